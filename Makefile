@@ -1,0 +1,59 @@
+# The project's commands. Each builds what it needs: python3.11+ and make are all a fresh machine has.
+# They work from any folder (make -C path/to/checkout demo).
+ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+PYTHON ?= python3
+VENV := $(ROOT)/.venv
+NEXT := $(ROOT)/.venv-next
+BIN := $(VENV)/bin
+IN := cd $(ROOT) &&
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check dev bench test-next lock format
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+# A stamp rather than the folder: an installation that broke off is begun anew.
+$(VENV)/.installed: $(ROOT)/requirements.lock
+$(NEXT)/.installed: $(ROOT)/requirements-next.lock
+$(VENV)/.installed $(NEXT)/.installed: $(ROOT)/pyproject.toml
+	@echo "installing $(filter %.lock,$^) into $(@D)"
+	@rm -rf $(@D)
+	@$(PYTHON) -c 'import sys; sys.exit("partner-sync needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(filter %.lock,$^)
+	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e $(ROOT)
+	@touch $@
+
+demo: $(VENV)/.installed ## the whole job on the embedded sandbox, in half a minute
+	@$(IN) PARTNER_SYNC_HOME=$(ROOT)/.demo $(BIN)/partner-sync demo
+
+test: $(VENV)/.installed ## the tests (below four minutes on two cores)
+	@$(IN) $(BIN)/python -m pytest
+
+check: $(VENV)/.installed ## format, lint, types, floors, Dagster's definitions, tests
+	$(IN) $(BIN)/ruff format --check .
+	$(IN) $(BIN)/ruff check .
+	$(IN) $(BIN)/mypy
+	$(IN) $(BIN)/lint-imports --no-cache
+	@$(MAKE) -C $(ROOT) test
+
+dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.1
+	@$(IN) $(BIN)/python -m assets.dev
+
+bench: $(VENV)/.installed ## what docs/benchmarks.md reports, measured again
+	$(IN) $(BIN)/python -m benchmarks
+
+test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
+	@$(IN) $(NEXT)/bin/python -m pytest
+
+format: $(VENV)/.installed ## let ruff write what check would refuse
+	$(IN) $(BIN)/ruff format .
+	$(IN) $(BIN)/ruff check --fix .
+
+LOCK = $(IN) echo duckdb==$(1) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" --group dev --constraint - pyproject.toml -o $(2)
+lock: ## resolve both locks anew (needs the package registry)
+	$(call LOCK,1.5.5,requirements.lock)
+	$(call LOCK,2.0.0,requirements-next.lock)
