@@ -1,0 +1,112 @@
+"""The command: ``python -m sandbox``.
+
+Here: options of the command line turned into the value, exit codes (0 ended by a signal, 1 the
+port is taken, 2 usage). Not here: what the options do.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sandbox.clients import Client, ClientsFileError, demo, read_clients
+from sandbox.data.calendar import EPOCH, BeforeEpochError, days_since_epoch
+from sandbox.data.sizes import Sizes
+from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options
+from sandbox.server import PortInUseError, Server, base_url, bind
+from sandbox.service import app
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def moment(text: str) -> datetime:
+    """Read a point in time.
+
+    Raises:
+        BadParameter: it is neither a date nor an RFC 3339 time with its offset.
+    """
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text} is neither a date nor an RFC 3339 time") from error
+    if read.tzinfo is None and len(text) > len("2026-11-01"):
+        raise typer.BadParameter(f"{text} has no UTC offset")
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+@contextmanager
+def credentials(file: Path | None) -> Iterator[tuple[tuple[Client, ...], str]]:
+    """Give the clients, and for the ready line who they are and where the secrets lie."""
+    if file:
+        clients = read_clients(file)
+        yield clients, f"secrets in {file}"
+        return
+    made = demo()
+    try:
+        yield (made.client,), f"secret in {made.secret_at}"
+    finally:
+        made.close()
+
+
+def run(port: int, options: Options, clients_file: Path | None) -> None:
+    """Serve until a signal comes."""
+    with bind(port) as bound, credentials(clients_file) as (clients, place):
+        complete = replace(options, clients=clients, base_url=base_url(bound))
+        noun = "client" if len(clients) == 1 else "clients"
+        names = ", ".join(client.id for client in clients)
+        details = f"{noun} {names}, audience {options.audience}, {place}"
+        ready = f"sandbox ready: {complete.base_url} ({details})"
+        Server(app(complete), ready).run(sockets=[bound])
+
+
+@command.command()
+def serve(  # noqa: PLR0913 - a verb's parameters are its options
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 8010,
+    seed: Annotated[int, typer.Option(help="The data is a function of it.")] = 7,
+    partners: Annotated[int, typer.Option(min=0, help="Partners at the data's epoch.")] = 250,
+    usage: Annotated[int, typer.Option(min=0, help="Usage rows at the epoch.")] = 20_000,
+    billing: Annotated[int, typer.Option(min=0, help="Billing records at the epoch.")] = 2_000,
+    rate: Annotated[
+        int, typer.Option(min=0, help="Requests a window for an actor; 0: no limiter.")
+    ] = ACTOR_RATE,
+    window: Annotated[float, typer.Option(min=0.001, help="The window in seconds.")] = 1.0,
+    latency_ms: Annotated[float, typer.Option(min=0, help="There and back together.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(min=0, help="At most, on each way.")] = 0.0,
+    token_ttl: Annotated[int, typer.Option(min=1, help="Lifetime in s.")] = TOKEN_SECONDS,
+    limit_idp: Annotated[bool, typer.Option(help="Limit the token route per IP.")] = False,
+    now: Annotated[
+        str, typer.Option(help="Data as of this date or RFC 3339 time.")
+    ] = EPOCH.date().isoformat(),
+    clients: Annotated[Path | None, typer.Option(help="TOML of mode 0600.")] = None,
+    audience: Annotated[str, typer.Option(help="The API identifier.")] = AUDIENCE,
+) -> None:
+    """Serve the partner surface of the interface on 127.0.0.1 until a signal comes."""
+    if (usage or billing) and not partners:
+        raise typer.BadParameter("usage and billing need at least one partner")
+    try:
+        options = Options(
+            clients=(),
+            base_url="",
+            seed=seed,
+            sizes=Sizes(partners, usage, billing, days_since_epoch(moment(now))),
+            limits=Limits(rate, window, limit_idp),
+            delay=Delay(latency_ms, jitter_ms),
+            token_seconds=token_ttl,
+            audience=audience,
+        )
+        run(port, options, clients)
+    except (BeforeEpochError, ClientsFileError) as error:
+        raise typer.BadParameter(str(error)) from error
+    except PortInUseError as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(1) from error
+
+
+if __name__ == "__main__":
+    command(prog_name="sandbox")

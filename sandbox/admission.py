@@ -1,0 +1,113 @@
+"""Admission: the outermost layer. Decides who calls and whether the rate limit lets them in.
+
+Here: key and limit of each request, the 429, and the three headers on every response of the
+application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window), tokens
+(provider), permissions (routes). Pure ASGI, so that no response can leave without passing it.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sandbox.caller import CALLER, Caller, bearer
+from sandbox.options import ADDRESS_RATE, Options
+from sandbox.problem import ProblemError, Problems
+from sandbox.statistics import Statistics
+from sandbox.window import NANOSECONDS, SlidingWindow, Verdict
+
+TOKEN_PATH = "/oauth/token"  # noqa: S105 - a path, no secret
+JWKS_PATH = "/.well-known/jwks.json"
+CONTROL = "/__sandbox__/"  # no part of the interface: neither limited nor counted
+EXEMPT_READS = {"/healthz", "/readiness"}  # "Limits", rule 2: GET only
+EXEMPT_TREE = "/docs/"  # "Limits", rule 2: every path under it
+
+
+class Admission:
+    """An ASGI layer around the application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: Options,
+        verify: Callable[[str], Caller | None],
+        statistics: Statistics,
+    ) -> None:
+        self._app = app
+        self._limits = options.limits
+        self._verify = verify
+        self._statistics = statistics
+        self._window = SlidingWindow(options.limits.window)
+        self._problems = Problems(options.base_url)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(CONTROL):
+            await self._app(scope, receive, send)
+            return
+        now = time.monotonic_ns()
+        scope[CALLER] = self._caller(scope)
+        verdict = self._verdict(scope, now)
+        answer = self._answer(scope, send, verdict)
+        if verdict and not verdict.admitted:
+            refusal = self._problems.response(scope, _too_many(verdict))
+            await refusal(scope, receive, answer)
+        else:
+            await self._app(scope, receive, answer)
+
+    def _caller(self, scope: Scope) -> Caller | None:
+        token = bearer(scope)
+        return self._verify(token) if token else None
+
+    def _verdict(self, scope: Scope, now: int) -> Verdict | None:
+        """Decide on a request; None where no limit applies and no headers are shown."""
+        caller: Caller | None = scope[CALLER]
+        path = scope["path"]
+        if path in (TOKEN_PATH, JWKS_PATH):
+            # The identity provider is another service that happens to live at this address.
+            caller = None
+            if path == JWKS_PATH or not self._limits.token_route:
+                return None
+        key = caller.key if caller else scope["client"][0]
+        limit = self._limits.rate if caller else ADDRESS_RATE
+        if _exempt(scope):
+            return self._window.look(key, limit, now) if self._limits.rate else None
+        verdict = self._window.admit(key, limit, now) if self._limits.rate else None
+        admitted = verdict is None or verdict.admitted
+        self._statistics.arrival(key, now, admitted=admitted, authenticated=caller is not None)
+        return verdict
+
+    def _answer(self, scope: Scope, send: Send, verdict: Verdict | None) -> Send:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._statistics.answer(scope["path"], message["status"])
+                if verdict:
+                    _show(verdict, MutableHeaders(scope=message))
+            await send(message)
+
+        return answer
+
+
+def _exempt(scope: Scope) -> bool:
+    path = scope["path"]
+    return path.startswith(EXEMPT_TREE) or (scope["method"] == "GET" and path in EXEMPT_READS)
+
+
+def _show(verdict: Verdict, headers: MutableHeaders) -> None:
+    resets_at = math.ceil(time.time() + verdict.resets_in / NANOSECONDS)
+    headers["X-RateLimit-Limit"] = str(verdict.limit)
+    headers["X-RateLimit-Remaining"] = str(verdict.remaining)
+    headers["X-RateLimit-Reset"] = str(resets_at)
+    if not verdict.admitted:
+        headers["Retry-After"] = str(verdict.retry_after)
+
+
+def _too_many(verdict: Verdict) -> ProblemError:
+    seconds = verdict.retry_after
+    return ProblemError(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"The rate limit is exceeded. Wait {seconds} s before the next request.",
+        retry_after_seconds=seconds,
+    )

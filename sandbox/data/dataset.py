@@ -1,0 +1,45 @@
+"""The dataset: the five lists of the partner surface as of one day.
+
+Here: the one door through which the server reaches the data. Not here: HTTP, and anything that changes while served.
+"""
+
+from dataclasses import dataclass
+
+from sandbox.data.billing import billing_record
+from sandbox.data.group import groups_of
+from sandbox.data.listing import Listing, each, listing
+from sandbox.data.organization import ORGANIZATIONS_PER_PARTNER, organization_record
+from sandbox.data.partner import partner_record
+from sandbox.data.plan import plan_records
+from sandbox.data.sizes import Sizes
+from sandbox.data.usage import usage_block
+
+USAGE_BLOCKS = 256  # kept: 64,000 rows of about 500 bytes
+OTHER_BLOCKS = 40  # kept of each other list
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The lists as of one day."""
+
+    plans: Listing
+    partners: Listing
+    organizations: Listing
+    usage: Listing
+    billing: Listing
+
+
+def dataset(seed: int, sizes: Sizes) -> Dataset:
+    """Make the dataset of ``seed`` and ``sizes``; nothing is written before it is asked for."""
+    groups = groups_of(seed, sizes)
+    plans = plan_records(seed)
+    partners = sizes.partners_now
+    organizations = each(organization_record(seed))
+    usage = usage_block(seed, groups)
+    return Dataset(
+        plans=listing(len(plans), each(plans.__getitem__), OTHER_BLOCKS),
+        partners=listing(partners, each(partner_record(seed)), OTHER_BLOCKS),
+        organizations=listing(partners * ORGANIZATIONS_PER_PARTNER, organizations, OTHER_BLOCKS),
+        usage=listing(sizes.usage_now, usage, USAGE_BLOCKS),
+        billing=listing(sizes.billing_now, each(billing_record(seed, groups)), OTHER_BLOCKS),
+    )

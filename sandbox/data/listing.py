@@ -1,0 +1,42 @@
+"""A listing: how many records a list has now, and any stretch of them as encoded JSON.
+
+Here: the value that paging reads from, and the bounded cache of encoded blocks.
+Not here: limits and envelopes (paging), what the records are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+BLOCK = 250  # records written at a time
+
+
+@dataclass(frozen=True)
+class Listing:
+    """``count`` records; ``rows(start, stop)`` gives those that exist in [start, stop), each as JSON bytes."""
+
+    count: int
+    rows: Callable[[int, int], list[bytes]]
+
+
+def listing(count: int, write: Callable[[int, int], list[bytes]], keep: int) -> Listing:
+    """Make a listing of ``count`` records that writes blocks when they are asked for and keeps the last ``keep``."""
+
+    @lru_cache(maxsize=keep)
+    def block(number: int) -> list[bytes]:
+        return write(number * BLOCK, min(count, (number + 1) * BLOCK))
+
+    def rows(start: int, stop: int) -> list[bytes]:
+        stop = min(stop, count)
+        if start >= stop:
+            return []
+        first = start // BLOCK
+        found = [row for number in range(first, (stop - 1) // BLOCK + 1) for row in block(number)]
+        return found[start - first * BLOCK : stop - first * BLOCK]
+
+    return Listing(count, rows)
+
+
+def each(record: Callable[[int], bytes]) -> Callable[[int, int], list[bytes]]:
+    """Turn the writer of one record into the writer of a block."""
+    return lambda start, stop: [record(index) for index in range(start, stop)]

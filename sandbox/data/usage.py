@@ -1,0 +1,83 @@
+"""Usage rows, about 500 bytes each. All their fields are assumed ("usage … not shown").
+
+Here: one row as JSON bytes, awkward on purpose: prices as numbers and amounts as texts, integers above 2^53, five
+UTC offsets, nested objects, arrays of objects, null and missing keys. Not here: its money (charge), its group.
+"""
+
+from collections.abc import Callable
+
+from sandbox.data.charge import PRICES, Charge, charges
+from sandbox.data.digest import ID_SIZE
+from sandbox.data.group import Group, Groups
+from sandbox.data.money import text
+from sandbox.data.plan import PLANS, plan_ids
+from sandbox.data.scripts import NOTES
+
+OFFSETS = ("Z", "+01:00", "-05:00", "+05:30", "+09:00")
+FIRST_HOUR, HOURS = 10, 7  # local hours in which all five offsets and UTC agree on the day
+DAYS = 28
+FIRST_SEQUENCE = 2**53 + 1  # steps of two stay odd: no binary double holds any of them
+EVENT_COUNTS = (0, 0, 0, 0, 1, 1, 2, 3)
+EVENT_KINDS = ("peak", "overage", "retry", "refund", "burst")
+EVENT_FEES = ("0.05", "0.125", "1.1", "0.3333", "12", "0.007")
+NOTE_PARTS = (
+    *(f',"note":{note}' for note in NOTES),
+    *(4 * [',"note":null']),
+    *(6 * [""]),
+)
+
+
+def usage_record(seed: int) -> Callable[[int, Group], bytes]:
+    """Give the function from an index and its group to the usage row as JSON."""
+    charge_of = charges(seed)
+    plans = tuple(
+        f'","planId":"{plan_id}","metric":"{plan.metric}","quantity":'
+        for plan_id, plan in zip(plan_ids(seed), PLANS, strict=True)
+    )
+
+    def record(index: int, group: Group) -> bytes:
+        payer = group.payer
+        charge = charge_of(index, group)
+        digest, plan, quantity, minor = charge
+        offset = OFFSETS[digest[16] % 5]
+        day = f"{group.month.prefix}{group.day or digest[17] % DAYS + 1:02d}T"
+        hour = FIRST_HOUR + digest[18] % HOURS
+        recorded = f"{day}{hour + 1}:{digest[19] % 60:02d}:07.{digest[20] * 3921:06d}{offset}"
+        updated = f"{group.updated}T23:45:00Z" if group.version else recorded
+        events = _events(charge, day, offset) if EVENT_COUNTS[digest[22] % 8] else ""
+        return (
+            f'{{"usageId":"{digest[:ID_SIZE].hex()}","partnerId":"{payer.partner_id}'
+            f'","organizationId":"{payer.organization_ids[digest[21] % 3]}{plans[plan]}'
+            f'{quantity},"unitPrice":{PRICES[plan]}'
+            f',"amount":"{text(minor, payer.currency.digits)}","currency":"{payer.currency.code}'
+            f'","period":{{"start":"{day}{hour}:00:00{offset}","end":"{day}{hour + 1}:00:00{offset}"}}'
+            f',"recordedAt":"{recorded}","updatedAt":"{updated}"'
+            f',"sequence":{FIRST_SEQUENCE + 2 * index},"reference":"{index:010d}","events":[{events}]'
+            f'{NOTE_PARTS[digest[23] % 20]},"revision":{group.version + 1}}}'
+        ).encode()
+
+    return record
+
+
+def _events(charge: Charge, day: str, offset: str) -> str:
+    digest = charge.digest
+    return ",".join(
+        f'{{"kind":"{EVENT_KINDS[digest[nth] % 5]}","at":"{day}1{nth}:{digest[nth + 3] % 60:02d}:00{offset}'
+        f'","units":{digest[nth + 6] + 1},"fee":{EVENT_FEES[digest[nth + 9] % 6]}}}'
+        for nth in range(EVENT_COUNTS[digest[22] % 8])
+    )
+
+
+def usage_block(seed: int, groups: Groups) -> Callable[[int, int], list[bytes]]:
+    """Give the function that writes the usage rows [start, stop), group after group."""
+    record = usage_record(seed)
+
+    def block(start: int, stop: int) -> list[bytes]:
+        written: list[bytes] = []
+        while (index := start + len(written)) < stop:
+            group = groups.of_row(index)
+            rows = range(index, min(stop, group.rows.stop))
+            written += [record(row, group) for row in rows]
+        return written
+
+    return block

@@ -1,0 +1,45 @@
+"""The options of one sandbox, as a value: what ``python -m sandbox`` takes and tests pass directly.
+
+Here: the frozen value with its defaults. Not here: reading a command line (``__main__``).
+"""
+
+from dataclasses import dataclass, field
+
+from sandbox.clients import Client
+from sandbox.data.sizes import Sizes
+
+AUDIENCE = "partner-sync-sandbox"
+TOKEN_SECONDS = 3600  # "Token lifetime"
+ACTOR_RATE = 5  # "Rate limits": requests a window for an authenticated actor
+ADDRESS_RATE = 1  # the same for an unauthenticated caller, keyed by IP
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The rate limits: ``rate`` requests an actor in ``window`` seconds, 0 for no limiter."""
+
+    rate: int = ACTOR_RATE
+    window: float = 1.0
+    token_route: bool = False
+
+
+@dataclass(frozen=True)
+class Delay:
+    """The wire's delay in milliseconds; jitter is drawn for each way anew, uniform from 0."""
+
+    latency_ms: float = 0.0
+    jitter_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that one sandbox is made of."""
+
+    clients: tuple[Client, ...]
+    base_url: str
+    seed: int = 7
+    sizes: Sizes = field(default_factory=Sizes)
+    limits: Limits = field(default_factory=Limits)
+    delay: Delay = field(default_factory=Delay)
+    token_seconds: int = TOKEN_SECONDS
+    audience: str = AUDIENCE

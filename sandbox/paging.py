@@ -1,0 +1,47 @@
+"""Paging: the envelope of every list, its bounds, and its five rules ("Pagination parameters").
+
+Here: limit and offset, and the page as bytes joined from encoded records. Not here: the records.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.data.listing import Listing
+
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The default and the largest ``limit`` of one list."""
+
+    default: int = 20
+    most: int = 100
+
+
+def integer(text: Any) -> Any:
+    """Refuse what is no plain decimal integer: pydantic alone would take "1.0", " 1" and "1_0".
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    if isinstance(text, str) and not _INTEGER.fullmatch(text):
+        raise ValueError("must be an integer")
+    return text
+
+
+def page(listing: Listing, limit: int, offset: int) -> bytes:
+    """Write the page of ``limit`` records from ``offset`` on, in the envelope."""
+    following = offset + limit
+    has_more = following < listing.count
+    pagination = {
+        "limit": limit,
+        "offset": offset,
+        "has_more": has_more,
+        "next_offset": following if has_more else None,  # rules 1 and 2
+        "prev_offset": max(0, offset - limit) if offset else None,  # rule 3
+    }
+    data = b",".join(listing.rows(offset, following))  # rule 4: beyond the end there is nothing
+    return b'{"data":[%b],"pagination":%b}' % (data, json.dumps(pagination).encode())

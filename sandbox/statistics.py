@@ -1,0 +1,91 @@
+"""What the server saw: a second witness of the rate limit, and of what clients asked for.
+
+Here: counts by path and status, and the most requests admitted in any window, computed over the
+arrivals themselves and not asked of the limiter. Not here: deciding anything.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.window import NANOSECONDS
+
+UNKNOWN_PATH = "(unknown)"  # paths without a route, in one row: memory stays bounded
+
+
+@dataclass
+class Tally:
+    """The requests of one key; the deque holds no more than one window."""
+
+    admitted: int = 0
+    refused: int = 0
+    most: int = 0
+    first: int | None = None
+    last: int | None = None
+    recent: deque[int] = field(default_factory=deque)
+
+    def admit(self, now: int, length: int) -> None:
+        """Count an admitted arrival at ``now`` (monotonic nanoseconds)."""
+        self.admitted += 1
+        self.first = now if self.first is None else self.first
+        self.last = now
+        self.recent.append(now)
+        while now - self.recent[0] > length:
+            self.recent.popleft()
+        self.most = max(self.most, len(self.recent))
+
+    def report(self) -> dict[str, Any]:
+        """Give the tally as JSON; times are monotonic seconds."""
+        return {
+            "admitted": self.admitted,
+            "refused": self.refused,
+            "most_admitted_in_any_window": self.most,
+            "first_admitted": _seconds(self.first),
+            "last_admitted": _seconds(self.last),
+        }
+
+
+class Statistics:
+    """Counts since the start. ``authenticated`` adds up all actors, ``callers`` is per key."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._length = round(window * NANOSECONDS)
+        self._callers: dict[str, Tally] = {}
+        self._addresses: dict[str, Tally] = {}
+        self._answers: dict[str, Counter[str]] = {}
+
+    def arrival(self, key: str, now: int, *, admitted: bool, authenticated: bool) -> None:
+        """Count the arrival of a request that the limiter decided on."""
+        tallies = self._callers if authenticated else self._addresses
+        tally = tallies.setdefault(key, Tally())
+        if admitted:
+            tally.admit(now, self._length)
+        else:
+            tally.refused += 1
+
+    def answer(self, path: str, status: int) -> None:
+        """Count an answer."""
+        self._answers.setdefault(path, Counter())[str(status)] += 1
+
+    def report(self) -> dict[str, Any]:
+        """Give everything as JSON. The top level is about authenticated requests alone."""
+        tallies = self._callers.values()
+        total = Tally(
+            admitted=sum(tally.admitted for tally in tallies),
+            refused=sum(tally.refused for tally in tallies),
+            most=max((tally.most for tally in tallies), default=0),
+            first=min((one.first for one in tallies if one.first is not None), default=None),
+            last=max((one.last for one in tallies if one.last is not None), default=None),
+        )
+        return {
+            "window_seconds": self._window,
+            **total.report(),
+            "callers": {key: tally.report() for key, tally in self._callers.items()},
+            "unauthenticated": {key: tally.report() for key, tally in self._addresses.items()},
+            "requests": self._answers,
+        }
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NANOSECONDS
