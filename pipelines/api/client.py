@@ -1,0 +1,181 @@
+"""One request, asked until it is answered: each layer adds the one concern it is named for.
+
+page · whoami         what is asked for
+_ask                  failures that may pass
+_ask_in_time          429s
+_exchange             one request, one whole body, read under caps
+token (httpx.Auth)    the signature
+wire (transport)      the request budget and the ledger
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from pipelines.api import page, problem, retry
+from pipelines.api.budget import Budget
+from pipelines.api.page import Answer, Page
+from pipelines.api.token import ClientCredentials
+from pipelines.api.wire import Record, Wire
+from pipelines.clock import Clock
+from pipelines.errors import ConfigurationError, ContractBroken, RateLimited, Unavailable
+from pipelines.settings import Connection, Settings
+from pipelines.streams.base import Stream
+
+T = TypeVar("T")
+MEBIBYTE = 1024 * 1024
+WIRE_CAP, BODY_CAP = 32 * MEBIBYTE, 64 * MEBIBYTE
+TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
+WHOLE_BODY_SECONDS = 120.0
+RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+
+
+class Client:
+    """Asks one service on behalf of one connection."""
+
+    def __init__(self, http: httpx.AsyncClient, token: ClientCredentials, budget: Budget) -> None:
+        self._http = http
+        self._token = token
+        self._budget = budget
+        self._clock = budget.clock
+
+    async def page(self, stream: Stream, offset: int, limit: int | None = None) -> Page:
+        """Return the page of a list at an offset, the largest that the document allows."""
+        query = {"limit": limit or stream.limit, "offset": offset}
+        request = self._http.build_request(
+            "GET", stream.path, params=query, extensions={"stream": stream.name}
+        )
+        return await self._ask(request, lambda answer: page.read(answer, offset))
+
+    async def whoami(self) -> dict[str, object]:
+        """Return what the service says of the caller."""
+        return await self._ask(self._http.build_request("GET", "/v2/whoami"), _object)
+
+    def claims(self) -> dict[str, object]:
+        """Return what the token in use says of itself, unverified; empty before the first."""
+        return self._token.token.claims() if self._token.token else {}
+
+    async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
+        async for attempt in retry.transient(self._clock):
+            with attempt:
+                return read(await self._ask_in_time(request))
+        raise AssertionError("tenacity raises what the last attempt raised")
+
+    async def _ask_in_time(self, request: httpx.Request) -> Answer:
+        async for attempt in retry.rate_limited():
+            with attempt:
+                return await self._exchange(request, attempt.retry_state.attempt_number)
+        raise AssertionError("tenacity raises what the last attempt raised")
+
+    async def _exchange(self, request: httpx.Request, attempt: int) -> Answer:
+        with _in_words():
+            response = await self._http.send(request, stream=True)
+            try:
+                async with asyncio.timeout(WHOLE_BODY_SECONDS):
+                    body = await _whole_body(response)
+            finally:
+                await response.aclose()
+        if response.has_redirect_location:
+            target = problem.cleaned(response.headers["location"])
+            raise ContractBroken(f"{request.url.host} redirects to {target}; set base_url")
+        if not response.is_success:
+            failed = problem.read(response, body, self._clock.now())
+            error = retry.failure(failed)
+            if isinstance(error, RateLimited):
+                self._budget.block(retry.pause(failed.retry_after, attempt))
+            raise error
+        return _answer(response, body)
+
+
+def _answer(response: httpx.Response, body: bytes) -> Answer:
+    headers = response.headers
+    return Answer(
+        path=response.request.url.path,
+        body=body,
+        status=response.status_code,
+        request_id=headers.get("x-request-id"),
+        rate_limit={name: headers[name] for name in RATE_LIMIT_HEADERS if name in headers},
+        sent_at=response.extensions["sent_at"],
+        answered_at=response.extensions["answered_at"],
+    )
+
+
+async def _whole_body(response: httpx.Response) -> bytes:
+    """Read a body, refusing what would fill the memory (65 KB of gzip can be 64 MiB)."""
+    chunks, size = [], 0
+    async for chunk in response.aiter_bytes():
+        size += len(chunk)
+        if size > BODY_CAP or response.num_bytes_downloaded > WIRE_CAP:
+            raise ContractBroken(
+                f"{response.request.url.path}: answer of over {BODY_CAP // MEBIBYTE} MiB refused"
+            )
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say in our words what the network's failures mean."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        url = error.request.url
+        place = f"{url.host}:{url.port or 443}"
+        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+            if _certificate_refused(error):
+                raise ConfigurationError(
+                    f"certificate of {url.host} not trusted: {problem.cleaned(error)}; set ca_file"
+                ) from None
+            raise Unavailable(f"no connection to {place}") from None
+        if isinstance(error, httpx.TimeoutException):
+            raise Unavailable(f"{url.path}: no answer from {place} in time") from None
+        raise Unavailable(
+            f"{url.path}: answer broke off ({problem.cleaned(error) or type(error).__name__})"
+        ) from None
+    except TimeoutError:
+        raise Unavailable(f"answer not whole after {WHOLE_BODY_SECONDS:.0f} s") from None
+    except httpx.DecodingError as error:
+        raise Unavailable(f"{error.request.url.path}: answer cannot be decompressed") from None
+
+
+def _certificate_refused(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _object(answer: Answer) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(answer.body, type=dict[str, object])
+    except (msgspec.MsgspecError, RecursionError):
+        raise Unavailable(f"{answer.path}: answer is not a JSON object", tries=2) from None
+
+
+@asynccontextmanager
+async def connect(
+    connection: Connection, settings: Settings, clock: Clock, record: Record
+) -> AsyncIterator[Client]:
+    """Yield a client of one connection; environment proxies and redirects are never followed."""
+    try:
+        trust = ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else True
+    except OSError as error:
+        raise ConfigurationError(f"ca_file {settings.ca_file}: {error}") from None
+    budget = Budget(clock, settings.rate, settings.window)
+    network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
+    token = ClientCredentials(connection, clock)
+    async with httpx.AsyncClient(
+        base_url=connection.base_url,
+        auth=token,
+        transport=Wire(network, budget, record, clock),
+        timeout=TIMEOUT,
+        follow_redirects=False,
+        trust_env=False,
+    ) as http:
+        yield Client(http, token, budget)

@@ -1,0 +1,88 @@
+"""One page of a list: the envelope read and checked, the records left as the bytes they are."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from pipelines.api.problem import cleaned
+from pipelines.errors import ContractBroken, Unavailable
+
+
+class Pagination(msgspec.Struct, frozen=True):
+    """Paging metadata (Pagination envelope), in records."""
+
+    limit: int
+    offset: int
+    has_more: bool
+    next_offset: int | None = None
+
+
+class _Envelope(msgspec.Struct):
+    data: list[msgspec.Raw]
+    pagination: Pagination
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A successful answer as received; `sent_at` and `answered_at` are aware times."""
+
+    path: str
+    body: bytes = field(repr=False)
+    status: int
+    request_id: str | None
+    rate_limit: dict[str, str]
+    sent_at: datetime
+    answered_at: datetime
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a list: where it stands, how many records it holds, and the answer itself."""
+
+    offset: int
+    limit: int
+    rows: int
+    next_offset: int | None
+    answer: Answer
+
+
+def records(body: bytes) -> list[msgspec.Raw]:
+    """Return the records of an archived page, each as its own JSON text."""
+    return _envelope.decode(body).data
+
+
+def read(answer: Answer, offset: int) -> Page:
+    """Read a page that was asked for at `offset`.
+
+    Raises Unavailable for a body that may be whole the next time, ContractBroken for one that
+    says something the interface document rules out.
+    """
+    where = f"{answer.path} at offset {offset}"
+    try:
+        answer.body.decode()
+        envelope = _envelope.decode(answer.body)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Unavailable(f"{where}: no page of a list: {error}", tries=2) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        begin = cleaned(answer.body[:80].decode(errors="replace"))
+        raise Unavailable(f"{where}: answer is not whole JSON: {begin}", tries=3) from None
+    paging = envelope.pagination
+    if paging.offset != offset:
+        raise ContractBroken(f"{where}: the page says that it is at offset {paging.offset}")
+    rows = len(envelope.data)
+    following = _next(paging, rows, where) if paging.has_more else None
+    return Page(offset, paging.limit, rows, following, answer)
+
+
+def _next(paging: Pagination, rows: int, where: str) -> int:
+    """Return the offset of the next page (Pagination rule 1)."""
+    following = paging.offset + rows if paging.next_offset is None else paging.next_offset
+    if following <= paging.offset:
+        raise ContractBroken(
+            f"{where}: server does not advance (offset {paging.offset} -> {following})"
+        )
+    return following

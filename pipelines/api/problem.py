@@ -1,0 +1,87 @@
+"""What a failed answer says: problem+json (RFC 7807) and Retry-After, read with suspicion."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx
+import msgspec
+
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A failure in the service's own words; `status` is HTTP's, whatever the body says."""
+
+    status: int
+    path: str
+    title: str
+    detail: str
+    retry_after: float | None
+
+    def __str__(self) -> str:
+        words = f": {self.detail or self.title}" if self.detail or self.title else ""
+        return f"{self.status} on {self.path}{words}"
+
+
+class _Body(msgspec.Struct):
+    title: object = ""
+    detail: object = ""
+    retry_after_seconds: object = None
+
+
+def cleaned(text: object) -> str:
+    """Return a foreign text fit for a terminal and a log: one line, no control characters."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    return printable.strip()[:LONGEST_TEXT]
+
+
+def read(response: httpx.Response, body: bytes, now: datetime) -> Problem:
+    """Read a failed answer; a malformed body leaves the HTTP status to speak."""
+    try:
+        members = msgspec.json.decode(body, type=_Body)
+    except (msgspec.MsgspecError, RecursionError):
+        members = _Body()
+    waits = [
+        seconds
+        for seconds in (retry_after(response.headers, now), _seconds(members.retry_after_seconds))
+        if seconds is not None
+    ]
+    return Problem(
+        status=response.status_code,
+        path=response.request.url.path,
+        title=cleaned(members.title),
+        detail=cleaned(members.detail),
+        retry_after=max(waits, default=None),
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds that Retry-After asks for, None where it is missing or unreadable.
+
+    A date counts from the server's own Date, so that our clock need not agree with its; `now` is
+    ours, for an answer without one.
+    """
+    value = headers.get("retry-after", "").strip(" \t")
+    if re.fullmatch(r"[0-9]+", value):
+        return float(value)
+    until = _date(value)
+    if until is None:
+        return None
+    return max(0.0, (until - (_date(headers.get("date", "")) or now)).total_seconds())
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int) and value >= 0 else None
+
+
+def _date(value: str) -> datetime | None:
+    """Read the three date forms of HTTP; asctime names no zone and means UTC."""
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

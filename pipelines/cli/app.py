@@ -1,0 +1,38 @@
+"""The program `partner-sync`: its verbs, its exit codes, and failures in words.
+
+0 done; 1 nothing published, or the verb failed; 2 usage or configuration; 3 published, but a
+stream failed. An expected failure is one sentence on stderr, never a traceback.
+"""
+
+import sys
+from importlib.metadata import version as installed
+
+import typer
+from rich.markup import escape
+
+from pipelines.cli import check, demo, sandbox, screen, sync
+from pipelines.errors import ConfigurationError, PartnerSyncError
+
+app = typer.Typer(
+    name="partner-sync",
+    help="Partners, usage and billing of a payments service, exact and complete, in DuckDB.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for group in (demo.app, sandbox.app, sync.app, check.app):
+    app.add_typer(group)
+
+
+@app.command()
+def version() -> None:
+    """Say which version this is."""
+    screen.OUT.print(f"partner-sync {installed('partner-sync')}")
+
+
+def main() -> None:
+    """Run the program; expected failures become a sentence and an exit code."""
+    try:
+        app()
+    except PartnerSyncError as error:
+        screen.ERR.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2 if isinstance(error, ConfigurationError) else 1)

@@ -1,0 +1,88 @@
+"""What the user sees: progress while it runs, frames as tables, one style for all verbs."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+from rich import progress
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.run import Outcome, Watch
+from pipelines.warehouse import frames
+from pipelines.warehouse.scan import Progress
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+PROGRESS = (
+    progress.SpinnerColumn(finished_text="[green]✓[/]"),
+    progress.TextColumn("{task.description:<10}"),
+    progress.BarColumn(bar_width=20),
+    progress.TextColumn("{task.fields[rows]:>9,} rows {task.fields[pages]:>6,} pages"),
+    progress.TimeElapsedColumn(),
+)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Show a line per stream while it is read; on a pipe, the last state of each."""
+    with progress.Progress(*PROGRESS, console=ERR) as bars:
+        lines: dict[str, progress.TaskID] = {}
+
+        def tell(news: Progress) -> None:
+            if news.stream not in lines:
+                lines[news.stream] = bars.add_task(news.stream, total=None, rows=0, pages=0)
+            total = news.pages if news.done else None
+            bars.update(
+                lines[news.stream],
+                completed=news.pages,
+                total=total,
+                rows=news.rows,
+                pages=news.pages,
+            )
+
+        yield Watch(tell, lambda why: bars.console.print(f"[yellow]…[/] {escape(why)}"))
+
+
+def show(frame: pd.DataFrame, title: str = "") -> None:
+    """Print a frame as a table, every value as it is."""
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
+    for name, kind in frame.dtypes.items():
+        table.add_column(str(name), justify="right" if kind.kind in "iuf" else "left")
+    for row in frame.itertuples(index=False):
+        table.add_row(*("" if pd.isna(value) else escape(str(value)) for value in row))
+    OUT.print(table)
+
+
+def closing(outcome: Outcome, link: Path) -> None:
+    """Print what became of every stream, the published file and how to open it."""
+    rows = [
+        {
+            "stream": each.stream,
+            "rows": each.manifest.rows if each.manifest else None,
+            "pages": each.manifest.pages if each.manifest else None,
+            "requests": each.effort.requests,
+            "429s": each.effort.refused,
+            "seconds waited": f"{each.effort.waited:.1f}",
+            "result": "failed" if each.error else "published",
+        }
+        for each in outcome.streams
+    ]
+    show(frames.from_rows(rows))
+    for each in outcome.streams:
+        if each.error:
+            ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
+    if outcome.version is None:
+        ERR.print("nothing was published; what analysts open is as it was")
+        return
+    OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
+    OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def opening_line(link: Path) -> str:
+    """Return the one line that opens the published file: DuckDB's shell inside Python."""
+    return f"duckdb -readonly {shlex.quote(str(link))}"

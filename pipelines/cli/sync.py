@@ -1,0 +1,37 @@
+"""The verb `sync`: read today's lists, fold them, publish them."""
+
+from typing import Annotated
+
+import typer
+
+from pipelines import run, settings
+from pipelines.cli import screen
+from pipelines.errors import ConfigurationError
+from pipelines.streams import STREAMS
+from pipelines.streams.base import Stream
+
+app = typer.Typer()
+
+
+def chosen(names: list[str]) -> tuple[Stream, ...]:
+    """Return the named streams, all of them where none is named."""
+    known = {stream.name: stream for stream in STREAMS}
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"no stream {name!r}; there are {', '.join(known)}")
+    return tuple(known[name] for name in dict.fromkeys(names or known))
+
+
+@app.command()
+def sync(
+    stream: Annotated[
+        list[str] | None, typer.Option(help="Read this stream only; may be repeated.")
+    ] = None,
+) -> None:
+    """Read today's lists, fold and publish them. Exit codes: 0, 1, 2, 3 as in the README."""
+    streams = chosen(stream or [])
+    chosen_settings = settings.load()
+    with screen.watching() as watch, run.open(chosen_settings, watch) as session:
+        outcome = run.sync(session, streams)
+    screen.closing(outcome, chosen_settings.place.link)
+    raise typer.Exit(outcome.exit_code)

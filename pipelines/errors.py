@@ -1,0 +1,63 @@
+"""Every failure we expect, split by what the caller does next: wait, try again, stop, set aside.
+
+The text of each is written for people: what happened, where, what it means for their data and
+what to do. Anything that is not one of these is a defect and keeps its traceback.
+
+    PartnerSyncError
+    ├── ConfigurationError      fix a setting; nothing was sent
+    ├── ServiceError            the service, or the way to it
+    │   ├── RateLimited         wait, then ask again
+    │   ├── Unavailable         try again a few times
+    │   ├── AccessDenied        stop: credentials, scope or actor
+    │   └── ContractBroken      stop: the answer is not what the interface document promises
+    ├── LandingFailed           this stream keeps its last published rows; its pages are archived
+    ├── PublicationFailed       the last published file stays
+    └── WarehouseBusy           another run writes; it did not finish in time
+"""
+
+
+class PartnerSyncError(Exception):
+    """An expected failure; `str()` of it is what the user reads."""
+
+
+class ConfigurationError(PartnerSyncError):
+    """A setting is missing or wrong."""
+
+
+class ServiceError(PartnerSyncError):
+    """The service refused, failed, or could not be reached."""
+
+
+class RateLimited(ServiceError):
+    """The service answered 429 (Limits, rule 4); the budget already waits for it."""
+
+
+class Unavailable(ServiceError):
+    """A failure that may pass: no connection, a broken answer, 408, 425 or 5xx.
+
+    `tries` is how often the request may be made in all, the first time included.
+    """
+
+    def __init__(self, text: str, *, tries: int = 6) -> None:
+        super().__init__(text)
+        self.tries = tries
+
+
+class AccessDenied(ServiceError):
+    """The credentials do not open this route."""
+
+
+class ContractBroken(ServiceError):
+    """The service answered something that the interface document rules out."""
+
+
+class LandingFailed(PartnerSyncError):
+    """A stream's archived pages could not be turned into its tables."""
+
+
+class PublicationFailed(PartnerSyncError):
+    """The copy that was to be published did not equal the warehouse."""
+
+
+class WarehouseBusy(PartnerSyncError):
+    """Another process kept the warehouse locked for longer than we wait."""

@@ -1,0 +1,139 @@
+"""Scans, their linked pages and the manifests made of them.
+
+A page counts as read when its row here is committed, after its file is safe in the archive; a
+manifest is written from these rows when the scan is over.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from uuid import uuid4
+
+from sqlalchemy import Engine, func, insert, select, update
+
+from pipelines.state.tables import MANIFESTS, PAGES, SCANS
+
+
+@dataclass(frozen=True)
+class LinkedPage:
+    """One page of a scan; `offset` and `limit` in records, as asked for."""
+
+    position: int
+    offset: int
+    limit: int
+    rows: int
+    sha256: str
+    status: int
+    request_id: str | None
+    sent_at: datetime
+    answered_at: datetime
+    rate_limit: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a scan reads: one stream of one connection, under the day it is asked on."""
+
+    run: str
+    connection: str
+    stream: str
+    day: date
+
+
+@dataclass(frozen=True)
+class ScanState:
+    """How the latest scan of a stream and day stands."""
+
+    status: str
+    error: str | None
+
+
+@dataclass(frozen=True)
+class ManifestRow:
+    """One manifest, found without opening its file."""
+
+    connection: str
+    stream: str
+    day: date
+    number: int
+    scan: str
+    file: str
+    pages: int
+    rows: int
+    written_at: datetime
+
+
+def begin(engine: Engine, reading: Reading, now: datetime) -> str:
+    """Record that a scan begins; return its identifier."""
+    scan = str(uuid4())
+    with engine.begin() as ledger:
+        ledger.execute(
+            insert(SCANS).values(
+                asdict(reading) | {"scan": scan, "begun_at": now, "status": "reading"}
+            )
+        )
+    return scan
+
+
+def link(engine: Engine, scan: str, page: LinkedPage) -> None:
+    """Commit that a page is part of a scan; its file is in the archive already."""
+    with engine.begin() as ledger:
+        ledger.execute(insert(PAGES).values(asdict(page) | {"scan": scan}))
+
+
+def end(engine: Engine, scan: str, now: datetime, error: str | None = None) -> None:
+    """Record that a scan was read to its end, or why it failed."""
+    values = {"status": "failed" if error else "read", "error": error, "ended_at": now}
+    with engine.begin() as ledger:
+        ledger.execute(update(SCANS).where(SCANS.c.scan == scan).values(values))
+
+
+def pages(engine: Engine, scan: str) -> tuple[LinkedPage, ...]:
+    """Return a scan's linked pages in chain order."""
+    columns = [column for column in PAGES.c if column.name != "scan"]
+    query = select(*columns).where(PAGES.c.scan == scan).order_by(PAGES.c.position)
+    with engine.connect() as ledger:
+        return tuple(LinkedPage(**row) for row in ledger.execute(query).mappings())
+
+
+def latest_scan(engine: Engine, connection: str, stream: str, day: date) -> ScanState | None:
+    """Return how the newest scan of a stream and day stands, None where none began."""
+    query = (
+        select(SCANS.c.status, SCANS.c.error)
+        .where(SCANS.c.connection == connection, SCANS.c.stream == stream, SCANS.c.day == day)
+        .order_by(SCANS.c.begun_at.desc())
+        .limit(1)
+    )
+    with engine.connect() as ledger:
+        row = ledger.execute(query).first()
+    return None if row is None else ScanState(*row)
+
+
+def next_number(engine: Engine, reading: Reading) -> int:
+    """Return the number of the next manifest of a stream and day, from 1."""
+    query = select(func.max(MANIFESTS.c.number)).where(
+        MANIFESTS.c.connection == reading.connection,
+        MANIFESTS.c.stream == reading.stream,
+        MANIFESTS.c.day == reading.day,
+    )
+    with engine.connect() as ledger:
+        return (ledger.execute(query).scalar() or 0) + 1
+
+
+def add_manifest(engine: Engine, manifest: ManifestRow) -> None:
+    """Record a manifest whose file is in the archive."""
+    with engine.begin() as ledger:
+        ledger.execute(insert(MANIFESTS).values(asdict(manifest)))
+
+
+def manifests(
+    engine: Engine, stream: str, connection: str | None = None, day: date | None = None
+) -> tuple[ManifestRow, ...]:
+    """Return a stream's manifests, oldest first; of one connection or day where given."""
+    query = select(MANIFESTS).where(MANIFESTS.c.stream == stream)
+    if connection is not None:
+        query = query.where(MANIFESTS.c.connection == connection)
+    if day is not None:
+        query = query.where(MANIFESTS.c.day == day)
+    with engine.connect() as ledger:
+        rows = ledger.execute(query.order_by(MANIFESTS.c.day, MANIFESTS.c.number)).mappings()
+        return tuple(ManifestRow(**row) for row in rows)

@@ -1,0 +1,130 @@
+"""The ledger's tables, in the order in which the chain writes them.
+
+Keys are strings (uuid) or what the world already counts by. Rows about decisions are only ever
+added, never changed.
+"""
+
+from sqlalchemy import JSON, Column, Date, Float, Integer, MetaData, String, Table
+
+from pipelines.state.types import UtcTime
+
+METADATA = MetaData()
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("run", String(36), primary_key=True),
+    Column("connection", String, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("outcome", String, comment="published | partial | failed; empty while it runs"),
+)
+
+REQUESTS = Table(
+    "requests",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("run", String(36), nullable=False, index=True),
+    Column("stream", String, comment="empty for calls that belong to no stream, as a token"),
+    Column("method", String, nullable=False),
+    Column("path", String, nullable=False),
+    Column("query", String, nullable=False),
+    Column("sent_at", UtcTime, nullable=False),
+    Column("waited", Float, nullable=False, comment="seconds waited for the request budget"),
+    Column("took", Float, nullable=False, comment="seconds from sending to the answer's headers"),
+    Column("status", Integer, comment="empty where no answer came"),
+    Column("remaining", Integer, comment="X-RateLimit-Remaining"),
+    Column("request_id", String),
+    Column("error", String),
+)
+
+SCANS = Table(
+    "scans",
+    METADATA,
+    Column("scan", String(36), primary_key=True),
+    Column("run", String(36), nullable=False),
+    Column("connection", String, nullable=False),
+    Column("stream", String, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("status", String, nullable=False, comment="reading | read | failed"),
+    Column("error", String, comment="in words, where it failed"),
+)
+
+PAGES = Table(
+    "pages",
+    METADATA,
+    Column("scan", String(36), primary_key=True),
+    Column("position", Integer, primary_key=True, comment="place in the chain, from 0"),
+    Column("offset", Integer, nullable=False),
+    Column("limit", Integer, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column(
+        "sha256", String(64), nullable=False, comment="of the body as received: its archive name"
+    ),
+    Column("status", Integer, nullable=False),
+    Column("request_id", String),
+    Column("sent_at", UtcTime, nullable=False),
+    Column("answered_at", UtcTime, nullable=False),
+    Column("rate_limit", JSON, nullable=False, comment="the three rate-limit headers as sent"),
+)
+
+MANIFESTS = Table(
+    "manifests",
+    METADATA,
+    Column("connection", String, primary_key=True),
+    Column("stream", String, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("scan", String(36), nullable=False, unique=True),
+    Column("file", String, nullable=False, comment="below archive/manifests"),
+    Column("pages", Integer, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("written_at", UtcTime, nullable=False),
+)
+
+KEYS = Table(
+    "keys",
+    METADATA,
+    Column("connection", String, primary_key=True),
+    Column("stream", String, primary_key=True),
+    Column("key", String, comment="field that identifies a record; empty: the whole record does"),
+    Column("scan", String(36), nullable=False, comment="the first scan, which pinned it"),
+    Column("pinned_at", UtcTime, nullable=False),
+)
+
+SCHEMAS = Table(
+    "schemas",
+    METADATA,
+    Column("stream", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("shape", JSON, nullable=False),
+    Column("manifest", String, nullable=False, comment="the manifest that made it wider"),
+    Column("recorded_at", UtcTime, nullable=False),
+)
+
+FOLDS = Table(
+    "folds",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("run", String(36), nullable=False),
+    Column("connection", String, nullable=False),
+    Column("stream", String, nullable=False),
+    Column("manifest", String, nullable=False),
+    Column("read", Integer, nullable=False, comment="rows in the manifest's pages"),
+    Column("duplicates", Integer, nullable=False, comment="rows replaced by a newer read"),
+    Column("rows", Integer, nullable=False, comment="rows now in current"),
+    Column("folded_at", UtcTime, nullable=False),
+)
+
+VERSIONS = Table(
+    "versions",
+    METADATA,
+    Column("version", Integer, primary_key=True),
+    Column("run", String(36), nullable=False),
+    Column("file", String, nullable=False, comment="below published/"),
+    Column("counts", JSON, nullable=False, comment="rows of every table in it"),
+    Column("published_at", UtcTime, nullable=False),
+)

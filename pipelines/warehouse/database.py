@@ -1,0 +1,86 @@
+"""The work database: the pipeline's own DuckDB file, one writer at a time.
+
+While a writer has it open nobody else can open it, so analysts get published copies instead.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+import filelock
+
+from pipelines.errors import WarehouseBusy
+from pipelines.settings import Home
+
+LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work database of one home; `waiting` is told once when another run holds it."""
+
+    home: Home
+    memory_limit: str
+    waiting: Callable[[str], None]
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection, alone; wait for a run that has it, up to ten minutes."""
+        lock = filelock.FileLock(self.home.state / "warehouse.lock")
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
+            self.waiting("another run is writing the warehouse: waiting for it")
+            self._wait(lock)
+        try:
+            with self._connect() as database:
+                yield database
+        finally:
+            lock.release()
+
+    def _wait(self, lock: filelock.BaseFileLock) -> None:
+        try:
+            lock.acquire(timeout=LONGEST_WAIT)
+        except filelock.Timeout:
+            raise WarehouseBusy(
+                f"another run has been writing the warehouse for {LONGEST_WAIT / 60:.0f} minutes; "
+                "what was read is archived: run sync again when it is over"
+            ) from None
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        try:
+            database = duckdb.connect(
+                self.home.work / "warehouse.duckdb",
+                config={
+                    "memory_limit": self.memory_limit,
+                    "temp_directory": str(self.home.work / "spill"),
+                    # One format for every DuckDB that an analyst may have, whichever writes.
+                    "storage_compatibility_version": "v1.4.0",
+                },
+            )
+        except duckdb.IOException as error:
+            raise WarehouseBusy(f"warehouse is open elsewhere: {error}") from None
+        database.execute("SET TimeZone = 'UTC'")
+        return database
+
+
+def quoted(*names: str) -> str:
+    """Return names as one SQL identifier: `current."usage__events"`."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the number of rows of every table, by `schema.table`."""
+    tables = database.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
+    ).fetchall()
+    return {
+        f"{schema}.{table}": _scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
+        for schema, table in tables
+    }
+
+
+def _scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+    row = database.execute(query).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,157 @@
+"""The shape of a stream's records: what is at every path, as narrow as the data allow.
+
+A shape comes from a census of lexemes and only grows wider: boolean; integer; exact decimal; text
+that is always a decimal or always a time; text. What fits nothing else is kept as its JSON text.
+No floating point, ever.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+DIGITS = 38  # of DuckDB's widest DECIMAL
+DECIMAL_TEXT = r"-?(0|[1-9][0-9]*)\.[0-9]+"
+TIME_TEXT = (
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+
+
+class Kind(StrEnum):
+    """What a path holds."""
+
+    NULL = "null"  # nothing but null so far
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    DECIMAL_TEXT = "decimal text"  # strings, every one a decimal such as "12.50"
+    MONEY = "number or decimal text"  # both in one column
+    TIME = "time"  # strings, every one an RFC 3339 time
+    TEXT = "text"
+    OBJECT = "object"
+    ARRAY = "array"
+    JSON = "json"  # kinds that share no column: kept as JSON text
+
+
+DECIMALS = {Kind.NUMBER, Kind.DECIMAL_TEXT, Kind.MONEY}
+_STRINGS = {Kind.DECIMAL_TEXT, Kind.TIME, Kind.TEXT}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is at one path; `whole` and `scale` count decimal digits before and after the point."""
+
+    kind: Kind
+    whole: int = 0
+    scale: int = 0
+    fields: Mapping[str, "Shape"] = field(default_factory=dict)
+    item: "Shape | None" = None
+
+    def widened(self, other: "Shape") -> "Shape":
+        """Return the narrowest shape that holds what either holds; fields keep their order."""
+        if Kind.NULL in {self.kind, other.kind}:
+            return other if self.kind is Kind.NULL else self
+        if self.kind is other.kind is Kind.OBJECT:
+            return replace(self, fields=_merged(self.fields, other.fields))
+        if self.kind is other.kind is Kind.ARRAY:
+            items = [each.item for each in (self, other) if each.item is not None]
+            return replace(self, item=_widest(items))
+        kinds = {self.kind, other.kind}
+        if kinds <= DECIMALS:
+            kind = self.kind if len(kinds) == 1 else Kind.MONEY
+            return _decimal(kind, max(self.whole, other.whole), max(self.scale, other.scale))
+        if len(kinds) == 1:
+            return self
+        return Shape(Kind.TEXT if kinds <= _STRINGS else Kind.JSON)
+
+
+EMPTY = Shape(Kind.OBJECT)
+
+
+def census(value: Any) -> Shape:
+    """Return the shape of one JSON value whose numbers are int or Decimal."""
+    match value:
+        case None:
+            return Shape(Kind.NULL)
+        case bool():
+            return Shape(Kind.BOOLEAN)
+        case int() | Decimal():
+            return _number(Kind.NUMBER, Decimal(value))
+        case str():
+            return _text(value)
+        case list():
+            return Shape(Kind.ARRAY, item=_widest(map(census, value)))
+        case _:
+            return Shape(Kind.OBJECT, fields={name: census(each) for name, each in value.items()})
+
+
+def _text(value: str) -> Shape:
+    if re.fullmatch(DECIMAL_TEXT, value):
+        return _number(Kind.DECIMAL_TEXT, Decimal(value))
+    if re.fullmatch(TIME_TEXT, value) and _is_date(value):
+        return Shape(Kind.TIME)
+    return Shape(Kind.TEXT)
+
+
+def _is_date(value: str) -> bool:
+    """Tell 30 February from a day: the pattern cannot."""
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(kind: Kind, value: Decimal) -> Shape:
+    """Count the digits of a lexeme as written: 1.50 needs two places."""
+    exponent = value.as_tuple().exponent
+    scale = max(0, -exponent) if isinstance(exponent, int) else 0
+    return _decimal(kind, max(1, value.adjusted() + 1), scale)
+
+
+def _decimal(kind: Kind, whole: int, scale: int) -> Shape:
+    """Return an exact decimal, or what keeps the digits where 38 are too few."""
+    if whole + scale <= DIGITS:
+        return Shape(kind, whole, scale)
+    return Shape(Kind.TEXT if kind is Kind.DECIMAL_TEXT else Kind.JSON)
+
+
+def _merged(ours: Mapping[str, Shape], theirs: Mapping[str, Shape]) -> dict[str, Shape]:
+    merged = dict(ours)
+    for name, shape in theirs.items():
+        merged[name] = merged[name].widened(shape) if name in merged else shape
+    return merged
+
+
+def _widest(shapes: Iterable[Shape]) -> Shape | None:
+    """Return the shape that holds all of them; None for none."""
+    widest: Shape | None = None
+    for shape in shapes:
+        widest = shape if widest is None else widest.widened(shape)
+    return widest
+
+
+def to_json(shape: Shape) -> dict[str, Any]:
+    """Return a shape as the ledger keeps it."""
+    kept: dict[str, Any] = {"kind": shape.kind.value}
+    if shape.kind in DECIMALS:
+        kept |= {"whole": shape.whole, "scale": shape.scale}
+    if shape.kind is Kind.OBJECT:
+        kept["fields"] = [[name, to_json(each)] for name, each in shape.fields.items()]
+    if shape.item is not None:
+        kept["item"] = to_json(shape.item)
+    return kept
+
+
+def from_json(kept: Mapping[str, Any]) -> Shape:
+    """Return the shape that `to_json` wrote."""
+    return Shape(
+        kind=Kind(kept["kind"]),
+        whole=kept.get("whole", 0),
+        scale=kept.get("scale", 0),
+        fields={name: from_json(each) for name, each in kept.get("fields", ())},
+        item=from_json(kept["item"]) if "item" in kept else None,
+    )
