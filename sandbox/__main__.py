@@ -73,7 +73,7 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     usage: Annotated[int, typer.Option(min=0, help="Usage rows at the epoch.")] = 20_000,
     billing: Annotated[int, typer.Option(min=0, help="Billing records at the epoch.")] = 2_000,
     rate: Annotated[
-        int, typer.Option(min=0, help="Requests a window for an actor; 0: no limiter.")
+        int, typer.Option(min=0, help="A window, per actor; 0: no limiter, no headers.")
     ] = ACTOR_RATE,
     window: Annotated[float, typer.Option(min=0.001, help="The window in seconds.")] = 1.0,
     latency_ms: Annotated[float, typer.Option(min=0, help="There and back together.")] = 0.0,

@@ -44,6 +44,7 @@ class Admission:
         self._problems = Problems(options.base_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request: with a refusal, or as the application does."""
         if scope["type"] != "http" or scope["path"].startswith(CONTROL):
             await self._app(scope, receive, send)
             return

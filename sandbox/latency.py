@@ -21,6 +21,7 @@ class Latency:
         self._chance = random.Random(seed)  # noqa: S311 - repeatable on purpose, guards nothing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on, late, and its answer back, late."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

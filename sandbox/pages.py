@@ -44,7 +44,7 @@ def _operation(path: str, method: str, operation: JSON) -> str:
     return (
         f'<section id="{operation["operationId"]}"><h2><b>{method.upper()}</b> '
         f"<code>{escape(path)}</code>{_badge(operation)}</h2>"
-        f"<p>{escape(operation.get('description', operation['summary']))}</p>"
+        f"<p>{escape(operation.get('description') or operation['summary'])}</p>"
         f"{_access(operation)}{_parameters(operation.get('parameters', []))}"
         f"<ul>{answers}</ul></section>"
     )
@@ -67,7 +67,7 @@ def _parameters(parameters: list[JSON]) -> str:
         return ""
     rows = "".join(
         f"<tr><td><code>{one['name']}</code><td>{_type(one['schema'])}"
-        f"<td>{one['schema'].get('minimum', '')} – {one['schema'].get('maximum', '')}"
+        f"<td>{one['schema'].get('minimum', '')} to {one['schema'].get('maximum', 'any')}"
         f"<td>{one['schema'].get('default', '')}<td>{escape(one.get('description', ''))}"
         for one in parameters
     )

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import PydanticCustomError
+
 from sandbox.data.listing import Listing
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -17,18 +19,18 @@ _INTEGER = re.compile(r"-?[0-9]+")
 class Bounds:
     """The default and the largest ``limit`` of one list."""
 
-    default: int = 20
-    most: int = 100
+    default: int
+    most: int
 
 
 def integer(text: Any) -> Any:
     """Refuse what is no plain decimal integer: pydantic alone would take "1.0", " 1" and "1_0".
 
     Raises:
-        ValueError: the text is something else.
+        PydanticCustomError: the text is something else.
     """
     if isinstance(text, str) and not _INTEGER.fullmatch(text):
-        raise ValueError("must be an integer")
+        raise PydanticCustomError("integer", "Input should be an integer")
     return text
 
 

@@ -25,7 +25,7 @@ MOST_REMEMBERED = 1024  # verified tokens whose signature is not computed again
 
 
 class Provider:
-    """One issuer with one key, made at start: a restarted sandbox refuses the tokens of the last."""
+    """One issuer with one key made at start: a restarted sandbox refuses its former tokens."""
 
     def __init__(self, options: Options) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
@@ -75,7 +75,7 @@ class Provider:
                 audience=self._audience,
                 issuer=self._issuer,
             )
-        except jwt.InvalidTokenError:
+        except (jwt.InvalidTokenError, RecursionError):  # the latter: a header of nested brackets
             return 0.0, None
         caller = Caller(claims["actor"], claims["sub"], tuple(claims["scope"].split()))
         if len(self._verified) >= MOST_REMEMBERED:

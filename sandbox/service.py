@@ -24,6 +24,7 @@ def routes(options: Options, provider: Provider, statistics: Statistics) -> Fast
     api = FastAPI(
         openapi_url=None,  # served by our own route under /docs/
         redirect_slashes=False,  # another path is another resource, and a 404
+        generate_unique_id_function=lambda route: route.name,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.include_router(identity_routes(options, provider))

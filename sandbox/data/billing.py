@@ -1,7 +1,7 @@
-"""Billing records: each covers one group of usage rows. All their fields are assumed ("billing … not shown").
+"""Billing records: each covers one group of usage rows. All fields are assumed ("… not shown").
 
-Here: one record with a line for each usage row; prices include tax, so the lines add up to the total and
-subtotal + tax is the total, exactly. Not here: the lines' money (charge).
+Here: one record with a line for each usage row; prices include tax, so the lines add up to the
+total and subtotal + tax is the total, exactly. Not here: the lines' money (charge).
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sandbox.data.charge import PRICES, Charge, charges
 from sandbox.data.digest import ID_SIZE, identifier, source
-from sandbox.data.group import Group, Groups
+from sandbox.data.group import Groups
 from sandbox.data.money import half_even, text
 from sandbox.data.plan import PLANS
 
@@ -49,9 +49,11 @@ def billing_record(seed: int, groups: Groups) -> Callable[[int], bytes]:
         updated = f"{group.updated}T23:45:00Z" if group.version else issued
         return (
             f'{{"billingId":"{identifier(digest)}","partnerId":"{group.payer.partner_id}"'
-            f',"invoiceNumber":"{index + 1:08d}","period":{{"start":"{month.first}","end":"{month.last}"}}'
+            f',"invoiceNumber":"{index + 1:08d}"'
+            f',"period":{{"start":"{month.first}","end":"{month.last}"}}'
             f',"currency":"{group.payer.currency.code}","issuedAt":"{issued}","dueAt":"{month.due}"'
-            f',"subtotal":{subtotal},"tax":"{tax}","total":"{total}","status":"{STATUSES[choice[1] % 5]}"'
+            f',"subtotal":{subtotal},"tax":"{tax}","total":"{total}"'
+            f',"status":"{STATUSES[choice[1] % 5]}"'
             f',"lines":[{",".join(_line(line, digits) for line in lines)}]{_credit(choice, digits)}'
             f',"revision":{group.version + 1},"updatedAt":"{updated}"}}'
         ).encode()

@@ -38,7 +38,7 @@ def grown_on(day: int) -> date:
 
 
 def daily_growth(size: int) -> int:
-    """Give the rows a day adds to a list of ``size`` rows: 0.5 %, at least one, none to an empty list."""
+    """Give the rows a day adds to ``size`` rows: 0.5 %, at least one, none to an empty list."""
     return max(1, round(size / DAILY_GROWTH)) if size else 0
 
 
@@ -69,14 +69,14 @@ def months_before_epoch(count: int) -> date:
 
 @dataclass(frozen=True)
 class Restatements:
-    """How often a group has been restated since it was born, and on which growth day last (0: never)."""
+    """How often a group has been restated, and on which growth day last (0: never)."""
 
     count: int
     last_day: int
 
 
 def restatements(chance: int, born: int, today: int) -> Restatements:
-    """Tell the restatements of a group: the days d after its birth with (chance + 37 d) % 100 == 0."""
+    """Tell a group's restatements: the days d after its birth with (chance + 37 d) % 100 == 0."""
     inverse = pow(RESTATEMENT_STEP, -1, RESTATEMENT_CYCLE)
     phase = -chance * inverse % RESTATEMENT_CYCLE
     count = (today - phase) // RESTATEMENT_CYCLE - (born - phase) // RESTATEMENT_CYCLE

@@ -1,4 +1,4 @@
-"""A charge: quantity, price and amount of one usage row, the same in its usage and its billing record.
+"""A charge: quantity, price and amount of one usage row, alike in usage and in billing.
 
 Here: the arithmetic that both records share, so that clean data reconciles to the last digit.
 Not here: the rest of either record.
@@ -34,7 +34,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(plan: int, currency: Currency) -> _Terms:
-    # A restatement adds at least two minor units, so that the amount changes whatever half-even rounding does.
+    # A restatement adds at least two minor units: the amount changes whatever half-even does.
     price = PLANS[plan].price
     return _Terms(price, PLANS[plan].most, currency.divisor, -(-2 * currency.divisor // price))
 

@@ -1,6 +1,7 @@
 """The dataset: the five lists of the partner surface as of one day.
 
-Here: the one door through which the server reaches the data. Not here: HTTP, and anything that changes while served.
+Here: the one door through which the server reaches the data. Not here: HTTP, and anything that
+changes while it is served.
 """
 
 from dataclasses import dataclass

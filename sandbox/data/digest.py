@@ -1,4 +1,4 @@
-"""The source of all chance in the data: a keyed hash of (seed, list, index), never global random state.
+"""The source of all chance in the data: a hash of (seed, list, index), never global random state.
 
 Here: the hash and the identifiers made of it. Not here: what the bytes are used for.
 """

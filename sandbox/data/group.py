@@ -37,8 +37,8 @@ class Payer:
 class Group:
     """What the usage rows and the billing record of one group share.
 
-    ``day`` is the day of month of every row where a growth day made the group, else 0: rows spread over the month.
-    ``updated`` is the calendar day of the last restatement, empty when there was none.
+    ``day`` is the day of month of every row where a growth day made the group; 0 where the rows
+    spread over the month. ``updated`` is the day of the last restatement, empty if there was none.
     """
 
     index: int

@@ -13,14 +13,14 @@ BLOCK = 250  # records written at a time
 
 @dataclass(frozen=True)
 class Listing:
-    """``count`` records; ``rows(start, stop)`` gives those that exist in [start, stop), each as JSON bytes."""
+    """``count`` records; ``rows(start, stop)`` gives those that exist in [start, stop) as JSON."""
 
     count: int
     rows: Callable[[int, int], list[bytes]]
 
 
 def listing(count: int, write: Callable[[int, int], list[bytes]], keep: int) -> Listing:
-    """Make a listing of ``count`` records that writes blocks when they are asked for and keeps the last ``keep``."""
+    """Make a listing that writes blocks when they are asked for and keeps the last ``keep``."""
 
     @lru_cache(maxsize=keep)
     def block(number: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Money: currencies with their ISO 4217 minor units, and amounts that never pass through binary floats.
+"""Money: currencies with their ISO 4217 minor units, and amounts that are never binary floats.
 
 Here: integers of minor units, their exact text, half-even rounding. Not here: which row costs what.
 """

@@ -54,7 +54,8 @@ def plan_records(seed: int) -> list[bytes]:
     return [
         (
             f'{{"planId":"{plan_id}","name":{json.dumps(plan.name)},"metric":"{plan.metric}"'
-            f',"unitPrice":{price_lexeme(plan.price)},"active":{json.dumps(index != ORDINARY_PLANS - 1)}'
+            f',"unitPrice":{price_lexeme(plan.price)}'
+            f',"active":{json.dumps(index != ORDINARY_PLANS - 1)}'
             f',"createdAt":"2024-{index % 12 + 1:02d}-15T09:00:00Z"{descriptions[index % 3]}}}'
         ).encode()
         for index, (plan_id, plan) in enumerate(zip(plan_ids(seed), PLANS, strict=True))

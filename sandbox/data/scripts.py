@@ -22,7 +22,7 @@ CITIES: tuple[str, ...] = tuple(literal(city) for city in _WORDS["cities"])
 
 
 def company(index: int) -> str:
-    """Give the name of company ``index`` as JSON, numbered once stems and legal forms are used up."""
+    """Give the name of company ``index`` as JSON, numbered once the words are used up."""
     stem, *forms = _COMPANIES[index % len(_COMPANIES)]
     repeat, form = divmod(index // len(_COMPANIES), _LEGAL_FORMS)
     name = f"{stem} {forms[form]}"

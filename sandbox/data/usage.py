@@ -1,7 +1,8 @@
 """Usage rows, about 500 bytes each. All their fields are assumed ("usage … not shown").
 
-Here: one row as JSON bytes, awkward on purpose: prices as numbers and amounts as texts, integers above 2^53, five
-UTC offsets, nested objects, arrays of objects, null and missing keys. Not here: its money (charge), its group.
+Here: one row as JSON bytes, awkward on purpose: prices as numbers and amounts as texts, integers
+above 2^53, five UTC offsets, nested objects, arrays of objects, null and missing keys.
+Not here: its money (charge), what it shares with its neighbours (group).
 """
 
 from collections.abc import Callable
@@ -50,9 +51,11 @@ def usage_record(seed: int) -> Callable[[int, Group], bytes]:
             f'","organizationId":"{payer.organization_ids[digest[21] % 3]}{plans[plan]}'
             f'{quantity},"unitPrice":{PRICES[plan]}'
             f',"amount":"{text(minor, payer.currency.digits)}","currency":"{payer.currency.code}'
-            f'","period":{{"start":"{day}{hour}:00:00{offset}","end":"{day}{hour + 1}:00:00{offset}"}}'
+            f'","period":{{"start":"{day}{hour}:00:00{offset}"'
+            f',"end":"{day}{hour + 1}:00:00{offset}"}}'
             f',"recordedAt":"{recorded}","updatedAt":"{updated}"'
-            f',"sequence":{FIRST_SEQUENCE + 2 * index},"reference":"{index:010d}","events":[{events}]'
+            f',"sequence":{FIRST_SEQUENCE + 2 * index},"reference":"{index:010d}"'
+            f',"events":[{events}]'
             f'{NOTE_PARTS[digest[23] % 20]},"revision":{group.version + 1}}}'
         ).encode()
 
@@ -62,8 +65,9 @@ def usage_record(seed: int) -> Callable[[int, Group], bytes]:
 def _events(charge: Charge, day: str, offset: str) -> str:
     digest = charge.digest
     return ",".join(
-        f'{{"kind":"{EVENT_KINDS[digest[nth] % 5]}","at":"{day}1{nth}:{digest[nth + 3] % 60:02d}:00{offset}'
-        f'","units":{digest[nth + 6] + 1},"fee":{EVENT_FEES[digest[nth + 9] % 6]}}}'
+        f'{{"kind":"{EVENT_KINDS[digest[nth] % 5]}"'
+        f',"at":"{day}1{nth}:{digest[nth + 3] % 60:02d}:00{offset}"'
+        f',"units":{digest[nth + 6] + 1},"fee":{EVENT_FEES[digest[nth + 9] % 6]}}}'
         for nth in range(EVENT_COUNTS[digest[22] % 8])
     )
 

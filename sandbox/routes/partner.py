@@ -24,6 +24,7 @@ from sandbox.records import Billing, Organization, Page, Partner, Plan, Usage, W
 
 ASSUMED = {"x-assumed": True}
 WHOAMI = "/v2/whoami"
+DEFAULT_BOUNDS = Bounds(20, 100)  # "Paging limits": list endpoints in general
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class List:
 
     name: str
     record: type[BaseModel]
-    bounds: Bounds = Bounds()
+    bounds: Bounds = DEFAULT_BOUNDS
     shown: bool = True
 
     @property
