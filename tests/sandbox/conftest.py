@@ -1,0 +1,36 @@
+"""Fixtures: sandboxes that several tests share, started once a session.
+
+Here: the unlimited ones. Not here: those whose limiter, window or data one test needs (it starts
+its own by ``running.started``).
+"""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.sandbox.running import Running, clients_file, started
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Running]:
+    """A small sandbox with the client ``demo`` and no limiter."""
+    with started(
+        "--rate", "0", "--partners", "25", "--usage", "2345", "--billing", "234"
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def demo(sandbox: Running) -> Iterator[httpx.Client]:
+    """A client of ``sandbox`` with the token of ``demo``, who may read everything."""
+    with sandbox.client(sandbox.token()) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A sandbox with the clients of ``running.CLIENTS`` and no limiter."""
+    file = clients_file(tmp_path_factory.mktemp("clients"))
+    with started("--rate", "0", "--usage", "30", "--clients", str(file)) as running:
+        yield running

@@ -1,0 +1,130 @@
+"""A running sandbox, as tests see it: its address, its credentials, its end.
+
+Here: starting and ending the real process, fetching a token. Not here: what is expected of it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+READY = re.compile(r"sandbox ready: (http://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
+SECRET = "not secret: made for the tests"
+AUDIENCE = "partner-sync-sandbox"
+CLIENTS = """
+[[clients]]
+id = "whole"
+secret = "s-whole"
+actor = "distributor"
+
+[[clients]]
+id = "reseller"
+secret = "s-reseller"
+actor = "partner"
+
+[[clients]]
+id = "merchant"
+secret = "s-merchant"
+actor = "organization"
+
+[[clients]]
+id = "narrow"
+secret = "s-narrow"
+actor = "distributor"
+scopes = ["partners:read"]
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """One sandbox process that has said that it is ready."""
+
+    process: subprocess.Popen[str]
+    url: str
+    line: str
+    place: str
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        """Give a client of this sandbox, with or without a bearer token."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, trust_env=False)
+
+    def token_answer(self, **changed: Any) -> httpx.Response:
+        """Ask for a token with the right body, some fields changed (None leaves one out)."""
+        right = {
+            "client_id": "demo",
+            "client_secret": SECRET,
+            "audience": AUDIENCE,
+            "grant_type": "client_credentials",
+        }
+        body = {name: value for name, value in (right | changed).items() if value is not None}
+        with self.client() as client:
+            return client.post("/oauth/token", json=body)
+
+    def token(self, client_id: str = "demo", secret: str = SECRET) -> str:
+        """Fetch a token."""
+        answer = self.token_answer(client_id=client_id, client_secret=secret)
+        assert answer.status_code == 200, answer.text
+        token = answer.json()["access_token"]
+        assert isinstance(token, str)
+        return token
+
+    def statistics(self) -> Any:
+        """Read what the server has counted."""
+        with self.client() as client:
+            return client.get("/__sandbox__/statistics").json()
+
+    def records(self, path: str, limit: int | None = None) -> list[Any]:
+        """Read a whole list by its next_offset."""
+        found: list[Any] = []
+        params = {} if limit is None else {"limit": limit}
+        with self.client(self.token()) as client:
+            offset: int | None = 0
+            while offset is not None:
+                answer = client.get(path, params=params | {"offset": offset}).raise_for_status()
+                found += answer.json()["data"]
+                offset = answer.json()["pagination"]["next_offset"]
+        return found
+
+
+def command(*options: str) -> list[str]:
+    """Give the command line of a sandbox."""
+    return [sys.executable, "-m", "sandbox", *options]
+
+
+@contextmanager
+def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
+    """Start a sandbox on a free port and end it; ``secret`` None lets it make its own."""
+    environment = {k: v for k, v in os.environ.items() if k != "SANDBOX_CLIENT_SECRET"}
+    if secret:
+        environment["SANDBOX_CLIENT_SECRET"] = secret
+    process = subprocess.Popen(
+        command("--port", "0", *options), stdout=subprocess.PIPE, text=True, env=environment
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            ready = READY.fullmatch(line)
+            assert ready, line
+            yield Running(process, ready[1], line, ready[4])
+        finally:
+            process.terminate()
+            assert process.wait(5) == 0
+            assert process.stdout is not None
+            assert process.stdout.read() == ""
+
+
+def clients_file(folder: Path, text: str = CLIENTS, mode: int = 0o600) -> Path:
+    """Write a clients file."""
+    file = folder / "clients.toml"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(mode)
+    return file

@@ -1,0 +1,119 @@
+"""The command line: options, ready line, secrets, exit codes."""
+
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.running import CLIENTS, SECRET, clients_file, command, started
+
+BAD_OPTIONS = [
+    (("--port", "-1"), "--port"),
+    (("--port", "70000"), "--port"),
+    (("--usage", "-5"), "--usage"),
+    (("--rate", "five"), "--rate"),
+    (("--window", "0"), "--window"),
+    (("--now", "yesterday"), "neither a date nor an RFC 3339 time"),
+    (("--now", "2026-11-02T10:00:00"), "no UTC offset"),
+    (("--now", "2026-10-31"), "earlier"),
+    (("--partners", "0"), "at least one partner"),
+    (("--clients", "/nowhere/clients.toml"), "cannot be read"),
+    (("--nonsense",), "--nonsense"),
+]
+BAD_CLIENTS = [
+    ("clients = 3", "[[clients]]"),
+    ("nothing", "cannot be read"),
+    ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "king"', "actor must be one of"),
+    ('[[clients]]\nid = "a"\nsecret = ""\nactor = "partner"', "secret must be"),
+    ('[[clients]]\nid = 7\nsecret = "b"\nactor = "partner"', "id must be"),
+    ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nscopes = ["all"]', "scopes must"),
+    ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nkey = 1', "the fields are"),
+    (CLIENTS + CLIENTS, "same id"),
+]
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*options), capture_output=True, text=True, timeout=20, check=False
+    )
+
+
+@pytest.mark.parametrize(("options", "reason"), BAD_OPTIONS)
+def test_bad_options_are_a_clear_error(options: tuple[str, ...], reason: str) -> None:
+    ended = run("--port", "0", *options)
+    assert ended.returncode == 2
+    assert reason in " ".join(ended.stderr.replace("│", " ").split())
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD_CLIENTS)
+def test_bad_clients_are_a_clear_error(tmp_path: Path, text: str, reason: str) -> None:
+    ended = run("--port", "0", "--clients", str(clients_file(tmp_path, text)))
+    assert ended.returncode == 2
+    assert reason in " ".join(ended.stderr.replace("│", " ").split())
+    assert "s-whole" not in ended.stderr
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_clients_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    ended = run("--port", "0", "--clients", str(clients_file(tmp_path, mode=mode)))
+    assert ended.returncode == 2
+    assert f"{mode:04o}" in ended.stderr
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_clients_file_of_the_owner_alone_is_read(tmp_path: Path, mode: int) -> None:
+    file = clients_file(tmp_path, mode=mode)
+    with started("--clients", str(file), "--usage", "1") as running:
+        assert running.place == str(file)
+        assert "clients whole, reseller, merchant, narrow" in running.line
+        assert running.token("reseller", "s-reseller")
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_1() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = run("--port", str(port))
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert f"port {port} of 127.0.0.1 is in use" in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_promptly_with_exit_0(number: signal.Signals) -> None:
+    with started("--usage", "1") as running, running.client() as idle:
+        idle.get("/healthz")
+        asked = time.monotonic()
+        running.process.send_signal(number)
+        assert running.process.wait(5) == 0
+        assert time.monotonic() - asked < 2
+
+
+def test_the_ready_line_names_client_audience_and_variable() -> None:
+    with started("--audience", "elsewhere", "--usage", "1") as running:
+        details = "client demo, audience elsewhere, secret in SANDBOX_CLIENT_SECRET"
+        assert running.line == f"sandbox ready: {running.url} ({details})\n"
+        assert SECRET not in running.line
+
+
+def test_without_a_secret_one_is_made_and_removed_at_the_end() -> None:
+    with started("--usage", "1", secret=None) as running:
+        file = Path(running.place)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        secret = file.read_text(encoding="utf-8")
+        assert len(secret) >= 32
+        assert secret not in running.line
+        assert running.token("demo", secret)
+    assert not file.exists()
+
+
+def test_only_the_loopback_address_answers(sandbox: object) -> None:
+    assert sandbox  # its line names 127.0.0.1; no option names another address
+    assert "--host" not in run("--help").stdout
