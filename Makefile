@@ -17,12 +17,12 @@ help: ## list the targets
 # A stamp rather than the folder: an installation that broke off is begun anew.
 $(VENV)/.installed: $(ROOT)/requirements.lock
 $(NEXT)/.installed: $(ROOT)/requirements-next.lock
-$(VENV)/.installed $(NEXT)/.installed: $(ROOT)/pyproject.toml
-	@echo "installing $(filter %.lock,$^) into $(@D)"
+$(VENV)/.installed $(NEXT)/.installed:
+	@echo "installing $(notdir $<) into $(notdir $(@D)), once"
 	@rm -rf $(@D)
 	@$(PYTHON) -c 'import sys; sys.exit("partner-sync needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(filter %.lock,$^)
+	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
 	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e $(ROOT)
 	@touch $@
 

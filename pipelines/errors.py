@@ -10,6 +10,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     │   ├── Unavailable         try again a few times
     │   ├── AccessDenied        stop: credentials, scope or actor
     │   └── ContractBroken      stop: the answer is not what the interface document promises
+    ├── DayUnread               nothing was read that day, and today's answer is not that day's
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
     └── WarehouseBusy           another run writes; it did not finish in time
@@ -49,6 +50,10 @@ class AccessDenied(ServiceError):
 
 class ContractBroken(ServiceError):
     """The service answered something that the interface document rules out."""
+
+
+class DayUnread(PartnerSyncError):
+    """A day that is over and was never read."""
 
 
 class LandingFailed(PartnerSyncError):

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import partial
 from uuid import uuid4
@@ -24,7 +24,7 @@ from pipelines.api.key import KeySearch
 from pipelines.api.preflight import Report
 from pipelines.api.wire import Call
 from pipelines.clock import SYSTEM, Clock
-from pipelines.errors import LandingFailed, PartnerSyncError
+from pipelines.errors import DayUnread, LandingFailed, PartnerSyncError
 from pipelines.settings import Connection, Settings
 from pipelines.state import database, journal, registry, runs, versions
 from pipelines.state.journal import ManifestRow, Reading
@@ -66,10 +66,14 @@ class Session:
 
 @dataclass(frozen=True)
 class Order:
-    """What a run is to do: which streams of which day, under which run's name."""
+    """What a run is to do: which streams of which day, under which run's name.
+
+    `refetch` reads a list again though the day has a manifest of it already.
+    """
 
     day: date
     streams: Sequence[Stream] = STREAMS
+    refetch: bool = False
     run: str = field(default_factory=lambda: str(uuid4()))
 
 
@@ -123,7 +127,7 @@ def open(settings: Settings, watch: Watch = Watch(), clock: Clock = SYSTEM) -> I
 
 def sync(session: Session, streams: Sequence[Stream] = STREAMS) -> Outcome:
     """Read today's lists again, fold and publish them; what failed is in the outcome."""
-    order = Order(session.clock.now().date(), streams)
+    order = Order(session.clock.now().date(), streams, refetch=True)
     read = fetch(session, order)
     folded = fold(session, order)
     landed = any(isinstance(each, Fold) for each in folded.values())
@@ -148,12 +152,37 @@ def sync(session: Session, streams: Sequence[Stream] = STREAMS) -> Outcome:
 
 
 def fetch(session: Session, order: Order) -> Read:
-    """Read the streams side by side, one budget for all; return manifest or failure of each."""
-    runs.begin(session.ledger, order.run, session.connection.name, order.day, session.clock.now())
-    return asyncio.run(_fetch(session, order))
+    """Read the streams side by side, one budget for all; return manifest or failure of each.
+
+    What the day has a manifest of is not read again, unless the order says so. Only today can be
+    read: the service has no date filter, and today's answer under a past day would be a lie.
+    """
+    now = session.clock.now()
+    runs.begin(session.ledger, order.run, session.connection.name, order.day, now)
+    found = {} if order.refetch else _archived(session, order)
+    missing = [stream for stream in order.streams if stream.name not in found]
+    if order.day != now.date():
+        return found | {stream.name: _unread(stream, order.day) for stream in missing}
+    if not missing:
+        return found
+    return found | asyncio.run(_fetch(session, replace(order, streams=missing)))
 
 
-async def _fetch(session: Session, order: Order) -> Read:
+def _archived(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
+    names = [stream.name for stream in order.streams]
+    ledger, connection = session.ledger, session.connection.name
+    days = {name: journal.manifests(ledger, name, connection, order.day) for name in names}
+    return {name: manifests[-1] for name, manifests in days.items() if manifests}
+
+
+def _unread(stream: Stream, day: date) -> DayUnread:
+    return DayUnread(
+        f"{stream.name} was not read on {day}, and the service tells only what is today: that day "
+        "stays unknown. Choose days that were read, or today."
+    )
+
+
+async def _fetch(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
     record = partial(_record, session.ledger, order.run)
     settings, clock = session.settings, session.clock
     async with (
@@ -240,6 +269,24 @@ def _fold(
         )
     except PartnerSyncError as error:
         return error
+
+
+def shortfalls(session: Session, order: Order) -> tuple[str, ...]:
+    """Return in words what the order's day still lacks after fetch and fold; empty for nothing."""
+    held = {
+        (each.connection, each.stream): each.manifest for each in versions.folds(session.ledger)
+    }
+    archived = _archived(session, order)
+    ledger, connection = session.ledger, session.connection.name
+    words = []
+    for stream in order.streams:
+        newest = journal.manifests(ledger, stream.name, connection)[-1:]
+        if stream.name not in archived:
+            scan = journal.latest_scan(ledger, connection, stream.name, order.day)
+            words.append(scan.error if scan and scan.error else str(_unread(stream, order.day)))
+        elif newest and held.get((connection, stream.name)) != newest[0].file:
+            words.append(f"{stream.name}: {newest[0].file} could not be folded (see that step)")
+    return tuple(words)
 
 
 def publish(session: Session, order: Order) -> Version:

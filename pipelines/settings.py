@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -171,6 +172,9 @@ class Settings(BaseSettings):
     memory_limit: str = Field(
         default="256MB", description="what DuckDB may use before it spills to disk"
     )
+    schedule: str = Field(default="0 2 * * *", description="when the nightly sync begins (cron)")
+    time_zone: str = Field(default="UTC", description="of the schedule; days are always UTC")
+    start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
     streams: Mapping[str, StreamSettings] = Field(default={}, description="per stream: key")
 
     @classmethod

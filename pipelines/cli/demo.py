@@ -17,10 +17,12 @@ MARKER = ".partner-sync-demo"
 SIZES = ("--partners=250", "--usage=20000", "--billing=2000")
 QUESTIONS = {
     "Who was billed most in each currency?": """
-        SELECT currency, name AS partner, sum(total) AS billed, count(*) AS bills
-        FROM current.billing JOIN current.partners USING (_connection, partner_id)
-        GROUP BY ALL
-        QUALIFY row_number() OVER (PARTITION BY currency ORDER BY billed DESC) = 1
+        WITH billed AS (
+            SELECT currency, name AS partner, sum(total) AS billed, count(*) AS bills
+            FROM current.billing JOIN current.partners USING (_connection, partner_id)
+            GROUP BY currency, partner_id, name
+        )
+        FROM billed QUALIFY row_number() OVER (PARTITION BY currency ORDER BY billed DESC) = 1
         ORDER BY currency
     """,
     "Do bills say what was used? Exactly, by currency": """

@@ -1,6 +1,7 @@
 """What the user sees: progress while it runs, frames as tables, one style for all verbs."""
 
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,5 +85,9 @@ def closing(outcome: Outcome, link: Path) -> None:
 
 
 def opening_line(link: Path) -> str:
-    """Return the one line that opens the published file: DuckDB's shell inside Python."""
-    return f"duckdb -readonly {shlex.quote(str(link))}"
+    """Return the one line that opens the published file and shows a little of it."""
+    program = (
+        f"import duckdb; duckdb.connect({str(link)!r}, read_only=True)"
+        ".sql('FROM current.usage LIMIT 5').show()"
+    )
+    return shlex.join([sys.executable, "-c", program])

@@ -1,0 +1,65 @@
+"""Assets `current/<stream>`: the typed tables of what was read last, in the work database."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets import archive
+from assets.partitions import PARTITIONS, days
+from assets.resources import Sync
+from pipelines import run
+from pipelines.errors import PartnerSyncError
+from pipelines.run import Order
+from pipelines.state.versions import Fold
+from pipelines.streams import STREAMS
+
+
+def key(stream: str) -> dg.AssetKey:
+    """Return the asset key of a stream's tables."""
+    return dg.AssetKey(["current", stream])
+
+
+@dg.multi_asset(
+    name="fold",
+    specs=[
+        dg.AssetSpec(
+            key(stream.name),
+            deps=[archive.key(stream.name)],
+            description=stream.description,
+            group_name="current",
+            kinds={"duckdb"},
+            metadata={"dagster/table_name": f"current.{stream.name}"},
+            skippable=True,
+        )
+        for stream in STREAMS
+    ],
+    check_specs=[dg.AssetCheckSpec("folded", asset=key(stream.name)) for stream in STREAMS],
+    can_subset=True,
+    partitions_def=PARTITIONS,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+)
+def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
+    """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
+    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
+    newest = max(day for _partition, day in days(context))
+    with sync.session(context) as session:
+        folded = run.fold(session, Order(newest, selected, run=context.run_id))
+    for stream, outcome in folded.items():
+        yield _result(stream, outcome)
+
+
+def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResult[None]:
+    passed = isinstance(outcome, Fold)
+    words = "" if isinstance(outcome, Fold) else str(outcome)
+    check = dg.AssetCheckResult(
+        asset_key=key(stream), check_name="folded", passed=passed, metadata={"failure": words}
+    )
+    metadata: dict[str, int | str] = {}
+    if isinstance(outcome, Fold):
+        metadata = {
+            "dagster/row_count": outcome.rows,
+            "rows read": outcome.read,
+            "duplicates replaced": outcome.duplicates,
+            "manifest": outcome.manifest,
+        }
+    return dg.MaterializeResult(asset_key=key(stream), metadata=metadata, check_results=[check])

@@ -1,0 +1,18 @@
+"""The code location: everything Dagster is told of."""
+
+import dagster as dg
+
+from assets.archive import fetch
+from assets.current import fold
+from assets.published import published
+from assets.resources import Sync
+from assets.schedule import NIGHTLY, nightly
+
+defs = dg.Definitions(
+    assets=[fetch, fold, published],
+    jobs=[NIGHTLY],
+    schedules=[nightly],
+    resources={"sync": Sync()},
+    # A step of its own process costs seconds; the work is one request budget and one database.
+    executor=dg.in_process_executor,
+)

@@ -1,0 +1,53 @@
+"""Asset `published/warehouse`: the file that analysts open, all streams at once.
+
+The last step of a run: it publishes what was folded, and only then fails for what was not.
+"""
+
+import dagster as dg
+
+from assets import current
+from assets.partitions import PARTITIONS, days
+from assets.previews import preview
+from assets.resources import Sync
+from pipelines import run
+from pipelines.run import Order
+from pipelines.streams import STREAMS
+
+Metadata = dict[str, str | dg.MarkdownMetadataValue]
+KEY = dg.AssetKey(["published", "warehouse"])
+
+
+@dg.asset(
+    key=KEY,
+    deps=[current.key(stream.name) for stream in STREAMS],
+    description="The DuckDB file behind the link `warehouse.duckdb`.",
+    group_name="published",
+    kinds={"duckdb"},
+    partitions_def=PARTITIONS,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+)
+def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeResult[None]:
+    """Publish the work database, then fail for every day and stream that is not in it."""
+    orders = {key: Order(day, run=context.run_id) for key, day in days(context)}
+    with sync.session(context) as session:
+        version = run.publish(session, next(iter(orders.values())))
+        lacking = {key: run.shortfalls(session, order) for key, order in orders.items()}
+    rows = [{"table": name, "rows": count} for name, count in version.counts.items()]
+    metadata: Metadata = {"version": version.file, "tables": preview(rows)}
+    if any(lacking.values()):
+        raise _failure(context, lacking, metadata)
+    return dg.MaterializeResult(metadata=metadata)
+
+
+def _failure(
+    context: dg.AssetExecutionContext,
+    lacking: dict[str, tuple[str, ...]],
+    metadata: Metadata,
+) -> dg.Failure:
+    """Mark the days that are complete as materialized; return what says which are not."""
+    for key, words in lacking.items():
+        if not words:
+            event = dg.AssetMaterialization(KEY, metadata=metadata, partition=key)
+            context.log_event(event)
+    said = [f"{key}: {'; '.join(words)}" for key, words in lacking.items() if words]
+    return dg.Failure("published, but not everything: " + " | ".join(said))

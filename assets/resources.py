@@ -1,0 +1,23 @@
+"""What asset bodies are given: the way to open a session, and nothing secret.
+
+Settings come from the environment and the home, as for the command line; the secret is read when a
+token is asked for, so that neither Dagster's configuration nor its event log ever holds it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from pipelines import run, settings
+from pipelines.run import Session, Watch
+
+
+class Sync(dg.ConfigurableResource[None]):
+    """Opens sessions on the home of this deployment."""
+
+    @contextmanager
+    def session(self, context: dg.AssetExecutionContext) -> Iterator[Session]:
+        """Yield a session that tells the run's log when it has to wait."""
+        with run.open(settings.load(), Watch(waiting=context.log.info)) as session:
+            yield session
