@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sandbox.__main__ import command as verb
 from tests.sandbox.running import CLIENTS, SECRET, clients_file, command, started
 
 BAD_OPTIONS = [
@@ -42,28 +44,39 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def invoked(*options: str) -> tuple[int, str]:
+    """Run the verb in this process, for what ends before anything is served."""
+    ended = CliRunner().invoke(verb, ["--port", "0", *options])
+    return ended.exit_code, " ".join(ended.stderr.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(("options", "reason"), BAD_OPTIONS)
 def test_bad_options_are_a_clear_error(options: tuple[str, ...], reason: str) -> None:
-    ended = run("--port", "0", *options)
+    code, said = invoked(*options)
+    assert code == 2
+    assert reason in said
+
+
+def test_a_bad_option_shows_no_traceback_and_prints_nothing() -> None:
+    ended = run("--now", "2026-10-31")
     assert ended.returncode == 2
-    assert reason in " ".join(ended.stderr.replace("│", " ").split())
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD_CLIENTS)
 def test_bad_clients_are_a_clear_error(tmp_path: Path, text: str, reason: str) -> None:
-    ended = run("--port", "0", "--clients", str(clients_file(tmp_path, text)))
-    assert ended.returncode == 2
-    assert reason in " ".join(ended.stderr.replace("│", " ").split())
-    assert "s-whole" not in ended.stderr
+    code, said = invoked("--clients", str(clients_file(tmp_path, text)))
+    assert code == 2
+    assert reason in said
+    assert "s-whole" not in said
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
 def test_a_clients_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    ended = run("--port", "0", "--clients", str(clients_file(tmp_path, mode=mode)))
-    assert ended.returncode == 2
-    assert f"{mode:04o}" in ended.stderr
+    code, said = invoked("--clients", str(clients_file(tmp_path, mode=mode)))
+    assert code == 2
+    assert f"{mode:04o}" in said
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])

@@ -120,11 +120,10 @@ def test_tokens_know_nothing_of_the_time_of_the_data() -> None:
         assert abs(claims["iat"] - time.time()) < 5
 
 
-@pytest.mark.parametrize("path", ["/oauth/token", "/.well-known/jwks.json"])
-def test_the_identity_provider_has_no_rate_limit(path: str) -> None:
+def test_the_identity_provider_has_no_rate_limit() -> None:
     with started("--usage", "1") as running, running.client() as client:
-        method = "POST" if path == "/oauth/token" else "GET"
-        answers = [client.request(method, path) for _ in range(8)]
+        answers = [client.post("/oauth/token") for _ in range(8)]
+        answers += [client.get("/.well-known/jwks.json") for _ in range(8)]
     assert not any(answer.status_code == 429 for answer in answers)
     assert not any("ratelimit" in name for answer in answers for name in answer.headers)
 
