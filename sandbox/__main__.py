@@ -4,6 +4,7 @@ Here: options of the command line turned into the value, exit codes (0 ended by 
 port is taken, 2 usage). Not here: what the options do.
 """
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Annotated
 import typer
 
 from sandbox.clients import Client, ClientsFileError, demo, read_clients
-from sandbox.data.calendar import EPOCH, BeforeEpochError, days_since_epoch
+from sandbox.data.calendar import EPOCH, OutsideDataError, days_since_epoch
 from sandbox.data.sizes import Sizes
 from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options
 from sandbox.server import PortInUseError, Server, base_url, bind
@@ -87,6 +88,8 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     audience: Annotated[str, typer.Option(help="The API identifier.")] = AUDIENCE,
 ) -> None:
     """Serve the partner surface of the interface on 127.0.0.1 until a signal comes."""
+    if not all(map(math.isfinite, (window, latency_ms, jitter_ms))):
+        raise typer.BadParameter("window, latency and jitter must be finite numbers")
     if (usage or billing) and not partners:
         raise typer.BadParameter("usage and billing need at least one partner")
     try:
@@ -101,7 +104,7 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
             audience=audience,
         )
         run(port, options, clients)
-    except (BeforeEpochError, ClientsFileError) as error:
+    except (OutsideDataError, ClientsFileError) as error:
         raise typer.BadParameter(str(error)) from error
     except PortInUseError as error:
         sys.stderr.write(f"{error}\n")

@@ -75,6 +75,8 @@ def _client(entry: Any, where: str) -> Client:
     for name in ("id", "secret"):
         if not isinstance(entry.get(name), str) or not entry[name]:
             raise ClientsFileError(f"{where}: {name} must be a text that is not empty")
+    if not entry["id"].isprintable():
+        raise ClientsFileError(f"{where}: id must be printable, it stands in the ready line")
     if entry.get("actor") not in ACTORS:
         raise ClientsFileError(f"{where}: actor must be one of {', '.join(ACTORS)}")
     scopes = entry.get("scopes", list(scopes_of(entry["actor"])))

@@ -9,14 +9,22 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
 
 from sandbox.access import ACCESS
 from sandbox.admission import TOKEN_PATH
 from sandbox.options import Options
 from sandbox.problem import MEDIA_TYPE
-from sandbox.records import Problem, RateLimitProblem, TokenRequest
+from sandbox.records import (
+    ParameterProblem,
+    Problem,
+    RateLimitProblem,
+    TokenRefusal,
+    TokenRequest,
+)
 
 JSON = dict[str, Any]
+SCHEMAS = "#/components/schemas/"
 ASSUMED = {"x-assumed": True}
 TEXT = """The partner surface of the service interface, served by a sandbox.
 
@@ -35,10 +43,10 @@ HEADERS = {
 }
 RETRY_AFTER = {"Retry-After": "Whole seconds to wait. Clients must not retry earlier."}
 FAILURES = {
-    "400": ("A parameter is out of bounds or no integer.", ASSUMED),
-    "401": ("Credentials missing, invalid or expired.", {}),
-    "403": ("Actor type wrong for the route, or required OAuth scope missing.", {}),
-    "429": ("Rate limit exceeded.", {}),
+    "400": ("A parameter is out of bounds or no integer.", "ParameterProblem"),
+    "401": ("Credentials missing, invalid or expired.", "Problem"),
+    "403": ("Actor type wrong for the route, or required OAuth scope missing.", "Problem"),
+    "429": ("Rate limit exceeded.", "RateLimitProblem"),
 }
 
 
@@ -57,13 +65,19 @@ def describe(api: FastAPI, options: Options) -> JSON:
     components = document["components"]
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
-    components["schemas"] |= {
-        model.__name__: model.model_json_schema() for model in (Problem, RateLimitProblem)
-    }
+    components["schemas"] |= _schemas()
     components["securitySchemes"] = {"bearer": BEARER}
     components["headers"] = {name: _integer(text) for name, text in (HEADERS | RETRY_AFTER).items()}
     components["responses"] = {status: _failure(status) for status in FAILURES}
     return document
+
+
+def _schemas() -> JSON:
+    models = (Problem, ParameterProblem, RateLimitProblem, TokenRefusal)
+    _, schema = models_json_schema(
+        [(model, "serialization") for model in models], ref_template=SCHEMAS + "{model}"
+    )
+    return dict(schema["$defs"])
 
 
 def _integer(text: str) -> JSON:
@@ -75,13 +89,12 @@ def _references(names: dict[str, str]) -> JSON:
 
 
 def _failure(status: str) -> JSON:
-    text, marks = FAILURES[status]
-    schema = "RateLimitProblem" if status == "429" else "Problem"
+    text, schema = FAILURES[status]
     return {
         "description": text,
         "headers": _references(HEADERS | (RETRY_AFTER if status == "429" else {})),
-        "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
-        **marks,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": f"{SCHEMAS}{schema}"}}},
+        **(ASSUMED if status == "400" else {}),
     }
 
 
@@ -112,8 +125,6 @@ def _complete_identity(path: str, operation: JSON) -> None:
         "required": True,
         "content": {"application/json": {"schema": schema}},
     }
-    text = {"type": "string"}
-    error = {"type": "object", "properties": {"error": text, "error_description": text}}
-    content = {"application/json": {"schema": error}}
+    content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}TokenRefusal"}}}
     for status, meaning in (("400", "The request is malformed."), ("401", "Wrong credentials.")):
         operation["responses"][status] = {"description": meaning, "content": content, **ASSUMED}

@@ -210,14 +210,47 @@ class Token(BaseModel):
     expires_in: int = Field(description="Lifetime in seconds.")
 
 
+class TokenRefusal(Assumed):
+    """A refused token request (RFC 6749, section 5.2)."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    error: str
+    error_description: str
+
+
+class Health(Assumed):
+    """The state of the process."""
+
+    status: str
+
+
 class Problem(BaseModel):
     """A failure (RFC 7807)."""
 
-    type: str = Field(json_schema_extra={"format": "uri"})
+    type: str = Field(
+        description="{base_url}/problems/<slug>. Slugs other than unauthorized and "
+        "too_many_requests are assumed: the status's title in snake case.",
+        json_schema_extra={"format": "uri"},
+    )
     title: str = Field(description="Short status title.")
     status: int
     detail: str = Field(description="Human-readable explanation.")
     instance: str = Field(description="Request path that failed.")
+
+
+class ParameterFault(Assumed):
+    """What is wrong with one parameter."""
+
+    place: str = Field(alias="in")
+    field: str
+    detail: str
+
+
+class ParameterProblem(Problem):
+    """A request whose parameters are out of bounds or no integers."""
+
+    errors: list[ParameterFault] = Field(json_schema_extra={"x-assumed": True})
 
 
 class RateLimitProblem(Problem):

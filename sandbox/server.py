@@ -61,6 +61,7 @@ class Server(uvicorn.Server):
                 lifespan="off",
                 ws="none",
                 server_header=False,
+                proxy_headers=False,  # else X-Forwarded-For would choose whose limit applies
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )

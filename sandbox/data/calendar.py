@@ -10,25 +10,25 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 EPOCH = datetime(2026, 11, 1, tzinfo=UTC)
+LAST_YEAR = 2126  # far enough, and far from where dates end
 RESTATEMENT_CYCLE = 100  # days: each group has one day in it, so about 1 % are restated a day
 RESTATEMENT_STEP = 37  # coprime to the cycle, so that neighbouring days restate unrelated groups
 DAILY_GROWTH = 200  # one new row a day for so many rows: 0.5 %
 
 
-class BeforeEpochError(ValueError):
-    """The data has no state before its epoch."""
+class OutsideDataError(ValueError):
+    """The data has no state at this time."""
 
 
 def days_since_epoch(now: datetime) -> int:
     """Count the whole days from the epoch to ``now``.
 
     Raises:
-        BeforeEpochError: ``now`` is earlier than the epoch.
+        OutsideDataError: ``now`` is earlier than the epoch, or later than the last year.
     """
-    if now < EPOCH:
-        raise BeforeEpochError(
-            f"the data begins at {EPOCH:%Y-%m-%dT%H:%M:%SZ}: {now.isoformat()} is earlier"
-        )
+    if now < EPOCH or now.year > LAST_YEAR:
+        shown = f"{EPOCH:%Y-%m-%dT%H:%M:%SZ} to the year {LAST_YEAR}"
+        raise OutsideDataError(f"there is data from {shown}: {now.isoformat()} is outside")
     return (now - EPOCH).days
 
 

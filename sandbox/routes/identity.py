@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from sandbox.admission import JWKS_PATH, TOKEN_PATH
@@ -18,6 +18,7 @@ from sandbox.provider import Provider
 from sandbox.records import Token, TokenRequest
 
 LONGEST_BODY = 64 * 1024  # bytes
+FIELDS = tuple(TokenRequest.model_fields)
 
 
 class OAuthError(Exception):
@@ -41,19 +42,23 @@ async def read(request: Request) -> TokenRequest:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise _bad("the content type must be application/json")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_BODY:
-            raise _bad(f"the body is longer than {LONGEST_BODY} bytes")
     try:
-        return TokenRequest.model_validate_json(body)
+        return TokenRequest.model_validate_json(await _body(request))
     except ValidationError as error:
         # The texts of pydantic would repeat what was sent, secrets included.
         raise _bad(f"the body must be a JSON object of {', '.join(FIELDS)}, all texts") from error
 
 
-FIELDS = tuple(TokenRequest.model_fields)
+async def _body(request: Request) -> bytes:
+    body = b""
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_BODY:
+                raise _bad(f"the body is longer than {LONGEST_BODY} bytes")
+    except ClientDisconnect as error:
+        raise _bad("the body broke off") from error
+    return body
 
 
 def _bad(description: str) -> OAuthError:

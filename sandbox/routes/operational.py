@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from sandbox.pages import render
+from sandbox.records import Health
 from sandbox.statistics import Statistics
 
 
@@ -21,14 +22,14 @@ def operational_routes(statistics: Statistics, describe: Callable[[], dict[str, 
     description = lru_cache(maxsize=1)(describe)
 
     @router.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    async def healthz() -> Health:
         """Tell that the process answers."""
-        return {"status": "ok"}
+        return Health(status="ok")
 
     @router.get("/readiness")
-    async def readiness() -> dict[str, str]:
+    async def readiness() -> Health:
         """Tell that requests can be served."""
-        return {"status": "ready"}
+        return Health(status="ready")
 
     @router.get("/docs/openapi.json")
     async def interface_description() -> JSONResponse:

@@ -28,7 +28,7 @@ DEFAULT_BOUNDS = Bounds(20, 100)  # "Paging limits": list endpoints in general
 
 
 @dataclass(frozen=True)
-class List:
+class ListRoute:
     """One list of the surface. ``shown``: the interface shows its path."""
 
     name: str
@@ -43,11 +43,11 @@ class List:
 
 
 LISTS = (
-    List("plans", Plan, shown=False),
-    List("partners", Partner),
-    List("organizations", Organization, shown=False),
-    List("usage", Usage, Bounds(100, 500)),
-    List("billing", Billing, Bounds(50, 100)),
+    ListRoute("plans", Plan, shown=False),
+    ListRoute("partners", Partner),
+    ListRoute("organizations", Organization, shown=False),
+    ListRoute("usage", Usage, Bounds(100, 500)),
+    ListRoute("billing", Billing, Bounds(50, 100)),
 )
 
 
@@ -96,7 +96,7 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
     return router
 
 
-def _add(router: APIRouter, one: List, listing: Listing) -> None:
+def _add(router: APIRouter, one: ListRoute, listing: Listing) -> None:
     most = one.bounds.most
     extra: dict[str, Any] = {} if one.shown else ASSUMED
 

@@ -21,7 +21,10 @@ BAD_OPTIONS = [
     (("--window", "0"), "--window"),
     (("--now", "yesterday"), "neither a date nor an RFC 3339 time"),
     (("--now", "2026-11-02T10:00:00"), "no UTC offset"),
-    (("--now", "2026-10-31"), "earlier"),
+    (("--now", "2026-10-31"), "outside"),
+    (("--now", "9999-12-31"), "outside"),
+    (("--window", "nan"), "greater than or equal to 0.001"),
+    (("--latency-ms", "inf"), "finite"),
     (("--partners", "0"), "at least one partner"),
     (("--clients", "/nowhere/clients.toml"), "cannot be read"),
     (("--nonsense",), "--nonsense"),
@@ -34,6 +37,7 @@ BAD_CLIENTS = [
     ('[[clients]]\nid = 7\nsecret = "b"\nactor = "partner"', "id must be"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nscopes = ["all"]', "scopes must"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nkey = 1', "the fields are"),
+    ('[[clients]]\nid = "a\\nb"\nsecret = "b"\nactor = "partner"', "printable"),
     (CLIENTS + CLIENTS, "same id"),
 ]
 

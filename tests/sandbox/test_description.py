@@ -31,6 +31,7 @@ SHOWN_PATHS = {
 }
 ASSUMED_PATHS = {"/v2/plans", "/v2/organizations", "/.well-known/jwks.json"}
 SHOWN_SCHEMAS = {"Pagination", "Partner", "Token", "Problem", "RateLimitProblem"}
+PROBLEM_MEMBERS = {"type", "title", "status", "detail", "instance"}
 SCOPES = {
     "/v2/whoami": [],
     "/v2/plans": ["plans:read"],
@@ -132,9 +133,12 @@ def test_assumed_operations_are_marked_and_others_are_not(described: Any) -> Non
 
 def test_every_field_that_the_interface_does_not_show_is_marked(described: Any) -> None:
     for name, schema in described["components"]["schemas"].items():
-        shown = name in SHOWN_SCHEMAS or name.startswith("Page_")
-        for field in schema["properties"].values():
-            assert field.get("x-assumed", False) is not shown, name
+        marked = {field for field, one in schema["properties"].items() if one.get("x-assumed")}
+        if name in SHOWN_SCHEMAS or name.startswith("Page_"):
+            assert marked == set(), name
+        else:
+            shown = PROBLEM_MEMBERS if name == "ParameterProblem" else set()
+            assert marked == set(schema["properties"]) - shown, name
 
 
 @pytest.mark.parametrize("path", BOUNDS)
@@ -153,10 +157,24 @@ def test_whoami_pagination_and_problems_are_as_described(
         "Whoami": demo.get("/v2/whoami").json(),
         "Pagination": demo.get("/v2/usage").json()["pagination"],
         "Problem": demo.get("/nowhere").json(),
+        "ParameterProblem": demo.get("/v2/usage?limit=0").json(),
+        "TokenRefusal": demo.post("/oauth/token").json(),
+        "Health": demo.get("/healthz").json(),
     }
     for name, value in served.items():
         schema = {"$ref": f"#/components/schemas/{name}"}
         assert list(faults(described, schema, value)) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": 7}, {"name": None}, {"partnerId": "X"}, {"more": 1}, {"externalId": ...}]
+)
+def test_a_record_that_is_not_as_described_would_be_noticed(
+    sandbox: Running, described: Any, change: dict[str, Any]
+) -> None:
+    record = sandbox.records("/v2/partners")[0] | change
+    wrong = {name: value for name, value in record.items() if value is not ...}
+    assert list(faults(described, record_schema(described, "/v2/partners"), wrong))
 
 
 def test_the_token_request_is_described(described: Any) -> None:

@@ -135,7 +135,7 @@ def test_the_unauthenticated_get_one_by_address_whatever_they_send() -> None:
         with running.client() as nobody, running.client("invalid") as forger:
             first = nobody.get("/v2/whoami")
             second = forger.get("/v2/whoami")
-            third = nobody.get("/nowhere")
+            third = nobody.get("/nowhere", headers={"X-Forwarded-For": "192.0.2.1"})
         with running.client(running.token()) as known:
             fourth = known.get("/v2/whoami")
     assert [one.status_code for one in (first, second, third, fourth)] == [401, 429, 429, 200]

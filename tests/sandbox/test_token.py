@@ -1,5 +1,6 @@
 """The identity provider: token response, claims, key set, refusals ("bearer token", rules 1, 2)."""
 
+import socket
 import time
 from typing import Any
 
@@ -97,6 +98,16 @@ def test_a_body_that_is_not_json(sandbox: Running, media_type: str) -> None:
     with sandbox.client() as client:
         answer = client.post("/oauth/token", content=b"{}", headers={"Content-Type": media_type})
     assert_oauth_error(answer, 400, "invalid_request")
+
+
+def test_a_body_that_breaks_off_does_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
+    head = b"POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with started("--usage", "1") as running:
+        url = httpx.URL(running.url)
+        with socket.create_connection((url.host, url.port or 80)) as connection:
+            connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        assert running.token()
+    assert capfd.readouterr().err == ""
 
 
 def test_refusals_never_repeat_the_secret(sandbox: Running) -> None:
