@@ -170,7 +170,7 @@ class Settings(BaseSettings):
     window: float = Field(default=1.0, ge=0, description="seconds of the sliding window (Limits)")
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
     memory_limit: str = Field(
-        default="256MB", description="what DuckDB may use before it spills to disk"
+        default="160MB", description="what DuckDB may use before it spills to disk"
     )
     schedule: str = Field(default="0 2 * * *", description="when the nightly sync begins (cron)")
     time_zone: str = Field(default="UTC", description="of the schedule; days are always UTC")
