@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from sandbox.access import ACCESS
 from sandbox.admission import TOKEN_PATH
-from sandbox.options import Options
+from sandbox.options import Limits, Options
 from sandbox.problem import MEDIA_TYPE
 from sandbox.records import (
     ParameterProblem,
@@ -61,7 +61,7 @@ def describe(api: FastAPI, options: Options) -> JSON:
     )
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            _complete(path, operation, limited=options.limits.rate > 0)
+            _complete(path, operation, options.limits)
     components = document["components"]
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
@@ -98,13 +98,13 @@ def _failure(status: str) -> JSON:
     }
 
 
-def _complete(path: str, operation: JSON, *, limited: bool) -> None:
+def _complete(path: str, operation: JSON, limits: Limits) -> None:
     responses = operation["responses"]
     responses.pop("422", None)
     if "Identity provider" in operation["tags"]:
-        _complete_identity(path, operation)
+        _complete_identity(path, operation, limits)
         return
-    if limited:
+    if limits.rate:
         responses["200"]["headers"] = _references(HEADERS)
     access = ACCESS.get(path)
     if access is None:
@@ -116,7 +116,7 @@ def _complete(path: str, operation: JSON, *, limited: bool) -> None:
         responses[status] = {"$ref": f"#/components/responses/{status}"}
 
 
-def _complete_identity(path: str, operation: JSON) -> None:
+def _complete_identity(path: str, operation: JSON, limits: Limits) -> None:
     operation["security"] = []
     if path != TOKEN_PATH:
         return
@@ -128,3 +128,5 @@ def _complete_identity(path: str, operation: JSON) -> None:
     content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}TokenRefusal"}}}
     for status, meaning in (("400", "The request is malformed."), ("401", "Wrong credentials.")):
         operation["responses"][status] = {"description": meaning, "content": content, **ASSUMED}
+    if limits.rate and limits.token_route:
+        operation["responses"]["429"] = {"$ref": "#/components/responses/429"}

@@ -2,12 +2,6 @@
 
 Here: binding first, so that port 0 is known before the service is made; uvicorn; signals.
 Not here: the service, the options.
-
-The line on standard output, for programs that start a sandbox (nothing else is printed there):
-
-    sandbox ready: http://127.0.0.1:PORT (client ID, audience AUDIENCE, secret in PLACE)
-
-The address is the third word. PLACE is a file of mode 0600 or the name of a variable.
 """
 
 import socket
@@ -50,7 +44,15 @@ def base_url(bound: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that says when it is ready, and for which a signal is a normal end."""
+    """Uvicorn that says when it is ready, and for which a signal is a normal end.
+
+    Programs that start a sandbox read one line on its standard output, where nothing else is
+    printed; the address is its third word, PLACE a file of mode 0600 or a variable's name:
+
+        sandbox ready: http://127.0.0.1:PORT (client ID, audience AUDIENCE, secret in PLACE)
+
+    With a clients file of several it says ``clients ID, ID, …`` and ``secrets in FILE``.
+    """
 
     def __init__(self, application: ASGIApp, ready: str) -> None:
         super().__init__(

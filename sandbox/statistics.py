@@ -47,7 +47,7 @@ class Tally:
 
 
 class Statistics:
-    """Counts since the start. ``authenticated`` adds up all actors, ``callers`` is per key."""
+    """Counts since the start, per caller, per address of unauthenticated callers, per path."""
 
     def __init__(self, window: float) -> None:
         self._window = window
@@ -72,7 +72,7 @@ class Statistics:
         self._answers.setdefault(path, Counter())[str(status)] += 1
 
     def report(self) -> dict[str, Any]:
-        """Give everything as JSON. The top level is about authenticated requests alone."""
+        """Give everything as JSON. The top level adds up the authenticated callers alone."""
         tallies = self._callers.values()
         total = Tally(
             admitted=sum(tally.admitted for tally in tallies),

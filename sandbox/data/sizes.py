@@ -5,6 +5,7 @@ Not here: what a record contains. Everything is arithmetic, O(1) at any size and
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from sandbox.data.calendar import daily_growth
 
@@ -37,12 +38,12 @@ class Sizes:
     billing: int = 2_000
     days: int = 0
 
-    @property
+    @cached_property
     def base(self) -> Spread:
         """The rows and groups that exist at the epoch."""
         return Spread(self.usage, self.billing or -(-self.usage // ROWS_PER_UNBILLED_GROUP))
 
-    @property
+    @cached_property
     def daily(self) -> Spread:
         """The rows and groups that each day adds."""
         base = self.base

@@ -21,6 +21,9 @@ FIRST_SEQUENCE = 2**53 + 1  # steps of two stay odd: no binary double holds any 
 EVENT_COUNTS = (0, 0, 0, 0, 1, 1, 2, 3)
 EVENT_KINDS = ("peak", "overage", "retry", "refund", "burst")
 EVENT_FEES = ("0.05", "0.125", "1.1", "0.3333", "12", "0.007")
+# Looked up rather than formatted: a row takes 5 µs, and a page has 500 of them.
+TWO_DIGITS = tuple(f"{number:02d}" for number in range(60))
+FRACTIONS = tuple(f"{number * 3921:06d}" for number in range(256))
 NOTE_PARTS = (
     *(f',"note":{note}' for note in NOTES),
     *(4 * [',"note":null']),
@@ -41,9 +44,10 @@ def usage_record(seed: int) -> Callable[[int, Group], bytes]:
         charge = charge_of(index, group)
         digest, plan, quantity, minor = charge
         offset = OFFSETS[digest[16] % 5]
-        day = f"{group.month.prefix}{group.day or digest[17] % DAYS + 1:02d}T"
+        day = f"{group.month.prefix}{TWO_DIGITS[group.day or digest[17] % DAYS + 1]}T"
         hour = FIRST_HOUR + digest[18] % HOURS
-        recorded = f"{day}{hour + 1}:{digest[19] % 60:02d}:07.{digest[20] * 3921:06d}{offset}"
+        end = f"{day}{hour + 1}:"
+        recorded = f"{end}{TWO_DIGITS[digest[19] % 60]}:07.{FRACTIONS[digest[20]]}{offset}"
         updated = f"{group.updated}T23:45:00Z" if group.version else recorded
         events = _events(charge, day, offset) if EVENT_COUNTS[digest[22] % 8] else ""
         return (
@@ -52,7 +56,7 @@ def usage_record(seed: int) -> Callable[[int, Group], bytes]:
             f'{quantity},"unitPrice":{PRICES[plan]}'
             f',"amount":"{text(minor, payer.currency.digits)}","currency":"{payer.currency.code}'
             f'","period":{{"start":"{day}{hour}:00:00{offset}"'
-            f',"end":"{day}{hour + 1}:00:00{offset}"}}'
+            f',"end":"{end}00:00{offset}"}}'
             f',"recordedAt":"{recorded}","updatedAt":"{updated}"'
             f',"sequence":{FIRST_SEQUENCE + 2 * index},"reference":"{index:010d}"'
             f',"events":[{events}]'
@@ -66,7 +70,7 @@ def _events(charge: Charge, day: str, offset: str) -> str:
     digest = charge.digest
     return ",".join(
         f'{{"kind":"{EVENT_KINDS[digest[nth] % 5]}"'
-        f',"at":"{day}1{nth}:{digest[nth + 3] % 60:02d}:00{offset}"'
+        f',"at":"{day}1{nth}:{TWO_DIGITS[digest[nth + 3] % 60]}:00{offset}"'
         f',"units":{digest[nth + 6] + 1},"fee":{EVENT_FEES[digest[nth + 9] % 6]}}}'
         for nth in range(EVENT_COUNTS[digest[22] % 8])
     )

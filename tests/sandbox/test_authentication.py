@@ -1,4 +1,7 @@
-"""Who may reach what: 401 and 403 of the partner surface ("Authentication failures")."""
+"""Who may reach what: 401 and 403 of the partner surface ("Authentication failures").
+
+Not here: how a token is fetched (test_token), the limits that come before (test_limits).
+"""
 
 import base64
 import json

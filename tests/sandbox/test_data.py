@@ -1,6 +1,8 @@
-"""The data: repeatable, exact, awkward on purpose."""
+"""The data: repeatable, exact, awkward on purpose.
 
-import json
+Not here: growth from day to day (test_growth), what the description says (test_description).
+"""
+
 import re
 from collections import Counter
 from datetime import datetime, timedelta
@@ -10,17 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.__main__ import moment
-from sandbox.data.calendar import days_since_epoch
 from sandbox.data.dataset import Dataset, dataset
 from sandbox.data.sizes import Sizes
-from tests.sandbox.running import Running, started
+from tests.sandbox.lists import LISTS, everything, parsed
 
 MINOR_UNITS = {"EUR": 2, "USD": 2, "GBP": 2, "JPY": 0, "KWD": 3}
 OFFSETS = {"Z", "+01:00", "-05:00", "+05:30", "+09:00"}
 SCRIPTS = ["[à-ž]", "[Ͱ-Ͽ]", "[Ѐ-ӿ]", "[一-鿿]", "[぀-ヿ]", "[؀-ۿ]", "[ऀ-ॿ]", "[가-힯]"]
-LISTS = ["plans", "partners", "organizations", "usage", "billing"]
-PATHS = [f"/v2/{name}" for name in LISTS]
 ID = re.compile(r"[0-9a-f]{24}")
 SIZES = [
     (0, 0, 0),
@@ -32,16 +30,6 @@ SIZES = [
     (7, 100, 7),
     (5, 1, 500),
 ]
-
-
-def parsed(rows: list[bytes]) -> list[Any]:
-    return [json.loads(row, parse_float=Decimal) for row in rows]
-
-
-def everything(data: Dataset, name: str) -> list[bytes]:
-    one = getattr(data, name)
-    rows: list[bytes] = one.rows(0, one.count)
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -219,80 +207,3 @@ def test_local_and_utc_day_are_the_same(usage: list[Any]) -> None:
         for text in (row["period"]["start"], row["period"]["end"], row["recordedAt"]):
             moment = datetime.fromisoformat(text)
             assert moment.date() == (moment - (moment.utcoffset() or timedelta(0))).date()
-
-
-def test_each_day_adds_rows_at_the_end_and_restates_about_one_percent() -> None:
-    before = dataset(7, Sizes(250, 20_000, 2_000, 10))
-    after = dataset(7, Sizes(250, 20_000, 2_000, 11))
-    for name in LISTS:
-        old, new = everything(before, name), everything(after, name)
-        added = {"usage": 100, "billing": 10}.get(name, 0)
-        changed = sum(a != b for a, b in zip(old, new, strict=False))
-        assert len(new) - len(old) == added
-        share = changed / len(old)
-        assert 0.005 < share < 0.02 if added else share == 0
-
-
-def test_a_restatement_changes_record_and_rows_alike() -> None:
-    days = (10, 11)
-    usage_before, usage_after, billing_before, billing_after = (
-        parsed(everything(dataset(7, Sizes(250, 20_000, 2_000, day)), name))
-        for name in ("usage", "billing")
-        for day in days
-    )
-    restated_rows = changes(usage_before, usage_after, {"quantity", "amount"})
-    restated = changes(billing_before, billing_after, {"lines", "total", "subtotal", "tax"})
-    assert restated_rows == {
-        line["usageId"]
-        for record in billing_after
-        if record["billingId"] in restated
-        for line in record["lines"]
-    }
-
-
-def changes(before: list[Any], after: list[Any], fields: set[str]) -> set[str]:
-    """Give the ids of changed records, having looked at what changed in them."""
-    found = set()
-    for old, new in zip(before, after, strict=False):
-        differing = {name for name in old if old[name] != new[name]}
-        if differing:
-            assert fields <= differing <= fields | {"revision", "updatedAt"}
-            assert new["revision"] == old["revision"] + 1
-            assert new["updatedAt"] == "2026-11-11T23:45:00Z"
-            found.add(next(iter(new.values())))
-    return found
-
-
-NOWS = [
-    ("2026-11-01", 0),
-    ("2026-11-01T23:59:59Z", 0),
-    ("2026-11-02T00:00:00Z", 1),
-    ("2026-11-02T05:00:00+09:00", 0),
-    ("2027-11-01T00:00:00.5Z", 365),
-]
-
-
-@pytest.mark.parametrize(("now", "days"), NOWS)
-def test_only_whole_days_count(now: str, days: int) -> None:
-    assert days_since_epoch(moment(now)) == days
-
-
-def test_the_time_of_the_data_is_an_option() -> None:
-    options = ("--rate", "0", "--partners", "3", "--usage", "400", "--billing", "40")
-    with started(*options, "--now", "2026-11-15T07:00:00+02:00") as running:
-        assert len(running.records("/v2/usage", 500)) == 400 + 14 * 2
-        assert len(running.records("/v2/billing")) == 40 + 14
-        assert len(running.records("/v2/partners")) == 3 + 2
-
-
-def test_nothing_is_dated_after_the_day_it_is_served_on() -> None:
-    data = dataset(7, Sizes(25, 2000, 200, 40))
-    now = "2026-12-11T00:00:00"
-    rows = parsed(everything(data, "usage")) + parsed(everything(data, "billing"))
-    for row in rows:
-        for name in ("recordedAt", "updatedAt", "issuedAt"):
-            assert row.get(name, "") < now
-
-
-def test_without_now_the_data_never_depend_on_the_date(sandbox: Running) -> None:
-    assert len(sandbox.records("/v2/usage", 500)) == 2345

@@ -1,4 +1,7 @@
-"""The interface description and its HTML: bounds, schemas, security, problems, what is assumed."""
+"""The interface description and its HTML: bounds, schemas, security, problems, what is assumed.
+
+Not here: that the routes obey their bounds (test_paging), the problems (test_problem).
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""The wire's delay: half before the limiter sees a request, half before the answer starts."""
+"""The wire's delay: half before the limiter sees a request, half before the answer starts.
+
+Not here: the limiter itself (test_limits).
+"""
 
 import time
 

@@ -1,4 +1,7 @@
-"""The rate limits: exact windows, headers on every response, honest waits ("Limits")."""
+"""The rate limits: exact windows, headers on every response, honest waits ("Limits").
+
+Not here: the arithmetic on every schedule (test_window).
+"""
 
 import asyncio
 import math

@@ -1,4 +1,7 @@
-"""Pagination: the envelope, its bounds and its five rules ("Pagination parameters")."""
+"""Pagination: the envelope, its bounds and its five rules ("Pagination parameters").
+
+Not here: the records on the pages (test_data).
+"""
 
 import httpx
 import pytest

@@ -1,4 +1,7 @@
-"""Failures: each is a problem with the five members, and headers are on every response."""
+"""Failures: each is a problem with the five members, and headers are on every response.
+
+Not here: when a caller is refused (test_authentication, test_limits).
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,7 @@
-"""The identity provider: token response, claims, key set, refusals ("bearer token", rules 1, 2)."""
+"""The identity provider: token response, claims, key set, refusals ("bearer token", rules 1, 2).
+
+Not here: what a token opens (test_authentication).
+"""
 
 import socket
 import time
@@ -145,6 +148,9 @@ def test_the_token_route_is_limited_per_ip_where_asked_for() -> None:
         with running.client(first.json()["access_token"]) as client:
             third = client.post("/oauth/token")
             assert client.get("/v2/whoami").headers["x-ratelimit-limit"] == "5"
+        with running.client() as client:
+            described = client.get("/docs/openapi.json").json()["paths"]["/oauth/token"]["post"]
+    assert "429" in described["responses"]
     assert (first.status_code, second.status_code, third.status_code) == (200, 429, 429)
     assert first.headers["x-ratelimit-limit"] == "1"
     assert second.headers["content-type"] == "application/problem+json"

@@ -1,4 +1,7 @@
-"""The sliding window's arithmetic, on any schedule: never more than it may, and never less."""
+"""The sliding window's arithmetic, on any schedule: never more than it may, and never less.
+
+Not here: HTTP, keys and headers (test_limits).
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
