@@ -3,7 +3,8 @@
 from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
 
-from sqlalchemy import Connection, Engine, create_engine, event
+import filelock
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from pipelines.state.tables import METADATA
 
@@ -23,8 +24,11 @@ def _begin(connection: Connection) -> None:
 
 def connect(folder: Path) -> Engine:
     """Open (or create) the ledger in the state folder."""
-    engine = create_engine(f"sqlite:///{folder / 'state.sqlite'}")
+    # Not as text: a "?" or "%" in the folder's name would mean something else there.
+    engine = create_engine(URL.create("sqlite", database=str(folder / "state.sqlite")))
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
-    METADATA.create_all(engine)
+    # SQLite does not wait where two processes make a new file WAL: one would fail, locked.
+    with filelock.FileLock(folder / "state.lock"):
+        METADATA.create_all(engine)
     return engine

@@ -82,7 +82,7 @@ def link(engine: Engine, scan: str, page: LinkedPage) -> None:
 
 def end(engine: Engine, scan: str, now: datetime, error: str | None = None) -> None:
     """Record that a scan was read to its end, or why it failed."""
-    values = {"status": "failed" if error else "read", "error": error, "ended_at": now}
+    values = {"status": "read" if error is None else "failed", "error": error, "ended_at": now}
     with engine.begin() as ledger:
         ledger.execute(update(SCANS).where(SCANS.c.scan == scan).values(values))
 
