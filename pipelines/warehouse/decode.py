@@ -78,14 +78,14 @@ class Decoder:
         if self._strict:
             try:
                 return self._fast(body)
-            except (pa.ArrowInvalid, msgspec.ValidationError):
+            except (pa.ArrowInvalid, msgspec.DecodeError, RecursionError):
                 pass  # the exact path tells a misfit from a mere disguise, such as 1e3 for 1000
         return self._exact(body)
 
     def _fast(self, body: bytes) -> pa.StructArray:
         rows = page.records(body)
-        if not rows:
-            return pa.array([], self._type)
+        if not rows or not self.shape.fields:
+            raise pa.ArrowInvalid("nothing to read by column")
         if self._guard is not None:
             msgspec.json.decode(body, type=self._guard)
         text = b"\n".join(rows)
@@ -135,6 +135,8 @@ def lexemes(body: bytes) -> list[dict[str, Any]]:
         )["data"]
     except RecursionError:
         raise LandingFailed("a record is nested too deeply") from None
+    except ValueError as error:
+        raise LandingFailed(f"the page is no JSON: {error}") from None
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise LandingFailed(f"item {number} is no object")

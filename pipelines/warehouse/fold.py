@@ -76,10 +76,9 @@ class _Pages:
             return pa.array([], pa.string())
         if records.type.get_field_index(key) < 0 or records.field(key).null_count:
             raise LandingFailed(f"a record has no {key}, which identifies the stream's records")
-        try:
-            return records.field(key).cast(pa.string())
-        except pa.ArrowNotImplementedError:
-            raise LandingFailed(f"{key} is an object or a list and identifies nothing") from None
+        if pa.types.is_nested(records.field(key).type):
+            raise LandingFailed(f"{key} is an object or a list and identifies nothing")
+        return records.field(key).cast(pa.string())
 
     def _ordinal(self, record: dict[str, object]) -> str:
         """Return what identifies a record without a key: its content, and which of its equals."""

@@ -109,7 +109,7 @@ def _number(kind: Kind, value: Decimal) -> Shape:
     """Count the digits of a lexeme as written: 1.50 needs two places."""
     exponent = value.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    return _decimal(kind, max(1, value.adjusted() + 1), scale)
+    return _decimal(kind, max(0, value.adjusted() + 1), scale)
 
 
 def _decimal(kind: Kind, whole: int, scale: int) -> Shape:

@@ -39,10 +39,13 @@ def half_even(numerator: int, divisor: int) -> int:
 
 
 def text(minor: int, digits: int) -> str:
-    """Write an amount of minor units with exactly ``digits`` decimals: (1250, 2) is 12.50."""
+    """Write an amount of minor units: (1250, 2) is 12.50, and always with decimals: (12, 0) 12.00.
+
+    An amount without a point could not be told from an identifier.
+    """
     unit = _UNITS[digits]
     whole, rest = divmod(minor, unit)
-    return f"{whole}.{str(unit + rest)[1:]}" if digits else str(whole)
+    return f"{whole}.{str(unit + rest)[1:]}" if digits else f"{whole}.00"
 
 
 def price_lexeme(units: int) -> str:

@@ -1,0 +1,41 @@
+"""The rate limit of a real service: never a 429, never more admitted than allowed, one budget."""
+
+import httpx
+import pytest
+
+from pipelines import run
+from pipelines.cli import sandbox
+from pipelines.streams import STREAMS
+from tests.end_to_end.conftest import Point
+
+WINDOW = "0.1"  # a tenth of the documented second: the same rule, ten times as fast
+
+
+@pytest.mark.parametrize("latency", [("0", "0"), ("20", "4"), ("50", "20")])
+def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str, str]) -> None:
+    options = (f"--latency-ms={latency[0]}", f"--jitter-ms={latency[1]}", f"--window={WINDOW}")
+    sizes = ("--partners=250", "--usage=4000", "--billing=1000")
+    with sandbox.running(*options, *sizes) as service:
+        service.environment["PARTNER_SYNC_WINDOW"] = WINDOW
+        with run.open(point(service)) as session:
+            outcome = run.sync(session)
+        served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
+
+    assert outcome.exit_code == 0
+    assert served["refused"] == 0
+    assert served["admitted"] == sum(each.effort.requests for each in outcome.streams)
+    assert served["admitted"] == 3 + 8 + 10
+    assert served["most_admitted_in_any_window"] <= 5
+    assert {each.effort.refused for each in outcome.streams} == {0}
+
+
+def test_the_budget_is_used_though_the_limit_is_learned(point: Point) -> None:
+    with sandbox.running("--rate=50", "--window=1.0", "--usage=4000", "--billing=0") as service:
+        with run.open(point(service)) as session:
+            outcome = run.sync(session, STREAMS)
+        served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
+
+    assert outcome.exit_code == 0
+    assert served["refused"] == 0
+    # At the documented 5 a second the 12 requests would take two seconds.
+    assert served["last_admitted"] - served["first_admitted"] < 1.9

@@ -1,0 +1,82 @@
+"""A warehouse of its own for each test: archive, ledger and work database, all real."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from pipelines.clock import SYSTEM
+from pipelines.settings import Home
+from pipelines.state import database
+from pipelines.state.journal import LinkedPage
+from pipelines.state.versions import Fold
+from pipelines.warehouse.archive import Archive, Manifest
+from pipelines.warehouse.database import Work
+from pipelines.warehouse.fold import fold
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@dataclass
+class Warehouse:
+    """One home below a test's folder."""
+
+    home: Home
+    ledger: Engine
+    archive: Archive
+    work: Work
+    waits: list[str]
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def manifest(
+        self, *pages: str, key: str | None = "id", connection: str = "default"
+    ) -> Manifest:
+        """Archive pages, each the JSON text of its records, and return their manifest."""
+        number = self.numbers[connection] = self.numbers.get(connection, 0) + 1
+        linked = []
+        for position, text in enumerate(pages):
+            envelope = {"limit": 100, "offset": position * 100, "has_more": False}
+            body = f'{{"data": {text}, "pagination": {json.dumps(envelope)}}}'.encode()
+            digest, rows = self.archive.put(body), len(json.loads(text))
+            page = LinkedPage(
+                position, position * 100, 100, rows, digest, 200, None, NOON, NOON, {}
+            )
+            linked.append(page)
+        day = date(2026, 11, 21)
+        scan = f"scan-{connection}-{number}"
+        return Manifest(
+            connection, "things", day, number, "run", scan, key, NOON, NOON, tuple(linked)
+        )
+
+    def fold(self, manifest: Manifest) -> Fold:
+        """Fold a manifest into the work database."""
+        with self.work.writing() as writer:
+            return fold(writer, self.archive, self.ledger, manifest, SYSTEM)
+
+    def query(self, sql: str) -> list[tuple[object, ...]]:
+        """Return a query's rows from the work database."""
+        with self.work.writing() as writer:
+            return writer.execute(sql).fetchall()
+
+    def types(self, table: str = "things") -> dict[str, str]:
+        """Return the types of a table's own columns."""
+        found = self.query(
+            f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}' "
+            "AND column_name NOT LIKE '\\_%' ESCAPE '\\' ORDER BY column_index"
+        )
+        return {str(name): str(kind) for name, kind in found}
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    """Yield an empty warehouse."""
+    home = Home(tmp_path / "home")
+    home.prepare()
+    ledger = database.connect(home.state)
+    waits: list[str] = []
+    yield Warehouse(home, ledger, Archive(home.archive), Work(home, "200MB", waits.append), waits)
+    ledger.dispose()

@@ -1,0 +1,65 @@
+"""The archive keeps bodies as received, once, whole, and notices when one was changed."""
+
+import stat
+from collections.abc import Callable
+
+import pytest
+import zstandard
+
+from pipelines.errors import LandingFailed
+from tests.warehouse.conftest import Warehouse
+
+BODY = b'{"data":[{"id":1,"amount":12345678901234567.89}],"pagination":{}}'
+
+
+def test_a_body_comes_back_byte_for_byte(warehouse: Warehouse) -> None:
+    digest = warehouse.archive.put(BODY)
+    assert warehouse.archive.body(digest) == BODY
+
+
+def test_equal_bodies_are_one_file(warehouse: Warehouse) -> None:
+    assert warehouse.archive.put(BODY) == warehouse.archive.put(BODY)
+    files = [file for file in warehouse.home.archive.rglob("*") if file.is_file()]
+    assert len(files) == 1
+    assert stat.S_IMODE(files[0].stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (
+            lambda _whole: zstandard.ZstdCompressor().compress(b"{}"),
+            "was changed since it was read",
+        ),
+        (lambda whole: whole[:-9], "cannot be read"),
+        (lambda _whole: b"", "cannot be read"),
+    ],
+)
+def test_a_changed_page_is_refused(
+    warehouse: Warehouse, damage: Callable[[bytes], bytes], words: str
+) -> None:
+    digest = warehouse.archive.put(BODY)
+    file = next(warehouse.home.archive.rglob("*.zst"))
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(LandingFailed, match=words):
+        warehouse.archive.body(digest)
+
+
+def test_a_missing_page_is_named(warehouse: Warehouse) -> None:
+    with pytest.raises(LandingFailed, match=r"0{64}"):
+        warehouse.archive.body("0" * 64)
+
+
+def test_a_manifest_is_written_once_and_reads_back(warehouse: Warehouse) -> None:
+    manifest = warehouse.manifest('[{"id": 1}]', "[]")
+    warehouse.archive.write(manifest)
+    assert manifest.file == "default/things/2026-11-21.001.json"
+    assert manifest.rows == 1
+    assert warehouse.archive.read(manifest.file) == manifest
+    with pytest.raises(FileExistsError):
+        warehouse.archive.write(manifest)
+
+
+def test_a_lost_manifest_is_named(warehouse: Warehouse) -> None:
+    with pytest.raises(LandingFailed, match=r"default/things/2026-01-01\.001\.json"):
+        warehouse.archive.read("default/things/2026-01-01.001.json")

@@ -1,0 +1,44 @@
+"""The work database: one writer at a time; the next one waits and is told."""
+
+import threading
+
+import duckdb
+import pytest
+
+from pipelines.errors import WarehouseBusy
+from pipelines.warehouse.database import counts, quoted
+from tests.warehouse.conftest import Warehouse
+
+
+def test_a_second_writer_waits_and_says_so(warehouse: Warehouse) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with warehouse.work.writing():
+            order.append("second")
+
+    with warehouse.work.writing():
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not warehouse.waits:
+            pass
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert warehouse.waits == ["another run is writing the warehouse: waiting for it"]
+
+
+def test_a_file_that_is_open_elsewhere_is_an_error_in_words(warehouse: Warehouse) -> None:
+    with warehouse.work.writing():
+        pass
+    (warehouse.home.work / "warehouse.duckdb").write_bytes(b"not a database at all" * 500)
+    with pytest.raises(WarehouseBusy), warehouse.work.writing():
+        pass
+
+
+@pytest.mark.parametrize("name", ["plain", "select", 'a"b', "größe", "a.b"])
+def test_any_name_can_be_quoted(name: str) -> None:
+    with duckdb.connect() as database:
+        database.execute(f"CREATE SCHEMA current; CREATE TABLE {quoted('current', name)} (x INT)")
+        database.execute(f"INSERT INTO {quoted('current', name)} VALUES (1)")
+        assert counts(database) == {f"current.{name}": 1}

@@ -1,0 +1,131 @@
+"""The fold: newest read wins and is counted, types grow wider, a failure changes nothing."""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from pipelines.errors import LandingFailed
+from pipelines.state import registry, versions
+from tests.warehouse.conftest import Warehouse
+
+
+def test_rows_land_with_connection_and_lineage(warehouse: Warehouse) -> None:
+    manifest = warehouse.manifest('[{"id": "a", "n": 1}]', '[{"id": "b", "n": 2}]')
+
+    folded = warehouse.fold(manifest)
+
+    assert (folded.read, folded.duplicates, folded.rows) == (2, 0, 2)
+    hashes = [page.sha256 for page in manifest.pages]
+    assert warehouse.query("SELECT _connection, id, n, _page, _row, _run FROM current.things") == [
+        ("default", "a", 1, hashes[0], 0, "run"),
+        ("default", "b", 2, hashes[1], 0, "run"),
+    ]
+
+
+def test_the_newest_read_of_a_key_wins_with_its_children(warehouse: Warehouse) -> None:
+    manifest = warehouse.manifest(
+        '[{"id": "a", "n": 1, "l": [1, 2]}, {"id": "b", "n": 1, "l": [7]}]',
+        '[{"id": "b", "n": 2, "l": [8, 9]}, {"id": "b", "n": 3, "l": []}]',
+    )
+
+    folded = warehouse.fold(manifest)
+
+    assert (folded.read, folded.duplicates, folded.rows) == (4, 2, 2)
+    assert warehouse.query("SELECT id, n FROM current.things ORDER BY id") == [("a", 1), ("b", 3)]
+    assert warehouse.query("SELECT id, idx, value FROM current.things__l") == [
+        ("a", 0, 1),
+        ("a", 1, 2),
+    ]
+
+
+def test_folding_again_replaces_this_connections_rows_only(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
+    warehouse.fold(warehouse.manifest('[{"id": 1}]', connection="other"))
+
+    warehouse.fold(warehouse.manifest('[{"id": 3}]'))
+
+    rows = warehouse.query("SELECT _connection, id FROM current.things ORDER BY ALL")
+    assert rows == [("default", 3), ("other", 1)]
+    assert [fold.rows for fold in versions.folds(warehouse.ledger)] == [1, 1]
+
+
+def test_types_grow_wider_from_night_to_night(warehouse: Warehouse) -> None:
+    nights = [
+        ('[{"id": 1, "a": null}]', {"id": "BIGINT", "a": "VARCHAR"}),
+        ('[{"id": 1, "a": 5}]', {"id": "BIGINT", "a": "BIGINT"}),
+        ('[{"id": 1, "a": 5.25}]', {"id": "BIGINT", "a": "DECIMAL(18,2)"}),
+        ('[{"id": 1, "a": 1e20}]', {"id": "BIGINT", "a": "DECIMAL(38,2)"}),
+        ('[{"id": 1, "a": 7, "b": [true]}]', None),
+        ('[{"id": 1, "a": "x"}]', {"id": "BIGINT", "a": "VARCHAR", "b__count": "BIGINT"}),
+        ('[{"id": 1}]', {"id": "BIGINT", "a": "VARCHAR", "b__count": "BIGINT"}),
+    ]
+    for rows, types in nights:
+        warehouse.fold(warehouse.manifest(rows))
+        assert types is None or warehouse.types() == types
+    assert warehouse.types("things__b") == {"id": "BIGINT", "idx": "BIGINT", "value": "BOOLEAN"}
+
+
+def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1, "a": 1.25}]'))
+    warehouse.fold(warehouse.manifest('[{"id": 1, "a": 0.0001}]', connection="other"))
+
+    rows = warehouse.query("SELECT a FROM current.things ORDER BY _connection")
+    assert rows == [(Decimal("1.2500"),), (Decimal("0.0001"),)]
+
+
+FAILURES = [
+    ('[{"id": 1}, {"n": 5}]', "a record has no id"),
+    ('[{"id": null}]', "a record has no id"),
+    ('[{"id": 1, "x": NaN}]', "NaN"),
+]
+
+
+@pytest.mark.parametrize(("rows", "words"), FAILURES)
+def test_a_fold_that_fails_changes_nothing(warehouse: Warehouse, rows: str, words: str) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1, "n": 1}]'))
+    before = registry.shape(warehouse.ledger, "things")
+
+    with pytest.raises(LandingFailed, match=words) as failure:
+        warehouse.fold(warehouse.manifest('[{"id": 9, "new": 1}]', rows))
+
+    assert "offset 100" in str(failure.value)
+    assert warehouse.query("SELECT id, n FROM current.things") == [(1, 1)]
+    assert registry.shape(warehouse.ledger, "things") == before
+    assert len(versions.folds(warehouse.ledger)) == 1
+
+
+def test_a_key_that_is_an_object_identifies_nothing(warehouse: Warehouse) -> None:
+    with pytest.raises(LandingFailed, match="id is an object or a list and identifies nothing"):
+        warehouse.fold(warehouse.manifest('[{"id": {"a": 1}}]'))
+
+
+def test_an_empty_list_is_an_empty_table(warehouse: Warehouse) -> None:
+    folded = warehouse.fold(warehouse.manifest("[]"))
+    assert folded.rows == 0
+    assert warehouse.query("SELECT count(*) FROM current.things") == [(0,)]
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    assert warehouse.query("SELECT id FROM current.things") == [(1,)]
+
+
+def test_a_lost_page_is_a_failure_and_no_short_table(warehouse: Warehouse) -> None:
+    manifest = warehouse.manifest('[{"id": 1}]', '[{"id": 2}]')
+    lost = manifest.pages[1].sha256
+    (warehouse.home.archive / "pages" / lost[:2] / f"{lost}.json.zst").unlink()
+    with pytest.raises(LandingFailed, match=lost):
+        warehouse.fold(manifest)
+
+
+def test_many_pages_with_overlap_land_once_each(warehouse: Warehouse) -> None:
+    pages = [
+        json.dumps([{"id": n, "seen": number} for n in range(number * 8, number * 8 + 10)])
+        for number in range(40)
+    ]
+
+    folded = warehouse.fold(warehouse.manifest(*pages))
+
+    assert (folded.read, folded.duplicates, folded.rows) == (400, 78, 322)
+    assert warehouse.query("SELECT count(*), count(DISTINCT id) FROM current.things") == [
+        (322, 322)
+    ]
+    assert warehouse.query("SELECT seen FROM current.things WHERE id = 8") == [(1,)]
