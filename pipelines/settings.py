@@ -5,18 +5,29 @@ Secrets are never held here: a `Secret` knows the name of an environment variabl
 and reads it when it is asked.
 """
 
+import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+import httpx
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -26,21 +37,54 @@ from pipelines.errors import ConfigurationError
 
 PREFIX = "PARTNER_SYNC_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+LAST_PORT = 65535
 
 
-def _address(url: str) -> str:
-    """Accept https anywhere and http on this machine only (All calls use HTTPS)."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+def _address(text: str) -> str:
+    """Accept https anywhere and http on this machine only (All calls use HTTPS).
+
+    Read by the same parser as the client's, so that both see the same host. Its own words are not
+    passed on: they quote the address.
+    """
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    port = url.port is None or 1 <= url.port <= LAST_PORT
+    if url.scheme not in {"http", "https"} or not re.fullmatch(r"[\w.:-]+", url.host) or not port:
         raise ValueError("must be an address such as https://api.example.com")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if url.userinfo or url.fragment or "?" in text:
         raise ValueError("must be host, port and path only: no user, password, query or fragment")
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if url.scheme == "http" and url.host not in LOOPBACK:
         raise ValueError("must be https: http is for a service on this machine only")
-    return url.rstrip("/")
+    return text.rstrip("/")
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("the folder of that user is not known here") from None
+
+
+def _zone(name: str) -> str:
+    try:
+        _ = name == "UTC" or ZoneInfo(name)  # UTC needs no table of zones
+    except (KeyError, ValueError, OSError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+    return name
+
+
+def _decoded(value: object) -> object:
+    """Read what the environment can only give as text."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("must be JSON") from None
 
 
 Address = Annotated[str, AfterValidator(_address)]
+Place = Annotated[Path, AfterValidator(_expanded)]
 
 
 @dataclass(frozen=True)
@@ -61,10 +105,14 @@ class Secret:
             text = self.file.read_text(encoding="utf-8").strip()
         except OSError as error:
             raise ConfigurationError(f"secret file {self.file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigurationError(f"secret file {self.file} is not text in UTF-8") from None
         if stat.S_IMODE(mode) & 0o077:
             raise ConfigurationError(
                 f"secret file {self.file} can be read by others: chmod 600 {self.file}"
             )
+        if not text:
+            raise ConfigurationError(f"secret file {self.file} is empty")
         return text
 
 
@@ -147,35 +195,47 @@ class Settings(BaseSettings):
     """All settings, validated and frozen."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
+        env_prefix=PREFIX,
+        env_ignore_empty=True,  # an empty PARTNER_SYNC_HOME would be the current folder
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
     )
 
-    home: Path = Field(default=Path("~/.partner-sync"), description="where everything lies")
+    home: Place = Field(default=Path("~/.partner-sync"), description="where everything lies")
     base_url: Address | None = Field(default=None, description="address of the service")
     auth_url: Address | None = Field(default=None, description="address of the identity provider")
     audience: str | None = Field(
         default=None, description="the API identifier asked for in a token"
     )
     client_id: str | None = Field(default=None, description="who asks")
-    client_secret_file: Path | None = Field(
+    client_secret_file: Place | None = Field(
         default=None,
         description="0600 file with the secret, where PARTNER_SYNC_CLIENT_SECRET is not set",
     )
-    ca_file: Path | None = Field(
+    ca_file: Place | None = Field(
         default=None, description="certificates to trust instead of the system's"
     )
     rate: int = Field(
         default=5, ge=1, description="requests a window, until the service's headers tell"
     )
-    window: float = Field(default=1.0, ge=0, description="seconds of the sliding window (Limits)")
+    window: float = Field(
+        default=1.0, ge=0, allow_inf_nan=False, description="seconds of the sliding window (Limits)"
+    )
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
     memory_limit: str = Field(
-        default="160MB", description="what DuckDB may use before it spills to disk"
+        default="160MB",
+        pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$",
+        description="what DuckDB may use before it spills to disk",
     )
     schedule: str = Field(default="0 2 * * *", description="when the nightly sync begins (cron)")
-    time_zone: str = Field(default="UTC", description="of the schedule; days are always UTC")
+    time_zone: Annotated[str, AfterValidator(_zone)] = Field(
+        default="UTC", description="of the schedule; days are always UTC"
+    )
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
-    streams: Mapping[str, StreamSettings] = Field(default={}, description="per stream: key")
+    streams: Annotated[Mapping[str, StreamSettings], NoDecode, BeforeValidator(_decoded)] = Field(
+        default={}, description="per stream: key"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -188,11 +248,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read the environment, then settings.toml of the home that the first two name."""
         del dotenv_settings, file_secret_settings  # a secret is named, never stored in settings
-        named = {**env_settings(), **init_settings()}.get("home") or cls.model_fields[
-            "home"
-        ].default
-        toml = Home(Path(named).expanduser()).config / "settings.toml"
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml)
+        default = cls.model_fields["home"].default
+        home = {"home": default, **env_settings(), **init_settings()}["home"]
+        try:
+            file = Home(_expanded(Path(home))).config / "settings.toml"
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{PREFIX}HOME, config/settings.toml: {error}") from None
 
     def connection(self) -> Connection:
         """Return the connection `default` that the settings describe.
@@ -221,7 +283,7 @@ class Settings(BaseSettings):
     @property
     def place(self) -> Home:
         """The home's folders."""
-        return Home(self.home.expanduser().absolute())
+        return Home(self.home.absolute())
 
 
 def load(home: Path | None = None) -> Settings:
@@ -233,4 +295,4 @@ def load(home: Path | None = None) -> Settings:
             f"{PREFIX}{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}"
             for each in error.errors(include_input=False, include_url=False)
         ]
-        raise ConfigurationError("; ".join(lines)) from None
+        raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
