@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from pipelines.errors import ContractBroken
+
 
 class KeySearch:
     """Drops each candidate at the first page that speaks against it; a known key is not doubted."""
@@ -30,7 +32,10 @@ class KeySearch:
         return self._candidates[0] if self._candidates else None
 
     def look(self, body: bytes) -> None:
-        """Test what is left of the candidates on a page's records."""
+        """Test what is left of the candidates on a page's records.
+
+        Raises ContractBroken for a record that is no object: nothing is settled by such a list.
+        """
         if self._known:
             return
         names = [f"_{number}" for number in range(len(self._candidates))]
@@ -40,7 +45,10 @@ class KeySearch:
             rename=dict(zip(names, self._candidates, strict=True)),
         )
         page = msgspec.defstruct("Page", [("data", list[record])])  # type: ignore[valid-type]
-        rows = msgspec.json.decode(body, type=page).data  # type: ignore[attr-defined]
+        try:
+            rows = msgspec.json.decode(body, type=page).data  # type: ignore[attr-defined]
+        except msgspec.ValidationError as error:
+            raise ContractBroken(f"a record is no object: {error}") from None
         self._rows += len(rows)
         self._candidates = [
             candidate

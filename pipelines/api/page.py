@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from pipelines.api.problem import cleaned
+from pipelines.api.problem import UNREADABLE, cleaned
 from pipelines.errors import ContractBroken, Unavailable
 
 
@@ -67,7 +67,7 @@ def read(answer: Answer, offset: int) -> Page:
         envelope = _envelope.decode(answer.body)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Unavailable(f"{where}: no page of a list: {error}", tries=2) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         begin = cleaned(answer.body[:80].decode(errors="replace"))
         raise Unavailable(f"{where}: answer is not whole JSON: {begin}", tries=3) from None
     paging = envelope.pagination

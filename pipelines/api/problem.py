@@ -10,6 +10,9 @@ import httpx
 import msgspec
 
 LONGEST_TEXT = 200
+LONGEST_WAIT = 1e9  # seconds; 30 years are for ever
+# What msgspec raises for a body that is not the JSON we want.
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,15 @@ class _Body(msgspec.Struct):
 
 def cleaned(text: object) -> str:
     """Return a foreign text fit for a terminal and a log: one line, no control characters."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in str(text))
-    return printable.strip()[:LONGEST_TEXT]
+    begin = str(text).strip()[:LONGEST_TEXT]
+    return "".join(letter if letter.isprintable() else " " for letter in begin).strip()
 
 
 def read(response: httpx.Response, body: bytes, now: datetime) -> Problem:
     """Read a failed answer; a malformed body leaves the HTTP status to speak."""
     try:
         members = msgspec.json.decode(body, type=_Body)
-    except (msgspec.MsgspecError, RecursionError):
+    except UNREADABLE:
         members = _Body()
     waits = [
         seconds
@@ -53,8 +56,8 @@ def read(response: httpx.Response, body: bytes, now: datetime) -> Problem:
     return Problem(
         status=response.status_code,
         path=response.request.url.path,
-        title=cleaned(members.title),
-        detail=cleaned(members.detail),
+        title=_words(members.title),
+        detail=_words(members.detail),
         retry_after=max(waits, default=None),
     )
 
@@ -67,21 +70,27 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     value = headers.get("retry-after", "").strip(" \t")
     if re.fullmatch(r"[0-9]+", value):
-        return float(value)
+        return min(float(value), LONGEST_WAIT)
     until = _date(value)
     if until is None:
         return None
     return max(0.0, (until - (_date(headers.get("date", "")) or now)).total_seconds())
 
 
+def _words(member: object) -> str:
+    return cleaned(member) if isinstance(member, str) else ""
+
+
 def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int) and value >= 0 else None
+    if type(value) is not int or value < 0:  # not isinstance: True is an int
+        return None
+    return float(min(value, LONGEST_WAIT))
 
 
 def _date(value: str) -> datetime | None:
     """Read the three date forms of HTTP; asctime names no zone and means UTC."""
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)
