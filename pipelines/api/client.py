@@ -3,12 +3,11 @@
 page · whoami         what is asked for
 _ask                  failures that may pass
 _ask_in_time          429s
-_exchange             one request, one whole body, read under caps
+_exchange             one request, one whole body
 token (httpx.Auth)    the signature
-wire (transport)      the request budget and the ledger
+wire (transport)      the request budget, the ledger, caps
 """
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,7 +16,7 @@ from typing import TypeVar
 import httpx
 import msgspec
 
-from pipelines.api import page, problem, retry
+from pipelines.api import body, page, problem, retry
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
 from pipelines.api.token import ClientCredentials
@@ -28,10 +27,7 @@ from pipelines.settings import Connection, Settings
 from pipelines.streams.base import Stream
 
 T = TypeVar("T")
-MEBIBYTE = 1024 * 1024
-WIRE_CAP, BODY_CAP = 32 * MEBIBYTE, 64 * MEBIBYTE
 TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
-WHOLE_BODY_SECONDS = 120.0
 RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 
 
@@ -75,47 +71,30 @@ class Client:
     async def _exchange(self, request: httpx.Request, attempt: int) -> Answer:
         with _in_words():
             response = await self._http.send(request, stream=True)
-            try:
-                async with asyncio.timeout(WHOLE_BODY_SECONDS):
-                    body = await _whole_body(response)
-            finally:
-                await response.aclose()
+            content = await body.whole(response)
         if response.has_redirect_location:
             target = problem.cleaned(response.headers["location"])
             raise ContractBroken(f"{request.url.host} redirects to {target}; set base_url")
         if not response.is_success:
-            failed = problem.read(response, body, self._clock.now())
+            failed = problem.read(response, content, self._clock.now())
             error = retry.failure(failed)
             if isinstance(error, RateLimited):
                 self._budget.block(retry.pause(failed.retry_after, attempt))
             raise error
-        return _answer(response, body)
+        return _answer(response, content)
 
 
-def _answer(response: httpx.Response, body: bytes) -> Answer:
+def _answer(response: httpx.Response, content: bytes) -> Answer:
     headers = response.headers
     return Answer(
         path=response.request.url.path,
-        body=body,
+        body=content,
         status=response.status_code,
         request_id=headers.get("x-request-id"),
         rate_limit={name: headers[name] for name in RATE_LIMIT_HEADERS if name in headers},
         sent_at=response.extensions["sent_at"],
         answered_at=response.extensions["answered_at"],
     )
-
-
-async def _whole_body(response: httpx.Response) -> bytes:
-    """Read a body, refusing what would fill the memory (65 KB of gzip can be 64 MiB)."""
-    chunks, size = [], 0
-    async for chunk in response.aiter_bytes():
-        size += len(chunk)
-        if size > BODY_CAP or response.num_bytes_downloaded > WIRE_CAP:
-            raise ContractBroken(
-                f"{response.request.url.path}: answer of over {BODY_CAP // MEBIBYTE} MiB refused"
-            )
-        chunks.append(chunk)
-    return b"".join(chunks)
 
 
 @contextmanager
@@ -137,8 +116,6 @@ def _in_words() -> Iterator[None]:
         raise Unavailable(
             f"{url.path}: answer broke off ({problem.cleaned(error) or type(error).__name__})"
         ) from None
-    except TimeoutError:
-        raise Unavailable(f"answer not whole after {WHOLE_BODY_SECONDS:.0f} s") from None
     except httpx.DecodingError as error:
         raise Unavailable(f"{error.request.url.path}: answer cannot be decompressed") from None
 
@@ -154,7 +131,7 @@ def _certificate_refused(error: BaseException | None) -> bool:
 def _object(answer: Answer) -> dict[str, object]:
     try:
         return msgspec.json.decode(answer.body, type=dict[str, object])
-    except (msgspec.MsgspecError, RecursionError):
+    except problem.UNREADABLE:
         raise Unavailable(f"{answer.path}: answer is not a JSON object", tries=2) from None
 
 
@@ -172,6 +149,7 @@ async def connect(
     token = ClientCredentials(connection, clock)
     async with httpx.AsyncClient(
         base_url=connection.base_url,
+        headers={"Accept-Encoding": "gzip"},
         auth=token,
         transport=Wire(network, budget, record, clock),
         timeout=TIMEOUT,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipelines.api import problem
 from pipelines.api.client import Client
 from pipelines.errors import ServiceError
 from pipelines.streams.base import Stream
@@ -43,7 +44,8 @@ async def _whoami(client: Client) -> Answered:
     except ServiceError as error:
         return Answered("/v2/whoami", str(error), error)
     claims = client.claims()
-    return Answered("/v2/whoami", f"{claims.get('actor', 'actor unknown')} {claims.get('sub', '')}")
+    who = f"{claims.get('actor', 'actor unknown')} {claims.get('sub', '')}"
+    return Answered("/v2/whoami", problem.cleaned(who))
 
 
 async def _list(client: Client, stream: Stream) -> Answered:

@@ -1,15 +1,18 @@
-"""The wire: every request that leaves, with a slot of the budget and a line in the ledger.
+"""The wire: every request that leaves, with a slot of the budget, a line in the ledger, caps.
 
 An httpx transport, so that nothing can be sent past it: retries and repeated signatures included.
 """
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
 import httpx
 
-from pipelines.api import problem, retry
+from pipelines.api import body, problem, retry
 from pipelines.api.budget import Budget
 from pipelines.clock import Clock
 
@@ -47,12 +50,22 @@ class Wire(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request when the budget allows; unsigned ones are nobody's budget (Limits, 1)."""
-        if "authorization" not in request.headers:
-            return await self._send(request, waited=0.0)
-        async with self._budget.slot() as waited:
-            response = await self._send(request, waited)
-            self._heed(response)
-        return response
+        signed = "authorization" in request.headers
+        async with self._budget.slot() if signed else nullcontext(0.0) as waited:
+            sent_at, begun = self._clock.now(), self._clock.monotonic()
+            result = await self._send(request)
+            if signed and isinstance(result, httpx.Response):
+                self._heed(result)
+            answered_at, took = self._clock.now(), self._clock.monotonic() - begun
+        # Outside the slot: others need not wait for the ledger's disk.
+        await self._record(_call(request, result, (sent_at, waited, took)))
+        if not isinstance(result, httpx.Response):
+            raise result
+        small = not signed or result.status_code == httpx.codes.UNAUTHORIZED
+        cap = body.SMALL_CAP if small else body.WIRE_CAP
+        result.stream = body.Guarded(result, request.url.path, cap, self._clock)
+        result.extensions |= {"sent_at": sent_at, "answered_at": answered_at}
+        return result
 
     def _heed(self, response: httpx.Response) -> None:
         """Learn the limit, and stop everybody at a 429, before the slot is given back."""
@@ -62,20 +75,12 @@ class Wire(httpx.AsyncBaseTransport):
             seconds = problem.retry_after(response.headers, self._clock.now())
             self._budget.block(retry.pause(seconds, attempt=1))
 
-    async def _send(self, request: httpx.Request, waited: float) -> httpx.Response:
-        sent_at, begun = self._clock.now(), self._clock.monotonic()
-        response: httpx.Response | None = None
-        error: str | None = None
+    async def _send(self, request: httpx.Request) -> httpx.Response | BaseException:
+        """Return the answer, or the failure: it is recorded before it is raised."""
         try:
-            response = await self._network.handle_async_request(request)
-        except httpx.TransportError as failure:
-            error = type(failure).__name__
-            raise
-        finally:
-            took = self._clock.monotonic() - begun
-            await self._record(_call(request, response, error, (sent_at, waited, took)))
-        response.extensions |= {"sent_at": sent_at, "answered_at": self._clock.now()}
-        return response
+            return await self._network.handle_async_request(request)
+        except (httpx.TransportError, asyncio.CancelledError) as failure:
+            return failure
 
     async def aclose(self) -> None:
         """Close the network's connections."""
@@ -84,12 +89,12 @@ class Wire(httpx.AsyncBaseTransport):
 
 def _call(
     request: httpx.Request,
-    response: httpx.Response | None,
-    error: str | None,
+    result: httpx.Response | BaseException,
     times: tuple[datetime, float, float],
 ) -> Call:
     sent_at, waited, took = times
-    headers = response.headers if response else httpx.Headers()
+    response = result if isinstance(result, httpx.Response) else None
+    headers = httpx.Headers() if response is None else response.headers
     return Call(
         stream=request.extensions.get("stream"),
         method=request.method,
@@ -98,13 +103,13 @@ def _call(
         sent_at=sent_at,
         waited=waited,
         took=took,
-        status=response.status_code if response else None,
+        status=None if response is None else response.status_code,
         remaining=_number(headers, "x-ratelimit-remaining"),
         request_id=headers.get("x-request-id"),
-        error=error,
+        error=type(result).__name__ if response is None else None,
     )
 
 
 def _number(headers: Mapping[str, str], name: str) -> int | None:
     value = headers.get(name, "").strip()
-    return int(value) if value.isascii() and value.isdigit() else None
+    return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
