@@ -55,7 +55,7 @@ def fetch(
     outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
     with sync.session(context) as session:
         for partition, day in days(context):
-            order = Order(day, selected, refetch=config.refetch, run=context.run_id)
+            order = Order(day, selected, refetch=config.refetch, run=context.run.run_id)
             for stream, outcome in run.fetch(session, order).items():
                 outcomes.setdefault(stream, {})[partition] = outcome
     for stream, by_partition in outcomes.items():

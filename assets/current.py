@@ -43,7 +43,7 @@ def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.Materiali
     selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     newest = max(day for _partition, day in days(context))
     with sync.session(context) as session:
-        folded = run.fold(session, Order(newest, selected, run=context.run_id))
+        folded = run.fold(session, Order(newest, selected, run=context.run.run_id))
     for stream, outcome in folded.items():
         yield _result(stream, outcome)
 

@@ -11,6 +11,7 @@ from assets.previews import preview
 from assets.resources import Sync
 from pipelines import run
 from pipelines.run import Order
+from pipelines.state.versions import Version
 from pipelines.streams import STREAMS
 
 Metadata = dict[str, str | dg.MarkdownMetadataValue]
@@ -28,15 +29,21 @@ KEY = dg.AssetKey(["published", "warehouse"])
 )
 def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeResult[None]:
     """Publish the work database, then fail for every day and stream that is not in it."""
-    orders = {key: Order(day, run=context.run_id) for key, day in days(context)}
+    orders = {key: Order(day, run=context.run.run_id) for key, day in days(context)}
     with sync.session(context) as session:
         version = run.publish(session, next(iter(orders.values())))
         lacking = {key: run.shortfalls(session, order) for key, order in orders.items()}
-    rows = [{"table": name, "rows": count} for name, count in version.counts.items()]
-    metadata: Metadata = {"version": version.file, "tables": preview(rows)}
+    metadata = _metadata(version)
     if any(lacking.values()):
         raise _failure(context, lacking, metadata)
     return dg.MaterializeResult(metadata=metadata)
+
+
+def _metadata(version: Version | None) -> Metadata:
+    if version is None:
+        return {"version": "as it was: nothing new was folded"}
+    rows = [{"table": name, "rows": count} for name, count in version.counts.items()]
+    return {"version": version.file, "tables": preview(rows)}
 
 
 def _failure(
@@ -50,4 +57,4 @@ def _failure(
             event = dg.AssetMaterialization(KEY, metadata=metadata, partition=key)
             context.log_event(event)
     said = [f"{key}: {'; '.join(words)}" for key, words in lacking.items() if words]
-    return dg.Failure("published, but not everything: " + " | ".join(said))
+    return dg.Failure("not everything is published: " + " | ".join(said))

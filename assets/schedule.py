@@ -5,12 +5,12 @@ from datetime import UTC
 
 import dagster as dg
 
-from assets.partitions import CONNECTIONS, PARTITIONS
+from assets.partitions import CONNECTIONS
 from pipelines import settings
 
 _settings = settings.load()
 
-NIGHTLY = dg.define_asset_job("nightly_sync", selection="*", partitions_def=PARTITIONS)
+NIGHTLY = dg.define_asset_job("nightly_sync", selection="*")
 
 
 @dg.schedule(

@@ -18,15 +18,14 @@ from uuid import uuid4
 import duckdb
 from sqlalchemy import Engine
 
-from pipelines.api import chain, client, preflight
+from pipelines.api import chain, client, key, preflight
 from pipelines.api.client import Client
-from pipelines.api.key import KeySearch
 from pipelines.api.preflight import Report
 from pipelines.api.wire import Call
 from pipelines.clock import SYSTEM, Clock
 from pipelines.errors import DayUnread, LandingFailed, PartnerSyncError
 from pipelines.settings import Connection, Settings
-from pipelines.state import database, journal, registry, runs, versions
+from pipelines.state import database, journal, runs, versions
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.state.runs import Effort, Request
 from pipelines.state.versions import Fold, Version
@@ -130,8 +129,7 @@ def sync(session: Session, streams: Sequence[Stream] = STREAMS) -> Outcome:
     order = Order(session.clock.now().date(), streams, refetch=True)
     read = fetch(session, order)
     folded = fold(session, order)
-    landed = any(isinstance(each, Fold) for each in folded.values())
-    version = publish(session, order) if landed else None
+    version = publish(session, order)
     efforts = runs.efforts(session.ledger, order.run)
     outcome = Outcome(
         order.run,
@@ -208,20 +206,10 @@ async def _scan(
     scanner = Scanner(session.ledger, session.archive, session.clock, session.watch.progress)
     pages = chain.walk(partial(service.page, stream))
     try:
-        return await scanner.scan(reading, pages, _key(session, stream))
+        search = key.search(session.ledger, session.settings, session.connection.name, stream)
+        return await scanner.scan(reading, pages, search)
     except PartnerSyncError as error:
         return error
-
-
-def _key(session: Session, stream: Stream) -> KeySearch:
-    """Take the configured key, else the pinned one, else look for it."""
-    configured = session.settings.streams.get(stream.name)
-    if configured is not None and configured.key is not None:
-        return KeySearch([configured.key], known=True)
-    pinned = registry.pin(session.ledger, session.connection.name, stream.name)
-    if pinned is None:
-        return KeySearch(stream.key_candidates)
-    return KeySearch([pinned.key] if pinned.key else [], known=True)
 
 
 def check(session: Session) -> Report:
@@ -289,8 +277,12 @@ def shortfalls(session: Session, order: Order) -> tuple[str, ...]:
     return tuple(words)
 
 
-def publish(session: Session, order: Order) -> Version:
-    """Publish what is folded, all streams at once."""
+def publish(session: Session, order: Order) -> Version | None:
+    """Publish what is folded, all streams at once; None where all of it is published already."""
+    last = versions.published_at(session.ledger)
+    folds = versions.folds(session.ledger)
+    if not any(last is None or fold.folded_at > last for fold in folds):
+        return None
     keep = session.settings.keep_versions
     return publishing.publish(session.work, session.ledger, order.run, keep, session.clock)
 

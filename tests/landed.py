@@ -45,7 +45,7 @@ def assert_landed(database: duckdb.DuckDBPyConnection, stream: str, sent: list[R
 
 def rows(database: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
     """Return a query's rows, DECIMAL as Decimal and TIMESTAMPTZ as aware datetime."""
-    found: list[Row] = database.execute(query).to_arrow_table().to_pylist()
+    found: list[Row] = database.sql(query).to_arrow_table().to_pylist()
     return found
 
 

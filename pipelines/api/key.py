@@ -1,4 +1,4 @@
-"""The key of a stream's records: configured, else found by its name in the first scan.
+"""The key of a stream's records: configured, else pinned, else found by its name in a first scan.
 
 A candidate is a top-level field called `id`, `<singular>Id` or `<singular>_id` that is present, a
 scalar, not null and unique in every page of that scan. Where none holds, the whole record
@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from sqlalchemy import Engine
 
 from pipelines.errors import ContractBroken
+from pipelines.settings import Settings
+from pipelines.state import registry
+from pipelines.streams.base import Stream
 
 
 class KeySearch:
@@ -60,3 +64,14 @@ class KeySearch:
 def _identifies(values: list[Any]) -> bool:
     scalar = all(type(value) in {str, int, float} for value in values)
     return scalar and len(set(values)) == len(values)
+
+
+def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) -> KeySearch:
+    """Take the configured key, else the pinned one, else look among the likely names."""
+    configured = settings.streams.get(stream.name)
+    if configured is not None and configured.key is not None:
+        return KeySearch([configured.key], known=True)
+    pinned = registry.pin(ledger, connection, stream.name)
+    if pinned is None:
+        return KeySearch(stream.key_candidates)
+    return KeySearch([pinned.key] if pinned.key else [], known=True)

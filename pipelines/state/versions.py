@@ -49,6 +49,13 @@ def folds(engine: Engine) -> tuple[Fold, ...]:
         return tuple(Fold(**row) for row in ledger.execute(query).mappings())
 
 
+def published_at(engine: Engine) -> datetime | None:
+    """Return when the newest file was published; None where none was."""
+    query = select(VERSIONS.c.published_at).order_by(VERSIONS.c.version.desc()).limit(1)
+    with engine.connect() as ledger:
+        return ledger.execute(query).scalar()
+
+
 def next_version(engine: Engine) -> int:
     """Return the number of the next published file, from 1; numbers are never used twice."""
     with engine.connect() as ledger:

@@ -15,7 +15,7 @@ def frame(table: pa.Table) -> pd.DataFrame:
 
 def query(database: duckdb.DuckDBPyConnection, sql: str) -> pd.DataFrame:
     """Return a query's answer."""
-    return frame(database.execute(sql).to_arrow_table())
+    return frame(database.sql(sql).to_arrow_table())
 
 
 def from_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -201,7 +201,7 @@ def test_clean_data_reconciles(usage: list[Any], billing: list[Any]) -> None:
 @pytest.mark.parametrize("days", [1, 2, 30, 250])
 def test_clean_data_reconciles_on_any_day(days: int) -> None:
     data = dataset(7, Sizes(25, 2000, 200, days))
-    reconciled(parsed(everything(data, "usage")), parsed(everything(data, "billing")))
+    assert reconciled(parsed(everything(data, "usage")), parsed(everything(data, "billing")))
 
 
 def test_local_and_utc_day_are_the_same(usage: list[Any]) -> None:

@@ -1,0 +1,1 @@
+"""Where the figures in docs/benchmarks.md come from: `make bench` measures them again."""

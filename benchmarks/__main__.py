@@ -1,0 +1,18 @@
+"""`python -m benchmarks [rate|size|pages]…`: measure, and print Markdown for docs/benchmarks.md."""
+
+import sys
+
+from benchmarks import machine, pages, rate, size
+
+MEASURES = {"rate": rate.measure, "size": size.measure, "pages": pages.measure}
+
+
+def main(names: list[str]) -> None:
+    """Print the machine and the tables asked for, all where none is named."""
+    print(machine.named())
+    for name in names or MEASURES:
+        print(f"\n## {name}\n\n{MEASURES[name]()}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,132 @@
+"""The chain in Dagster: what materializes, what is marked, and what fails only in the last step."""
+
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import httpx
+import pytest
+
+from assets.definitions import defs
+from pipelines.cli.sandbox import Service
+from tests.assets.conftest import TODAY, Materialize, yesterday
+
+KEYS = {
+    f"{group}/{stream}"
+    for group in ("archive", "current")
+    for stream in ("billing", "partners", "usage")
+} | {"published/warehouse"}
+
+
+def admitted(service: Service) -> int:
+    """Return how many requests the service has admitted."""
+    return int(httpx.get(f"{service.url}/__sandbox__/statistics").json()["admitted"])
+
+
+def materialized(result: dg.ExecuteInProcessResult) -> set[str]:
+    """Return the assets that a run materialized."""
+    return {
+        event.asset_key.to_user_string()
+        for event in result.all_events
+        if event.is_step_materialization and event.asset_key
+    }
+
+
+def why(result: dg.ExecuteInProcessResult) -> str:
+    """Return the words with which the last step failed."""
+    failure = result.failure_data_for_node("published__warehouse")
+    assert failure is not None
+    assert failure.error is not None
+    return failure.error.message
+
+
+def test_today_is_read_folded_and_published(materialize: Materialize, tmp_path: Path) -> None:
+    result = materialize()
+
+    assert result.success
+    assert materialized(result) == KEYS
+    assert all(each.passed for each in result.get_asset_check_evaluations())
+    with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
+        assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == (600,)
+
+
+def test_a_day_that_was_read_costs_no_request(materialize: Materialize, service: Service) -> None:
+    materialize()
+    before = admitted(service)
+
+    assert materialize().success
+
+    assert admitted(service) == before
+
+
+def test_refetch_reads_today_again(materialize: Materialize, service: Service) -> None:
+    materialize()
+    before = admitted(service)
+
+    assert materialize(refetch=True).success
+
+    assert admitted(service) == before + 1 + 2 + 1
+
+
+def test_an_unread_past_day_fails_in_the_last_step_after_today_was_published(
+    materialize: Materialize, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    result = materialize(yesterday(), TODAY)
+
+    assert not result.success
+    failed = [event.step_key for event in result.all_events if event.is_step_failure]
+    assert failed == ["published__warehouse"]
+    words = why(result)
+    assert f"default|{yesterday()}: billing was not read on {yesterday()}" in words
+    assert f"default|{TODAY}" not in words
+    key = dg.AssetKey(["published", "warehouse"])
+    assert instance.get_materialized_partitions(key) == {f"default|{TODAY}"}
+    with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
+        assert reader.execute("SELECT count(*) FROM current.billing").fetchone() == (60,)
+
+
+def test_a_range_marks_each_day_with_its_own_rows(
+    materialize: Materialize, instance: dg.DagsterInstance
+) -> None:
+    materialize(yesterday(), TODAY)
+
+    key = dg.AssetKey(["archive", "usage"])
+    records = instance.fetch_materializations(key, limit=10).records
+    metadata = {
+        record.partition_key: record.asset_materialization.metadata
+        for record in records
+        if record.asset_materialization
+    }
+    assert metadata[f"default|{TODAY}"]["dagster/partition_row_count"].value == 600
+    unread = metadata[f"default|{yesterday()}"]
+    assert "dagster/partition_row_count" not in unread
+    assert str(unread["status"].value).startswith("not read: usage was not read on")
+
+
+def test_a_forbidden_service_fails_and_publishes_nothing(
+    materialize: Materialize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTNER_SYNC_CLIENT_SECRET", "wrong")
+
+    result = materialize()
+
+    assert not result.success
+    evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
+    assert evaluations == {"read_to_its_end": False, "folded": False}
+    assert "no token: 401" in why(result)
+    assert not (tmp_path / "home" / "warehouse.duckdb").exists()
+
+
+def test_the_secret_is_nowhere_in_dagsters_log(
+    materialize: Materialize, instance: dg.DagsterInstance, service: Service
+) -> None:
+    result = materialize()
+
+    log = " ".join(str(entry) for entry in instance.all_logs(result.run_id))
+    assert "usage" in log
+    assert service.environment["PARTNER_SYNC_CLIENT_SECRET"] not in log
+
+
+def test_the_definitions_load_and_name_one_schedule() -> None:
+    dg.Definitions.validate_loadable(defs)
+    assert [schedule.name for schedule in defs.schedules or ()] == ["nightly"]

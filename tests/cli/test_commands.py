@@ -1,0 +1,155 @@
+"""The program `partner-sync` as a user runs it: what it prints and with which code it ends."""
+
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import sandbox
+from pipelines.cli.sandbox import Service
+
+PROGRAM = str(Path(sys.executable).with_name("partner-sync"))
+UNSET = (
+    "PARTNER_SYNC_BASE_URL, PARTNER_SYNC_AUTH_URL, PARTNER_SYNC_AUDIENCE, PARTNER_SYNC_CLIENT_ID"
+)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    """Name a service that nobody serves; tests that need one start it."""
+    environment = {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+    return Service("http://127.0.0.1:9", environment)
+
+
+def ran(
+    environment: dict[str, str], *arguments: str, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the program in an environment of its own, with nothing of ours in it."""
+    clean = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        env=clean | {"COLUMNS": "120"} | environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_sync_ends_with_a_table_the_file_and_the_line_that_opens_it(tmp_path: Path) -> None:
+    home = tmp_path / "home with space"
+    sizes = ("--partners=20", "--usage=600", "--billing=60")
+    with sandbox.running("--rate=1000", *sizes) as service:
+        done = ran(service.environment | {"PARTNER_SYNC_HOME": str(home)}, "sync")
+
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["stream", "rows", "pages", "requests", "429s", "seconds", "waited", "result"] in lines
+    assert any(line[:5] == ["usage", "600", "2", "2", "0"] for line in lines)
+    assert "published warehouse.v00000001.duckdb" in done.stdout
+    opening = shlex.split(done.stdout.splitlines()[-1])
+    shown = subprocess.run(opening, capture_output=True, text=True, check=True)
+    assert "usage_id" in shown.stdout
+    assert service.environment["PARTNER_SYNC_CLIENT_SECRET"] not in done.stdout + done.stderr
+
+
+def test_one_stream_can_be_chosen(tmp_path: Path) -> None:
+    with sandbox.running("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
+        environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+        done = ran(environment, "sync", "--stream", "partners")
+
+    assert done.returncode == 0, done.stderr
+    assert "partners" in done.stdout
+    assert "usage " not in done.stdout.replace("current.usage", "")
+
+
+def test_check_says_what_may_be_read(tmp_path: Path) -> None:
+    clients = tmp_path / "clients.toml"
+    clients.write_text(
+        '[[clients]]\nid = "narrow"\nsecret = "x"\nactor = "partner"\nscopes = ["usage:read"]\n'
+    )
+    clients.chmod(0o600)
+    with sandbox.running("--rate=1000", f"--clients={clients}") as service:
+        environment = service.environment | {
+            "PARTNER_SYNC_HOME": str(tmp_path / "home"),
+            "PARTNER_SYNC_CLIENT_ID": "narrow",
+            "PARTNER_SYNC_CLIENT_SECRET": "x",
+        }
+        checked = ran(environment, "check")
+        synced = ran(environment, "sync")
+
+    assert checked.returncode == 1
+    answers = {line.split()[0]: line for line in checked.stdout.splitlines() if "/v2/" in line}
+    assert "partner narrow" in answers["/v2/whoami"]
+    assert "may be read" in answers["/v2/usage"]
+    assert "403 on /v2/billing" in answers["/v2/billing"]
+    assert synced.returncode == 3
+    assert "403 on /v2/partners" in synced.stderr
+    assert "Traceback" not in synced.stderr
+
+
+FAILURES = [
+    ({}, ["sync"], 2, UNSET),
+    ({}, ["check"], 2, UNSET),
+    ({"PARTNER_SYNC_BASE_URL": "http://example.com"}, ["sync"], 2, "PARTNER_SYNC_BASE_URL"),
+    ({"PARTNER_SYNC_WINDOW": "soon"}, ["sync"], 2, "PARTNER_SYNC_WINDOW"),
+    ({}, ["sync", "--stream", "invoices"], 2, "no stream 'invoices'; there are billing, partners"),
+    ({}, ["sync", "--nonsense"], 2, "--nonsense"),
+]
+
+
+@pytest.mark.parametrize(("environment", "arguments", "code", "words"), FAILURES)
+def test_a_failure_is_a_sentence_and_a_code(
+    service: Service, environment: dict[str, str], arguments: list[str], code: int, words: str
+) -> None:
+    done = ran(service.environment | environment, *arguments)
+
+    assert done.returncode == code
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert "soon" not in done.stderr.replace("sooner", "")
+
+
+def test_demo_empties_only_what_a_demo_made(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+
+    done = ran({}, "demo", "--home", str(tmp_path))
+
+    assert done.returncode == 2
+    assert "was not made by a demo" in " ".join(done.stderr.split())
+    assert (tmp_path / "precious").exists()
+
+
+def test_sandbox_passes_its_options_on(tmp_path: Path) -> None:
+    done = ran({}, "sandbox", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "--latency-ms" in done.stdout
+    assert ran({}, "sandbox", "--rate=-1").returncode == 2
+
+
+def test_version_and_help(tmp_path: Path) -> None:
+    assert ran({}, "version").stdout == "partner-sync 0.1.0\n"
+    helped = ran({}, "--help", cwd=tmp_path).stdout
+    assert all(verb in helped for verb in ("demo", "sync", "sandbox", "check", "version"))
+    assert ran({}).returncode == 2
+
+
+def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    environment = {
+        "PARTNER_SYNC_HOME": str(file),
+        "PARTNER_SYNC_BASE_URL": "https://127.0.0.1:9",
+        "PARTNER_SYNC_AUTH_URL": "https://127.0.0.1:9",
+        "PARTNER_SYNC_AUDIENCE": "a",
+        "PARTNER_SYNC_CLIENT_ID": "c",
+    }
+    done = ran(environment, "check")
+    assert done.returncode == 2
+    assert str(file) in "".join(done.stderr.split())
+    assert stat.S_ISREG(file.stat().st_mode)
