@@ -1,0 +1,148 @@
+"""The pagination envelope: its five rules, and what breaks them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.api import page
+from pipelines.api.page import Answer, Page
+from pipelines.errors import ContractBroken, Unavailable
+from tests.virtual import EPOCH
+
+
+def answer(body: bytes) -> Answer:
+    return Answer(
+        path="/v2/usage",
+        body=body,
+        status=200,
+        request_id=None,
+        rate_limit={},
+        sent_at=EPOCH,
+        answered_at=EPOCH,
+    )
+
+
+def envelope(data: list[Any], **pagination: Any) -> bytes:
+    paging = {"limit": 3, "offset": 6, "has_more": False, "next_offset": None, "prev_offset": 3}
+    return json.dumps({"data": data, "pagination": paging | pagination}).encode()
+
+
+def read(body: bytes, offset: int = 6) -> Page:
+    return page.read(answer(body), offset)
+
+
+# Records, what the envelope says, and the offset that follows.
+PAGES: list[tuple[list[Any], dict[str, Any], int | None]] = [
+    ([{}, {}, {}], {"has_more": True, "next_offset": 9}, 9),
+    ([{}, {}], {"has_more": True, "next_offset": 9}, 9),
+    ([{}, {}], {"has_more": False, "next_offset": None}, None),
+    ([], {"has_more": False, "next_offset": None}, None),
+    ([{}], {"has_more": False, "next_offset": 9}, None),
+    # has_more without next_offset: as many further as came.
+    ([{}, {}], {"has_more": True, "next_offset": None}, 8),
+    # A server that caps the page below what was asked for: its steps count.
+    ([{}], {"limit": 1, "has_more": True, "next_offset": 7}, 7),
+    # An empty page with more after it, where the server filters after paging.
+    ([], {"has_more": True, "next_offset": 9}, 9),
+]
+
+
+@pytest.mark.parametrize(("data", "paging", "following"), PAGES)
+def test_where_the_next_page_begins(
+    data: list[Any], paging: dict[str, Any], following: int | None
+) -> None:
+    body = envelope(data, **paging)
+    limit = paging.get("limit", 3)
+    assert read(body) == Page(6, limit, len(data), following, answer(body))
+
+
+def test_unknown_members_and_a_total_are_no_fault() -> None:
+    body = json.dumps(
+        {
+            "total": 10**30,
+            "links": {"next": "x"},
+            "data": [1, "two", None, {"id": 10**40}],
+            "pagination": {"limit": 4, "offset": 0, "has_more": False, "cursor": "c"},
+        }
+    ).encode()
+    assert read(body, 0).rows == 4
+
+
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"offset": 0}, "at offset 6: the page says that it is at offset 0"),
+    ({"offset": 7}, "at offset 6: the page says that it is at offset 7"),
+    ({"has_more": True, "next_offset": 6}, r"does not advance \(offset 6 -> 6\)"),
+    ({"has_more": True, "next_offset": 3}, r"does not advance \(offset 6 -> 3\)"),
+    ({"has_more": True, "next_offset": -1}, r"does not advance \(offset 6 -> -1\)"),
+    ({"has_more": True, "next_offset": None}, r"does not advance \(offset 6 -> 6\)"),
+]
+
+
+@pytest.mark.parametrize(("paging", "words"), BROKEN)
+def test_what_the_document_rules_out(paging: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContractBroken, match=f"/v2/usage {words}|/v2/usage at offset 6: .*{words}"):
+        read(envelope([], **paging))
+
+
+# Bodies that may be whole the next time, the tries they are worth, and what is said.
+FAULTY = [
+    (b'{"data": []}', 2, "/v2/usage at offset 6: no page of a list: .*`pagination`"),
+    (b'{"data": [], "pagination": null}', 2, "no page of a list"),
+    (b'{"data": [], "pagination": {"limit": 1}}', 2, "no page of a list: .*`offset`"),
+    (envelope([], has_more="yes"), 2, "no page of a list"),
+    (envelope([], offset="6"), 2, "no page of a list"),
+    (envelope([], next_offset=1.5), 2, "no page of a list"),
+    (b'{"pagination": {"limit": 3, "offset": 6, "has_more": false}}', 2, "`data`"),
+    (b'{"data": {}, "pagination": {}}', 2, "no page of a list"),
+    (b"[]", 2, "no page of a list"),
+    (b"null", 2, "no page of a list"),
+    (b'{"data": [' + b"[" * 100_000, 2, "no page of a list"),
+    (envelope([{}])[:-1], 3, 'answer is not whole JSON: {"data": '),
+    (b"", 3, "answer is not whole JSON: "),
+    (b"<html>\n<body>Sign in</body></html>", 3, "not whole JSON: <html> <body>Sign in</body>"),
+    (b'\xef\xbb\xbf{"data": []}', 3, "answer is not whole JSON"),
+    (envelope(["?"]).replace(b"?", b"\xff\xfe"), 3, "answer is not whole JSON"),
+    (envelope([]) + b"x", 3, "answer is not whole JSON"),
+]
+
+
+@pytest.mark.parametrize(("body", "tries", "words"), FAULTY, ids=lambda value: repr(value)[:30])
+def test_what_may_be_whole_the_next_time(body: bytes, tries: int, words: str) -> None:
+    with pytest.raises(Unavailable, match=words) as caught:
+        read(body)
+    assert caught.value.tries == tries
+
+
+def test_of_a_broken_answer_80_characters_are_shown() -> None:
+    with pytest.raises(Unavailable) as caught:
+        read(b"\x1b[2J" + b"x" * 500)
+    shown = str(caught.value).removeprefix("/v2/usage at offset 6: answer is not whole JSON: ")
+    assert shown == "[2J" + "x" * 76
+
+
+@given(st.binary())
+def test_no_body_is_a_defect_of_ours(body: bytes) -> None:
+    with pytest.raises(Unavailable):
+        read(body)
+
+
+@given(st.integers(min_value=-(10**30), max_value=10**30), st.booleans(), st.integers(0, 3))
+def test_a_page_ends_the_list_or_leads_on(following: int, has_more: bool, rows: int) -> None:  # noqa: FBT001
+    body = envelope([{}] * rows, has_more=has_more, next_offset=following)
+    try:
+        read_ = read(body)
+    except (ContractBroken, Unavailable):
+        assert has_more
+        assert following <= 6 or following >= 2**63
+    else:
+        assert read_.next_offset == (following if has_more else None)
+
+
+def test_records_are_the_bytes_that_came() -> None:
+    texts = [b'{"a": 1.50}', b'{"b":  10000000000000000000000}', b'"\xc3\xbc"', b"null"]
+    data = b", ".join(texts)
+    body = envelope([]).replace(b'"data": []', b'"data": [' + data + b"]")
+    assert [bytes(record) for record in page.records(body)] == texts
