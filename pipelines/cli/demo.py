@@ -25,7 +25,7 @@ QUESTIONS = {
         FROM billed QUALIFY row_number() OVER (PARTITION BY currency ORDER BY billed DESC) = 1
         ORDER BY currency
     """,
-    "Do bills say what was used? Exactly, by currency": """
+    "Is what was used what was billed? To the last digit, by currency": """
         WITH used AS (SELECT currency, sum(amount) AS used FROM current.usage GROUP BY ALL),
         billed AS (
             SELECT currency, sum(lines.amount) AS billed
@@ -33,12 +33,12 @@ QUESTIONS = {
             JOIN current.billing USING (_connection, billing_id)
             GROUP BY ALL
         )
-        SELECT currency, used, billed, used - billed AS difference
-        FROM used JOIN billed USING (currency) ORDER BY currency
+        SELECT currency, used, billed, used - billed AS difference FROM used
+        JOIN billed USING (currency) ORDER BY currency
     """,
     "The largest amounts, every digit as the service sent it": """
-        SELECT usage_id, sequence, amount, currency, recorded_at, recorded_at__offset
-        FROM current.usage ORDER BY amount DESC LIMIT 3
+        SELECT sequence, amount, currency, reference FROM current.usage
+        ORDER BY amount DESC LIMIT 3
     """,
 }
 app = typer.Typer()

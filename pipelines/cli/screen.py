@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from rich import progress
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -52,8 +53,9 @@ def watching() -> Iterator[Watch]:
 def show(frame: pd.DataFrame, title: str = "") -> None:
     """Print a frame as a table, every value as it is."""
     table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
-    for name, kind in frame.dtypes.items():
-        table.add_column(str(name), justify="right" if kind.kind in "iuf" else "left")
+    for name in frame:
+        numeric = is_numeric_dtype(frame[name].dtype)
+        table.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*("" if pd.isna(value) else escape(str(value)) for value in row))
     OUT.print(table)
@@ -68,7 +70,7 @@ def closing(outcome: Outcome, link: Path) -> None:
             "pages": each.manifest.pages if each.manifest else None,
             "requests": each.effort.requests,
             "429s": each.effort.refused,
-            "seconds waited": f"{each.effort.waited:.1f}",
+            "seconds waited": round(each.effort.waited, 1),
             "result": "failed" if each.error else "published",
         }
         for each in outcome.streams
@@ -86,8 +88,9 @@ def closing(outcome: Outcome, link: Path) -> None:
 
 def opening_line(link: Path) -> str:
     """Return the one line that opens the published file and shows a little of it."""
-    program = (
-        f"import duckdb; duckdb.connect({str(link)!r}, read_only=True)"
-        ".sql('FROM current.usage LIMIT 5').show()"
+    opened = f"duckdb.connect({str(link)!r}, read_only=True)"
+    program = f"import duckdb; {opened}.sql('FROM current.usage LIMIT 5').show()"
+    plain = not set('"$`!\\') & set(program)
+    return (
+        f'{sys.executable} -c "{program}"' if plain else shlex.join([sys.executable, "-c", program])
     )
-    return shlex.join([sys.executable, "-c", program])
