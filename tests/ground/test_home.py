@@ -1,0 +1,58 @@
+"""The folders of a home, with the modes that keep ours ours."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings import Home
+
+MODES = {
+    "": 0o755,
+    "archive": 0o700,
+    "state": 0o700,
+    "work": 0o700,
+    "config": 0o700,
+    "published": 0o755,
+}
+
+
+def modes(root: Path) -> dict[str, int]:
+    return {name: stat.S_IMODE((root / name).stat().st_mode) for name in MODES}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_a_home_is_made_with_its_modes_whatever_the_mask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        Home(tmp_path / "home").prepare()
+    finally:
+        os.umask(before)
+    assert modes(tmp_path / "home") == MODES
+    assert {each.name for each in (tmp_path / "home").iterdir()} == set(MODES) - {""}
+
+
+def test_modes_that_were_loosened_are_put_right(tmp_path: Path) -> None:
+    Home(tmp_path).prepare()
+    (tmp_path / "archive").chmod(0o755)
+    (tmp_path / "config" / "settings.toml").write_text("rate = 2\n")
+    Home(tmp_path).prepare()
+    assert modes(tmp_path) == MODES
+    assert (tmp_path / "config" / "settings.toml").read_text() == "rate = 2\n"
+
+
+@pytest.mark.parametrize("blocked", ["home", "home/archive"])
+def test_a_home_that_cannot_be_is_told_in_words(tmp_path: Path, blocked: str) -> None:
+    (tmp_path / blocked).parent.mkdir(exist_ok=True)
+    (tmp_path / blocked).write_text("a file is in the way")
+    for root in (tmp_path / "home", tmp_path / "home" / "archive" / "deeper"):
+        with pytest.raises(ConfigurationError, match=r"^home /.*; set PARTNER_SYNC_HOME to "):
+            Home(root).prepare()
+
+
+def test_the_link_lies_beside_what_it_points_to(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert home.link == tmp_path / "warehouse.duckdb"
+    assert home.published.parent == home.link.parent

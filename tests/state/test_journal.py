@@ -1,0 +1,150 @@
+"""Scans, their pages and manifests: what is written is what is read."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.state import journal
+from pipelines.state.journal import LinkedPage, ManifestRow, Reading, ScanState
+from pipelines.state.tables import SCANS
+from tests.virtual import EPOCH
+
+DAY = date(2026, 1, 1)
+READING = Reading("run-1", "default", "usage", DAY)
+SECOND = timedelta(seconds=1)
+
+
+def linked(position: int) -> LinkedPage:
+    return LinkedPage(
+        position=position,
+        offset=position * 500,
+        limit=500,
+        rows=500 - position,
+        sha256=f"{position:064x}",
+        status=200,
+        request_id=None if position else "r-0",
+        sent_at=EPOCH + position * SECOND,
+        answered_at=EPOCH + (position + 0.25) * SECOND,
+        rate_limit={"x-ratelimit-limit": "5", "x-ratelimit-reset": str(position)},
+    )
+
+
+def manifest(number: int, reading: Reading = READING) -> ManifestRow:
+    return ManifestRow(
+        connection=reading.connection,
+        stream=reading.stream,
+        day=reading.day,
+        number=number,
+        scan=f"{reading}-{number}",
+        file=f"{reading.connection}/{reading.stream}/{reading.day}.{number:03}.json",
+        pages=3,
+        rows=1200,
+        written_at=EPOCH + number * SECOND,
+    )
+
+
+def test_a_scan_is_begun_as_reading(ledger: Engine) -> None:
+    scan = journal.begin(ledger, READING, EPOCH)
+    with ledger.connect() as connection:
+        (row,) = connection.execute(select(SCANS)).mappings()
+    assert dict(row) == {
+        "scan": scan,
+        "run": "run-1",
+        "connection": "default",
+        "stream": "usage",
+        "day": DAY,
+        "begun_at": EPOCH,
+        "ended_at": None,
+        "status": "reading",
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (None, ScanState("read", None)),
+        ("503 on /v2/usage", ScanState("failed", "503 on /v2/usage")),
+        ("", ScanState("failed", "")),
+    ],
+)
+def test_a_scan_ends_read_or_failed(ledger: Engine, error: str | None, state: ScanState) -> None:
+    scan = journal.begin(ledger, READING, EPOCH)
+    other = journal.begin(ledger, replace(READING, stream="billing"), EPOCH)
+    journal.end(ledger, scan, EPOCH + SECOND, error)
+    assert journal.latest_scan(ledger, "default", "usage", DAY) == state
+    assert journal.latest_scan(ledger, "default", "billing", DAY) == ScanState("reading", None)
+    with ledger.connect() as connection:
+        ends = {row.scan: row.ended_at for row in connection.execute(select(SCANS))}
+    assert ends == {scan: EPOCH + SECOND, other: None}
+
+
+def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> None:
+    readings = [
+        READING,
+        replace(READING, stream="billing"),
+        replace(READING, connection="second"),
+        replace(READING, day=DAY + timedelta(days=1)),
+        READING,
+    ]
+    for number, reading in enumerate(readings):
+        scan = journal.begin(ledger, reading, EPOCH + number * SECOND)
+        journal.end(ledger, scan, EPOCH, f"error {number}")
+    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState("failed", "error 4")
+    assert journal.latest_scan(ledger, "second", "usage", DAY) == ScanState("failed", "error 2")
+    assert journal.latest_scan(ledger, "second", "billing", DAY) is None
+
+
+def test_pages_come_back_in_chain_order_and_whole(ledger: Engine) -> None:
+    scan, other = (journal.begin(ledger, READING, EPOCH) for _ in range(2))
+    for position in (2, 0, 1):
+        journal.link(ledger, scan, linked(position))
+    journal.link(ledger, other, linked(0))
+    assert journal.pages(ledger, scan) == (linked(0), linked(1), linked(2))
+    assert journal.pages(ledger, other) == (linked(0),)
+    assert journal.pages(ledger, "none") == ()
+
+
+def test_a_place_in_the_chain_is_taken_once(ledger: Engine) -> None:
+    scan = journal.begin(ledger, READING, EPOCH)
+    journal.link(ledger, scan, linked(0))
+    with pytest.raises(IntegrityError):
+        journal.link(ledger, scan, replace(linked(0), sha256="f" * 64))
+    assert journal.pages(ledger, scan) == (linked(0),)
+
+
+def test_manifests_are_numbered_by_connection_stream_and_day(ledger: Engine) -> None:
+    for number in (1, 2):
+        assert journal.next_number(ledger, READING) == number
+        journal.add_manifest(ledger, manifest(number))
+    assert journal.next_number(ledger, READING) == 3
+    for other in (
+        replace(READING, connection="second"),
+        replace(READING, stream="billing"),
+        replace(READING, day=DAY + timedelta(days=1)),
+    ):
+        assert journal.next_number(ledger, other) == 1
+
+
+def test_a_number_and_a_scan_have_one_manifest(ledger: Engine) -> None:
+    journal.add_manifest(ledger, manifest(1))
+    for again in (replace(manifest(1), scan="other"), replace(manifest(1), number=2)):
+        with pytest.raises(IntegrityError):
+            journal.add_manifest(ledger, again)
+
+
+def test_manifests_are_listed_oldest_first_and_may_be_narrowed(ledger: Engine) -> None:
+    second = replace(READING, connection="second")
+    later = replace(READING, day=DAY + timedelta(days=1))
+    mine = [manifest(1), manifest(2), manifest(1, later)]
+    billing = manifest(1, replace(READING, stream="billing"))
+    for row in reversed([*mine, manifest(1, replace(second, day=later.day)), billing]):
+        journal.add_manifest(ledger, row)
+    assert journal.manifests(ledger, "usage", "default") == tuple(mine)
+    assert journal.manifests(ledger, "usage", "default", DAY) == tuple(mine[:2])
+    assert len(journal.manifests(ledger, "usage")) == 4
+    assert len(journal.manifests(ledger, "usage", day=later.day)) == 2
+    assert journal.manifests(ledger, "partners") == ()

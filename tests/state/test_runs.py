@@ -1,0 +1,68 @@
+"""Runs and their requests: recorded one by one, summed up by stream."""
+
+from dataclasses import asdict, replace
+
+from sqlalchemy import Engine, select
+
+from pipelines.state import runs
+from pipelines.state.runs import Effort, Request
+from pipelines.state.tables import REQUESTS, RUNS
+from tests.virtual import EPOCH
+
+REQUEST = Request(
+    run="run-1",
+    stream="usage",
+    method="GET",
+    path="/v2/usage",
+    query="limit=500&offset=0",
+    sent_at=EPOCH,
+    waited=0.25,
+    took=0.125,
+    status=200,
+    remaining=4,
+    request_id="r-1",
+)
+
+
+def test_a_run_is_begun_once_and_ended(ledger: Engine) -> None:
+    """Each step of a run may begin it: the first counts."""
+    later = EPOCH.replace(hour=5)
+    for name, moment in (("default", EPOCH), ("other", later)):
+        runs.begin(ledger, "run-1", name, EPOCH.date(), moment)
+    runs.begin(ledger, "run-2", "default", EPOCH.date(), later)
+    runs.end(ledger, "run-1", "partial", later)
+    with ledger.connect() as connection:
+        rows = connection.execute(select(RUNS).order_by(RUNS.c.run)).all()
+    assert [tuple(row) for row in rows] == [
+        ("run-1", "default", EPOCH.date(), EPOCH, later, "partial"),
+        ("run-2", "default", EPOCH.date(), later, None, None),
+    ]
+
+
+def test_a_request_is_kept_whole(ledger: Engine) -> None:
+    failed = replace(REQUEST, status=None, remaining=None, request_id=None, error="ReadTimeout")
+    for request in (REQUEST, failed):
+        runs.record(ledger, request)
+    columns = [column for column in REQUESTS.c if column.name != "number"]
+    with ledger.connect() as connection:
+        rows = connection.execute(select(*columns).order_by(REQUESTS.c.number)).mappings().all()
+    assert [dict(row) for row in rows] == [asdict(REQUEST), asdict(failed)]
+
+
+def test_the_effort_of_a_run_by_stream(ledger: Engine) -> None:
+    failed = replace(REQUEST, status=None, error="ConnectError", waited=2.0)
+    for request in (
+        REQUEST,
+        replace(REQUEST, status=429, waited=1.5),
+        replace(REQUEST, status=429, waited=0.0),
+        failed,
+        replace(REQUEST, stream="billing", waited=0.0),
+        replace(REQUEST, stream=None, path="/oauth/token"),
+        replace(REQUEST, run="run-2", waited=100.0),
+    ):
+        runs.record(ledger, request)
+    assert runs.efforts(ledger, "run-1") == {
+        "usage": Effort(requests=4, refused=2, waited=3.75),
+        "billing": Effort(requests=1, refused=0, waited=0.0),
+    }
+    assert runs.efforts(ledger, "none") == {}
