@@ -37,6 +37,7 @@ check: $(VENV)/.installed ## format, lint, types, floors, Dagster's definitions,
 	$(IN) $(BIN)/ruff check .
 	$(IN) $(BIN)/mypy
 	$(IN) $(BIN)/lint-imports --no-cache
+	$(IN) $(BIN)/dg check defs
 	@$(MAKE) -C $(ROOT) test
 
 dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.1

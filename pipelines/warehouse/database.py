@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import duckdb
 import filelock
+import pyarrow as pa
 
 from pipelines.errors import WarehouseBusy
 from pipelines.settings import Home
@@ -70,6 +71,28 @@ class Work:
 def quoted(*names: str) -> str:
     """Return names as one SQL identifier: `current."usage__events"`."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    """Append rows, column by column by name.
+
+    A registered view would hold every batch until the transaction ends (469 MB for a million rows).
+    """
+    columns = [name for name, *_rest in database.execute(f"DESCRIBE {table}").fetchall()]
+    database.from_arrow(rows.select(columns)).insert_into(table)
+
+
+def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> None:
+    """Create the table, or give it the columns and types that it lacks; they only grow wider."""
+    wanted = dict(zip(empty.column_names, database.from_arrow(empty).types, strict=True))
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in wanted.items())
+    database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+    there = {name: kind for name, kind, *_rest in database.execute(f"DESCRIBE {table}").fetchall()}
+    for name, kind in wanted.items():
+        if name not in there:
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {quoted(name)} {kind}")
+        elif there[name] != str(kind):
+            database.execute(f"ALTER TABLE {table} ALTER {quoted(name)} SET DATA TYPE {kind}")
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:

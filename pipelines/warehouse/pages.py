@@ -1,0 +1,101 @@
+"""A manifest's pages as columns: decoded one at a time, each record with what identifies it.
+
+Every complaint about a page names the stream, the offset and the archived file. What becomes of the
+records is the fold's.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import MAX_PREC, Context, Decimal
+from hashlib import sha256
+from itertools import islice
+
+import msgspec
+import pyarrow as pa
+
+from pipelines.errors import LandingFailed
+from pipelines.state.journal import LinkedPage
+from pipelines.warehouse.archive import Archive, Manifest
+from pipelines.warehouse.decode import Decoder, Misfit
+
+AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
+EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
+CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
+
+
+@dataclass(frozen=True)
+class Read:
+    """One page decoded; `keys` identify its records."""
+
+    page: LinkedPage
+    records: pa.StructArray
+    keys: pa.Array
+
+
+@dataclass
+class Pages:
+    """A manifest's pages, decoded one at a time; the shape grows with what they hold."""
+
+    archive: Archive
+    manifest: Manifest
+    decoder: Decoder
+    equals: Counter[str] = field(default_factory=Counter)
+
+    def chunks(self) -> Iterator[list[Read]]:
+        """Yield the pages in chain order, some at once."""
+        pages = self._read()
+        while chunk := list(islice(pages, AT_ONCE)):
+            yield chunk
+
+    def _read(self) -> Iterator[Read]:
+        self.equals.clear()
+        for page in self.manifest.pages:
+            try:
+                body = self.archive.body(page.sha256)
+                records = self._decoded(body)
+                yield Read(page, records, self._keys(body, records))
+            except LandingFailed as error:
+                raise LandingFailed(
+                    f"{self.manifest.stream}: page at offset {page.offset}: {error}. The stream "
+                    f"keeps its last published rows; the page is archived as {page.sha256}."
+                ) from None
+
+    def _decoded(self, body: bytes) -> pa.StructArray:
+        try:
+            return self.decoder.records(body)
+        except Misfit as misfit:
+            self.decoder = Decoder(misfit.shape)
+            return self.decoder.records(body)
+
+    def _keys(self, body: bytes, records: pa.StructArray) -> pa.Array:
+        key = self.manifest.key
+        if key is None:
+            return pa.array([self._ordinal(row) for row in canonical(body)], pa.string())
+        if len(records) == 0:
+            return pa.array([], pa.string())
+        if records.type.get_field_index(key) < 0 or records.field(key).null_count:
+            raise LandingFailed(f"a record has no {key}, which identifies the stream's records")
+        if pa.types.is_nested(records.field(key).type):
+            raise LandingFailed(f"{key} is an object or a list and identifies nothing")
+        return records.field(key).cast(pa.string())
+
+    def _ordinal(self, record: bytes) -> str:
+        """Return what identifies a record without a key: its content, and which of its equals."""
+        digest = sha256(record).hexdigest()
+        self.equals[digest] += 1
+        return f"{digest}.{self.equals[digest]}"
+
+
+def canonical(body: bytes) -> list[bytes]:
+    """Return a page's records in one spelling: keys sorted, numbers without trailing zeros.
+
+    What is null stays apart from what is missing.
+    """
+    plain = json.loads(body, parse_float=_plain, parse_int=_plain)
+    return [CANONICAL.encode(record) for record in plain["data"]]
+
+
+def _plain(lexeme: str) -> Decimal:
+    return Decimal(lexeme).normalize(EXACT)
