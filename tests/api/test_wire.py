@@ -160,6 +160,18 @@ def test_the_limit_is_learned_from_what_an_actor_is_answered(status: int, learns
     assert learns or max(slow) < 0.2
 
 
+@pytest.mark.parametrize("status", [200, 403, 429])
+def test_what_is_said_to_the_unsigned_is_not_for_the_actor(status: int) -> None:
+    """Theirs is the bucket of the address, one a second (Limits, 1)."""
+
+    async def main() -> list[float]:
+        line = Line(replying(status, {"X-RateLimit-Limit": "1", "Retry-After": "60"}))
+        await line.http.get("/")
+        return await line.waits(5)
+
+    assert virtual.run(main()) == [0.0] * 5
+
+
 @pytest.mark.parametrize("limit", ["", "0", "-1", "five", "٣", "1.5", "9" * 5000, "1, 5"])
 def test_a_limit_that_is_none_teaches_nothing(limit: str) -> None:
     async def main() -> list[float]:
