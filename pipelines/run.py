@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from uuid import uuid4
@@ -21,13 +21,12 @@ from sqlalchemy import Engine
 from pipelines.api import chain, client, key, preflight
 from pipelines.api.client import Client
 from pipelines.api.preflight import Report
-from pipelines.api.wire import Call
 from pipelines.clock import SYSTEM, Clock
 from pipelines.errors import DayUnread, LandingFailed, PartnerSyncError
 from pipelines.settings import Connection, Settings
 from pipelines.state import database, journal, runs, versions
 from pipelines.state.journal import ManifestRow, Reading
-from pipelines.state.runs import Effort, Request
+from pipelines.state.runs import Call, Effort
 from pipelines.state.versions import Fold, Version
 from pipelines.streams import STREAMS
 from pipelines.streams.base import Stream
@@ -109,11 +108,10 @@ Folded = Mapping[str, Fold | PartnerSyncError]
 @contextmanager
 def open(settings: Settings, watch: Watch = Watch(), clock: Clock = SYSTEM) -> Iterator[Session]:  # noqa: A001
     """Yield a session on the settings' home; files made in it are its owner's alone."""
-    connection = settings.connection()
+    connection, home = settings.connection(), settings.place
+    home.prepare()
     mask = os.umask(0o077)  # DuckDB and SQLite would make theirs readable to all
     try:
-        home = settings.place
-        home.prepare()
         ledger = database.connect(home.state)
         try:
             work = Work(home, settings.memory_limit, watch.waiting)
@@ -195,7 +193,7 @@ async def _fetch(session: Session, order: Order) -> dict[str, ManifestRow | Part
 
 
 async def _record(ledger: Engine, run: str, call: Call) -> None:
-    await asyncio.to_thread(runs.record, ledger, Request(run=run, **asdict(call)))
+    await asyncio.to_thread(runs.record, ledger, run, call)
 
 
 async def _scan(

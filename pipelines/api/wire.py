@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 
 import httpx
@@ -15,24 +14,7 @@ import httpx
 from pipelines.api import body, problem, retry
 from pipelines.api.budget import Budget
 from pipelines.clock import Clock
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request as it went over the wire; `waited` and `took` in seconds."""
-
-    stream: str | None
-    method: str
-    path: str
-    query: str
-    sent_at: datetime
-    waited: float
-    took: float
-    status: int | None
-    remaining: int | None
-    request_id: str | None
-    error: str | None
-
+from pipelines.state.runs import Call
 
 Record = Callable[[Call], Awaitable[None]]
 

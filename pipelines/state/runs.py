@@ -10,10 +10,12 @@ from pipelines.state.tables import REQUESTS, RUNS
 
 
 @dataclass(frozen=True)
-class Request:
-    """One call as the ledger keeps it; seconds are durations, times are aware."""
+class Call:
+    """One request as it went over the wire; `waited` and `took` in seconds.
 
-    run: str
+    `stream` is None for calls that belong to none, `status` where no answer came.
+    """
+
     stream: str | None
     method: str
     path: str
@@ -24,7 +26,7 @@ class Request:
     status: int | None
     remaining: int | None
     request_id: str | None
-    error: str | None = None
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,10 @@ def end(engine: Engine, run: str, outcome: str, now: datetime) -> None:
         ledger.execute(update(RUNS).where(RUNS.c.run == run).values(outcome=outcome, ended_at=now))
 
 
-def record(engine: Engine, request: Request) -> None:
-    """Keep one call."""
+def record(engine: Engine, run: str, call: Call) -> None:
+    """Keep one call of a run."""
     with engine.begin() as ledger:
-        ledger.execute(insert(REQUESTS).values(asdict(request)))
+        ledger.execute(insert(REQUESTS).values(asdict(call) | {"run": run}))
 
 
 def efforts(engine: Engine, run: str) -> dict[str, Effort]:

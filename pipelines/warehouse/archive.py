@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+import filelock
 import msgspec
 import zstandard
 
@@ -72,6 +73,10 @@ class Archive:
         if sha256(body).hexdigest() != digest:
             raise LandingFailed(f"archived page {file.name} was changed since it was read")
         return body
+
+    def numbering(self) -> filelock.BaseFileLock:
+        """Return the lock under which a manifest is numbered, written and recorded."""
+        return filelock.FileLock(self.folder / "manifests.lock")
 
     def write(self, manifest: Manifest) -> None:
         """Store a manifest; raise FileExistsError where its number is taken."""

@@ -27,7 +27,7 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
     """
     home = work.home
     with work.writing() as writer:
-        number = versions.next_version(ledger)
+        number = _next_number(home, ledger)
         _tell(writer, ledger, number, clock)
         counts = database.counts(writer)
         writer.execute("CHECKPOINT")
@@ -43,6 +43,19 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
         versions.add_version(ledger, version)
         _prune(home, keep)
     return version
+
+
+def _next_number(home: Home, ledger: Engine) -> int:
+    """Return a number that neither ledger nor folder knows.
+
+    A run killed between the two left a file that analysts may have open.
+    """
+    files = [int(file.stem.removeprefix("warehouse.v")) for file in _files(home)]
+    return max([versions.next_version(ledger), *(number + 1 for number in files)])
+
+
+def _files(home: Home) -> list[Path]:
+    return sorted(home.published.glob("warehouse.v????????.duckdb"))
 
 
 def _tell(writer: duckdb.DuckDBPyConnection, ledger: Engine, number: int, clock: Clock) -> None:
@@ -101,5 +114,5 @@ def _point(home: Home, file: Path) -> None:
 
 
 def _prune(home: Home, keep: int) -> None:
-    for file in sorted(home.published.glob("warehouse.v*.duckdb"))[:-keep]:
+    for file in _files(home)[:-keep]:
         file.unlink()

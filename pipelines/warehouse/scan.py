@@ -62,7 +62,8 @@ class Scanner:
         if search.found:
             pin = Pin(search.key, scan)
             registry.set_pin(self.ledger, reading.connection, reading.stream, pin, self.clock.now())
-        return self._bind(reading, scan, search.key)
+        with self.archive.numbering():
+            return self._bind(reading, scan, search.key)
 
     def _keep(self, scan: str, position: int, page: Page) -> None:
         answer = page.answer

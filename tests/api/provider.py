@@ -8,8 +8,9 @@ import httpx
 
 from pipelines.api.budget import Budget
 from pipelines.api.token import ClientCredentials
-from pipelines.api.wire import Call, Wire
+from pipelines.api.wire import Wire
 from pipelines.settings import Connection, Secret
+from pipelines.state.runs import Call
 from tests.virtual import CLOCK, seconds
 
 SECRET = "canary-7f3a9c"

@@ -14,7 +14,6 @@ import pytest
 from pipelines.api import client
 from pipelines.api.client import Client
 from pipelines.api.page import Page
-from pipelines.api.wire import Call
 from pipelines.clock import SYSTEM, Clock
 from pipelines.errors import (
     ConfigurationError,
@@ -23,6 +22,7 @@ from pipelines.errors import (
     Unavailable,
 )
 from pipelines.settings import Connection, Secret, Settings
+from pipelines.state.runs import Call
 from pipelines.streams import STREAMS
 from pipelines.streams.usage import USAGE
 from tests.api.service import Reply, Service, page, problem, serving

@@ -6,9 +6,9 @@ import pytest
 
 from pipelines.api import client, preflight
 from pipelines.api.preflight import Report
-from pipelines.api.wire import Call
 from pipelines.errors import AccessDenied, Unavailable
 from pipelines.settings import Connection, Secret, Settings
+from pipelines.state.runs import Call
 from pipelines.streams import STREAMS
 from tests.api.service import Reply, Service, page, problem, serving
 from tests.virtual import Haste

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from pipelines.api.budget import Budget
-from pipelines.api.wire import Call, Wire
+from pipelines.api.wire import Wire
 from pipelines.errors import ContractBroken, Unavailable
+from pipelines.state.runs import Call
 from tests import virtual
 from tests.virtual import CLOCK, EPOCH, seconds
 

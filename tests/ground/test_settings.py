@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipelines import settings
 from pipelines.errors import ConfigurationError
 from pipelines.settings import Address, Settings
+from pipelines.settings.values import LOOPBACK
 
 PREFIX = "PARTNER_SYNC_"
 REQUIRED = ("BASE_URL", "AUTH_URL", "AUDIENCE", "CLIENT_ID")
@@ -235,7 +236,7 @@ def test_what_is_accepted_the_client_can_ask(text: str) -> None:
         url = client.get("/v2/usage").request.url
     assert url.path.endswith("/v2/usage")
     assert (url.query, url.fragment, url.userinfo) == (b"", "", b"")
-    assert url.scheme == "https" or url.host in settings.LOOPBACK
+    assert url.scheme == "https" or url.host in LOOPBACK
 
 
 @pytest.mark.parametrize("missing", [REQUIRED, REQUIRED[1:2], REQUIRED[::3]])

@@ -18,7 +18,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from pipelines.state import database, runs
-from pipelines.state.runs import Request
+from pipelines.state.runs import Call
 
 name, count = sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
@@ -27,8 +27,8 @@ ledger = database.connect(Path(sys.argv[1]))
 at = datetime(2026, 1, 1, tzinfo=UTC)
 runs.begin(ledger, "shared", "default", at.date(), at)
 for number in range(count):
-    row = Request("shared", name, "GET", "/", str(number), at, 0.5, 0.1, 200, None, None)
-    runs.record(ledger, row)
+    call = Call(name, "GET", "/", str(number), at, 0.5, 0.1, 200, None, None, None)
+    runs.record(ledger, "shared", call)
 """
 
 

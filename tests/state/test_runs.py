@@ -5,12 +5,11 @@ from dataclasses import asdict, replace
 from sqlalchemy import Engine, select
 
 from pipelines.state import runs
-from pipelines.state.runs import Effort, Request
+from pipelines.state.runs import Call, Effort
 from pipelines.state.tables import REQUESTS, RUNS
 from tests.virtual import EPOCH
 
-REQUEST = Request(
-    run="run-1",
+CALL = Call(
     stream="usage",
     method="GET",
     path="/v2/usage",
@@ -21,6 +20,7 @@ REQUEST = Request(
     status=200,
     remaining=4,
     request_id="r-1",
+    error=None,
 )
 
 
@@ -40,27 +40,29 @@ def test_a_run_is_begun_once_and_ended(ledger: Engine) -> None:
 
 
 def test_a_request_is_kept_whole(ledger: Engine) -> None:
-    failed = replace(REQUEST, status=None, remaining=None, request_id=None, error="ReadTimeout")
-    for request in (REQUEST, failed):
-        runs.record(ledger, request)
+    failed = replace(CALL, status=None, remaining=None, request_id=None, error="ReadTimeout")
+    for call in (CALL, failed):
+        runs.record(ledger, "run-1", call)
     columns = [column for column in REQUESTS.c if column.name != "number"]
     with ledger.connect() as connection:
         rows = connection.execute(select(*columns).order_by(REQUESTS.c.number)).mappings().all()
-    assert [dict(row) for row in rows] == [asdict(REQUEST), asdict(failed)]
+    assert [dict(row) for row in rows] == [
+        asdict(call) | {"run": "run-1"} for call in (CALL, failed)
+    ]
 
 
 def test_the_effort_of_a_run_by_stream(ledger: Engine) -> None:
-    failed = replace(REQUEST, status=None, error="ConnectError", waited=2.0)
-    for request in (
-        REQUEST,
-        replace(REQUEST, status=429, waited=1.5),
-        replace(REQUEST, status=429, waited=0.0),
+    failed = replace(CALL, status=None, error="ConnectError", waited=2.0)
+    for call in (
+        CALL,
+        replace(CALL, status=429, waited=1.5),
+        replace(CALL, status=429, waited=0.0),
         failed,
-        replace(REQUEST, stream="billing", waited=0.0),
-        replace(REQUEST, stream=None, path="/oauth/token"),
-        replace(REQUEST, run="run-2", waited=100.0),
+        replace(CALL, stream="billing", waited=0.0),
+        replace(CALL, stream=None, path="/oauth/token"),
     ):
-        runs.record(ledger, request)
+        runs.record(ledger, "run-1", call)
+    runs.record(ledger, "run-2", replace(CALL, waited=100.0))
     assert runs.efforts(ledger, "run-1") == {
         "usage": Effort(requests=4, refused=2, waited=3.75),
         "billing": Effort(requests=1, refused=0, waited=0.0),

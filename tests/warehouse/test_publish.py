@@ -44,6 +44,14 @@ def test_the_newest_versions_are_kept_and_no_number_is_used_twice(warehouse: War
     assert files == ["warehouse.v00000003.duckdb", "warehouse.v00000004.duckdb"]
 
 
+def test_a_file_that_the_ledger_forgot_keeps_its_number(warehouse: Warehouse) -> None:
+    """A run killed between renaming the file and recording it."""
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    (warehouse.home.published / "warehouse.v00000007.duckdb").touch()
+
+    assert published(warehouse).file == "warehouse.v00000008.duckdb"
+
+
 def test_what_a_killed_publication_left_is_swept(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1}]'))
     folder = warehouse.home.published

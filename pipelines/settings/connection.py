@@ -1,0 +1,49 @@
+"""A set of credentials: where the service is, who asks, and where the secret can be read."""
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Secret:
+    """The whereabouts of a secret: an environment variable, else a file only its owner can read."""
+
+    variable: str
+    file: Path | None = None
+
+    def read(self) -> str:
+        """Return the secret; raise ConfigurationError where it is absent or open to others."""
+        if value := os.environ.get(self.variable):
+            return value
+        if self.file is None:
+            raise ConfigurationError(f"{self.variable} is not set")
+        try:
+            mode = self.file.stat().st_mode
+            text = self.file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigurationError(f"secret file {self.file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigurationError(f"secret file {self.file} is not text in UTF-8") from None
+        if stat.S_IMODE(mode) & 0o077:
+            raise ConfigurationError(
+                f"secret file {self.file} can be read by others: chmod 600 {self.file}"
+            )
+        if not text:
+            raise ConfigurationError(f"secret file {self.file} is empty")
+        return text
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One set of credentials: where the service is and who asks."""
+
+    name: str
+    base_url: str
+    auth_url: str
+    audience: str
+    client_id: str
+    secret: Secret = field(repr=False)

@@ -1,0 +1,62 @@
+"""The folders of one home, and who may read them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.values import PREFIX
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one `PARTNER_SYNC_HOME`; analysts see `root` and `published` only."""
+
+    root: Path
+
+    @property
+    def archive(self) -> Path:
+        """Page bodies and manifests: the evidence."""
+        return self.root / "archive"
+
+    @property
+    def state(self) -> Path:
+        """The ledger and the lock files."""
+        return self.root / "state"
+
+    @property
+    def work(self) -> Path:
+        """The pipeline's own database and its temporary files."""
+        return self.root / "work"
+
+    @property
+    def config(self) -> Path:
+        """What a person wrote: settings.toml."""
+        return self.root / "config"
+
+    @property
+    def published(self) -> Path:
+        """The versioned files behind the link that analysts open."""
+        return self.root / "published"
+
+    @property
+    def link(self) -> Path:
+        """The one path that analysts open."""
+        return self.root / "warehouse.duckdb"
+
+    def prepare(self) -> None:
+        """Create the folders with their modes: ours 0700, what analysts read 0755."""
+        for folder, mode in (
+            (self.root, 0o755),
+            (self.archive, 0o700),
+            (self.state, 0o700),
+            (self.work, 0o700),
+            (self.config, 0o700),
+            (self.published, 0o755),
+        ):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(mode)
+            except OSError as error:
+                raise ConfigurationError(
+                    f"home {self.root}: {error.strerror}; set {PREFIX}HOME to a folder of yours"
+                ) from None

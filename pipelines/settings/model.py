@@ -1,0 +1,137 @@
+"""Every setting with its bounds and default, and the order in which sources are asked."""
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.connection import Connection, Secret
+from pipelines.settings.home import Home
+from pipelines.settings.values import PREFIX, Address, FromJson, Place, Zone, expanded
+
+
+class StreamSettings(BaseModel):
+    """What can be set for one stream, in `[streams.<name>]` of settings.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str | None = Field(default=None, description="the field that identifies a record")
+
+
+class Settings(BaseSettings):
+    """All settings, validated and frozen."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,  # an empty PARTNER_SYNC_HOME would be the current folder
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+    )
+
+    home: Place = Field(default=Path("~/.partner-sync"), description="where everything lies")
+    base_url: Address | None = Field(default=None, description="address of the service")
+    auth_url: Address | None = Field(default=None, description="address of the identity provider")
+    audience: str | None = Field(
+        default=None, description="the API identifier asked for in a token"
+    )
+    client_id: str | None = Field(default=None, description="who asks")
+    client_secret_file: Place | None = Field(
+        default=None,
+        description="0600 file with the secret, where PARTNER_SYNC_CLIENT_SECRET is not set",
+    )
+    ca_file: Place | None = Field(
+        default=None, description="certificates to trust instead of the system's"
+    )
+    rate: int = Field(
+        default=5, ge=1, description="requests a window, until the service's headers tell"
+    )
+    window: float = Field(
+        default=1.0, ge=0, allow_inf_nan=False, description="seconds of the sliding window (Limits)"
+    )
+    keep_versions: int = Field(default=3, ge=1, description="published files kept")
+    memory_limit: str = Field(
+        default="160MB",
+        pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$",
+        description="what DuckDB may use before it spills to disk",
+    )
+    schedule: str = Field(
+        default="0 2 * * *",
+        pattern=r"^\S+( \S+){4}$",
+        description="when the nightly sync begins (cron, five fields)",
+    )
+    time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
+    streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
+        default={}, description="per stream: key"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment, then settings.toml of the home that the first two name."""
+        del dotenv_settings, file_secret_settings  # a secret is named, never stored in settings
+        default = cls.model_fields["home"].default
+        home = {"home": default, **env_settings(), **init_settings()}["home"]
+        try:
+            file = Home(expanded(Path(home))).config / "settings.toml"
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{PREFIX}HOME, config/settings.toml: {error}") from None
+
+    def connection(self) -> Connection:
+        """Return the connection `default` that the settings describe.
+
+        Raises ConfigurationError naming every variable that is missing.
+        """
+        needed = {
+            "base_url": self.base_url,
+            "auth_url": self.auth_url,
+            "audience": self.audience,
+            "client_id": self.client_id,
+        }
+        values = {name: value for name, value in needed.items() if value is not None}
+        if len(values) < len(needed):
+            missing = ", ".join(PREFIX + name.upper() for name in needed if name not in values)
+            raise ConfigurationError(
+                f"not set: {missing}. Set them in the environment or in "
+                f"{self.place.config / 'settings.toml'}; `partner-sync demo` needs none of them."
+            )
+        return Connection(
+            name="default",
+            secret=Secret(f"{PREFIX}CLIENT_SECRET", self.client_secret_file),
+            **values,
+        )
+
+    @property
+    def place(self) -> Home:
+        """The home's folders."""
+        return Home(self.home.absolute())
+
+
+def load(home: Path | None = None) -> Settings:
+    """Return the settings of a home; raise ConfigurationError naming each wrong one."""
+    try:
+        return Settings() if home is None else Settings(home=home)
+    except ValidationError as error:
+        lines = [
+            f"{PREFIX}{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}"
+            for each in error.errors(include_input=False, include_url=False)
+        ]
+        raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
