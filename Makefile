@@ -1,6 +1,9 @@
 # The project's commands. Each builds what it needs: python3.11+ and make are all a fresh machine has.
 # They work from any folder (make -C path/to/checkout demo).
 ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+ifneq ($(words $(ROOT)),1)
+$(error this checkout lies in a folder with a space in its name, which make cannot work in)
+endif
 PYTHON ?= python3
 VENV := $(ROOT)/.venv
 NEXT := $(ROOT)/.venv-next
@@ -19,7 +22,7 @@ $(VENV)/.installed: $(ROOT)/requirements.lock
 $(NEXT)/.installed: $(ROOT)/requirements-next.lock
 $(VENV)/.installed $(NEXT)/.installed:
 	@echo "installing $(notdir $<) into $(notdir $(@D)), once"
-	@rm -rf $(@D)
+	@rm -rf "$(ROOT)/$(notdir $(@D))"
 	@$(PYTHON) -c 'import sys; sys.exit("partner-sync needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
@@ -27,7 +30,7 @@ $(VENV)/.installed $(NEXT)/.installed:
 	@touch $@
 
 demo: $(VENV)/.installed ## the whole job on the embedded sandbox, in half a minute
-	@$(IN) PARTNER_SYNC_HOME=$(ROOT)/.demo $(BIN)/partner-sync demo
+	@$(IN) $(BIN)/partner-sync demo
 
 test: $(VENV)/.installed ## the tests (below four minutes on two cores)
 	@$(IN) $(BIN)/python -m pytest
@@ -55,6 +58,6 @@ format: $(VENV)/.installed ## let ruff write what check would refuse
 
 LOCK = $(IN) echo duckdb==$(1) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" --group dev --constraint - pyproject.toml -o $(2)
-lock: ## resolve both locks anew (needs the package registry)
+lock: $(VENV)/.installed ## resolve both locks anew (needs the package registry)
 	$(call LOCK,1.5.5,requirements.lock)
 	$(call LOCK,2.0.0,requirements-next.lock)

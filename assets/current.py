@@ -10,8 +10,8 @@ from assets.resources import Sync
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
-from pipelines.state.versions import Fold
 from pipelines.streams import STREAMS
+from pipelines.warehouse.meta import Fold
 
 
 def key(stream: str) -> dg.AssetKey:
@@ -33,7 +33,11 @@ def key(stream: str) -> dg.AssetKey:
         )
         for stream in STREAMS
     ],
-    check_specs=[dg.AssetCheckSpec("folded", asset=key(stream.name)) for stream in STREAMS],
+    check_specs=[
+        dg.AssetCheckSpec(check, asset=key(stream.name))
+        for stream in STREAMS
+        for check in ("folded", "keys_are_unique")
+    ],
     can_subset=True,
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
@@ -44,15 +48,22 @@ def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.Materiali
     newest = max(day for _partition, day in days(context))
     with sync.session(context) as session:
         folded = run.fold(session, Order(newest, selected, run=context.run.run_id))
-    for stream, outcome in folded.items():
-        yield _result(stream, outcome)
+    for stream in selected:
+        yield _result(stream.name, folded[stream.name])
 
 
 def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResult[None]:
     passed = isinstance(outcome, Fold)
     words = "" if isinstance(outcome, Fold) else str(outcome)
-    check = dg.AssetCheckResult(
+    folded = dg.AssetCheckResult(
         asset_key=key(stream), check_name="folded", passed=passed, metadata={"failure": words}
+    )
+    conflicts = outcome.conflicts if isinstance(outcome, Fold) else 0
+    unique = dg.AssetCheckResult(
+        asset_key=key(stream),
+        check_name="keys_are_unique",
+        passed=conflicts == 0,
+        metadata={"records of one key with other content": conflicts},
     )
     metadata: dict[str, int | str] = {}
     if isinstance(outcome, Fold):
@@ -60,6 +71,9 @@ def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResu
             "dagster/row_count": outcome.rows,
             "rows read": outcome.read,
             "duplicates replaced": outcome.duplicates,
+            "of them with other content": outcome.conflicts,
             "manifest": outcome.manifest,
         }
-    return dg.MaterializeResult(asset_key=key(stream), metadata=metadata, check_results=[check])
+    return dg.MaterializeResult(
+        asset_key=key(stream), metadata=metadata, check_results=[folded, unique]
+    )

@@ -22,8 +22,8 @@ def main() -> int:
     instance.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", instance / "dagster.yaml")
     with sandbox.running() as service:
-        environment = {"PARTNER_SYNC_HOME": str(HOME), "DAGSTER_HOME": str(instance)}
-        os.environ.update(service.environment | environment)
+        sandbox.point_at(service)
+        os.environ.update({"PARTNER_SYNC_HOME": str(HOME), "DAGSTER_HOME": str(instance)})
         # Also creates the instance's databases, before two processes would at once.
         with dg.DagsterInstance.get() as opened:
             register(opened)

@@ -31,17 +31,17 @@ def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeRe
     """Publish the work database, then fail for every day and stream that is not in it."""
     orders = {key: Order(day, run=context.run.run_id) for key, day in days(context)}
     with sync.session(context) as session:
-        version = run.publish(session, next(iter(orders.values())))
-        lacking = {key: run.shortfalls(session, order) for key, order in orders.items()}
-    metadata = _metadata(version)
-    if any(lacking.values()):
+        publication = run.publish(session, list(orders.values()))
+    metadata = _metadata(publication.version)
+    if any(publication.lacking):
+        lacking = dict(zip(orders, publication.lacking, strict=True))
         raise _failure(context, lacking, metadata)
     return dg.MaterializeResult(metadata=metadata)
 
 
 def _metadata(version: Version | None) -> Metadata:
     if version is None:
-        return {"version": "as it was: nothing new was folded"}
+        return {"version": "none: nothing was ever folded"}
     rows = [{"table": name, "rows": count} for name, count in version.counts.items()]
     return {"version": version.file, "tables": preview(rows)}
 

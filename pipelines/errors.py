@@ -13,7 +13,8 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
-    └── WarehouseBusy           another run writes; it did not finish in time
+    ├── WarehouseBusy           another run writes; it did not finish in time
+    └── WarehouseDamaged        tables are not what was folded; the archive builds them again
 """
 
 
@@ -66,3 +67,7 @@ class PublicationFailed(PartnerSyncError):
 
 class WarehouseBusy(PartnerSyncError):
     """Another process kept the warehouse locked for longer than we wait."""
+
+
+class WarehouseDamaged(PartnerSyncError):
+    """The work database does not hold what was folded into it, or is none any more."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
+from typing import TypeVar
 from uuid import uuid4
 
 import duckdb
@@ -22,18 +23,21 @@ from pipelines.api import chain, client, key, preflight
 from pipelines.api.client import Client
 from pipelines.api.preflight import Report
 from pipelines.clock import SYSTEM, Clock
-from pipelines.errors import DayUnread, LandingFailed, PartnerSyncError
+from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.settings import Connection, Settings
-from pipelines.state import database, journal, runs, versions
+from pipelines.state import database, days, journal, runs
+from pipelines.state.days import Day
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.state.runs import Call, Effort
-from pipelines.state.versions import Fold, Version
+from pipelines.state.versions import Version
 from pipelines.streams import STREAMS
 from pipelines.streams.base import Stream
 from pipelines.warehouse import fold as folding
+from pipelines.warehouse import meta
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress, Scanner
 
 
@@ -47,6 +51,9 @@ class Watch:
 
     progress: Callable[[Progress], None] = _silent
     waiting: Callable[[str], None] = _silent
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,21 @@ class Order:
 
 @dataclass(frozen=True)
 class StreamOutcome:
-    """What became of one stream: its manifest where it was read, what it cost, what failed."""
+    """What became of one stream: what was read and folded of it, what it cost, what failed."""
 
     stream: str
     manifest: ManifestRow | None
+    fold: Fold | None
     effort: Effort
     error: PartnerSyncError | None
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What analysts open after a run, and in words what it lacks of each order's day."""
+
+    version: Version | None
+    lacking: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -127,24 +143,21 @@ def sync(session: Session, streams: Sequence[Stream] = STREAMS) -> Outcome:
     order = Order(session.clock.now().date(), streams, refetch=True)
     read = fetch(session, order)
     folded = fold(session, order)
-    version = publish(session, order)
     efforts = runs.efforts(session.ledger, order.run)
-    outcome = Outcome(
-        order.run,
-        tuple(
-            StreamOutcome(
-                name,
-                manifest if isinstance(manifest, ManifestRow) else None,
-                efforts.get(name, Effort()),
-                _first_error(manifest, folded[name]),
-            )
-            for name, manifest in read.items()
-        ),
-        version,
+    outcomes = tuple(
+        StreamOutcome(
+            name,
+            _or_none(ManifestRow, read.get(name)),
+            _or_none(Fold, folded[name]),
+            efforts.get(name, Effort()),
+            _or_none(PartnerSyncError, read.get(name)) or _or_none(PartnerSyncError, folded[name]),
+        )
+        for name in folded
     )
-    ends = {0: "published", 1: "failed", 3: "partial"}
-    runs.end(session.ledger, order.run, ends[outcome.exit_code], session.clock.now())
-    return outcome
+    if all(each.error for each in outcomes):
+        runs.end(session.ledger, order.run, "failed", session.clock.now())
+        return Outcome(order.run, outcomes, None)
+    return Outcome(order.run, outcomes, publish(session, [order]).version)
 
 
 def fetch(session: Session, order: Order) -> Read:
@@ -155,27 +168,18 @@ def fetch(session: Session, order: Order) -> Read:
     """
     now = session.clock.now()
     runs.begin(session.ledger, order.run, session.connection.name, order.day, now)
-    found = {} if order.refetch else _archived(session, order)
-    missing = [stream for stream in order.streams if stream.name not in found]
+    there = {} if order.refetch else days.archived(session.ledger, _day(session, order))
+    missing = [stream for stream in order.streams if stream.name not in there]
     if order.day != now.date():
-        return found | {stream.name: _unread(stream, order.day) for stream in missing}
+        return {**there, **{each.name: days.unread(each.name, order.day) for each in missing}}
     if not missing:
-        return found
-    return found | asyncio.run(_fetch(session, replace(order, streams=missing)))
+        return there
+    return {**there, **asyncio.run(_fetch(session, replace(order, streams=missing)))}
 
 
-def _archived(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
-    names = [stream.name for stream in order.streams]
-    ledger, connection = session.ledger, session.connection.name
-    days = {name: journal.manifests(ledger, name, connection, order.day) for name in names}
-    return {name: manifests[-1] for name, manifests in days.items() if manifests}
-
-
-def _unread(stream: Stream, day: date) -> DayUnread:
-    return DayUnread(
-        f"{stream.name} was not read on {day}, and the service tells only what is today: that day "
-        "stays unknown. Choose days that were read, or today."
-    )
+def _day(session: Session, order: Order) -> Day:
+    names = tuple(stream.name for stream in order.streams)
+    return Day(order.run, session.connection.name, order.day, names)
 
 
 async def _fetch(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
@@ -224,66 +228,62 @@ async def _check(session: Session, order: Order) -> Report:
 
 
 def fold(session: Session, order: Order) -> Folded:
-    """Fold the newest manifest of each stream that is not folded yet; return fold or failure."""
+    """Fold the newest manifest of each stream that is not folded yet; return fold or failure.
+
+    Streams that the order does not name are folded too where the work database lost them.
+    """
+    wanted = {stream.name for stream in order.streams}
     with session.work.writing() as writer:
-        held = {(each.connection, each.stream): each for each in versions.folds(session.ledger)}
-        folded: dict[str, Fold | PartnerSyncError] = {}
-        for stream in order.streams:
-            name, connection = stream.name, session.connection.name
-            manifests = journal.manifests(session.ledger, name, connection)
-            there = held.get((connection, name))
-            if not manifests:
-                folded[name] = LandingFailed(f"{name} was never read to its end")
-            elif there is not None and there.manifest == manifests[-1].file:
-                folded[name] = there
-            else:
-                folded[name] = _fold(session, writer, manifests[-1])
-    return folded
+        held = meta.held(writer)
+        lost = {name for name in _read_once(session) if (session.connection.name, name) not in held}
+        folded = {
+            name: _fold(session, writer, name, held.get((session.connection.name, name)))
+            for name in sorted(wanted | lost)
+        }
+    failed = {name for name, each in folded.items() if isinstance(each, PartnerSyncError)}
+    return {name: each for name, each in folded.items() if name in wanted | failed}
+
+
+def _read_once(session: Session) -> set[str]:
+    """Return the streams that were ever read to their end."""
+    ledger, connection = session.ledger, session.connection.name
+    return {each.name for each in STREAMS if journal.manifests(ledger, each.name, connection)}
 
 
 def _fold(
-    session: Session, writer: duckdb.DuckDBPyConnection, manifest: ManifestRow
+    session: Session, writer: duckdb.DuckDBPyConnection, stream: str, there: Fold | None
 ) -> Fold | PartnerSyncError:
-    """Fold one manifest; a failure is returned, so that the other streams are published."""
-    try:
-        return folding.fold(
-            writer,
-            session.archive,
-            session.ledger,
-            session.archive.read(manifest.file),
-            session.clock,
+    """Fold one stream; a failure is returned, so that the other streams are published."""
+    manifests = journal.manifests(session.ledger, stream, session.connection.name)
+    if not manifests:
+        return LandingFailed(f"{stream} was never read to its end")
+    newest = manifests[-1]
+    if there is not None and there.manifest == newest.file:
+        return there
+    emptied = there is not None and there.rows and not newest.rows
+    if emptied and not session.settings.stream(stream).may_be_empty:
+        return LandingFailed(
+            f"{stream}: the service answered an empty list where rows were. They stay published; "
+            f"if it is true, set may_be_empty = true in [streams.{stream}]."
         )
+    archive, ledger, clock = session.archive, session.ledger, session.clock
+    try:
+        return folding.fold(writer, archive, ledger, archive.read(newest.file), clock)
     except PartnerSyncError as error:
         return error
 
 
-def shortfalls(session: Session, order: Order) -> tuple[str, ...]:
-    """Return in words what the order's day still lacks after fetch and fold; empty for nothing."""
-    held = {
-        (each.connection, each.stream): each.manifest for each in versions.folds(session.ledger)
-    }
-    archived = _archived(session, order)
-    ledger, connection = session.ledger, session.connection.name
-    words = []
-    for stream in order.streams:
-        newest = journal.manifests(ledger, stream.name, connection)[-1:]
-        if stream.name not in archived:
-            scan = journal.latest_scan(ledger, connection, stream.name, order.day)
-            words.append(scan.error if scan and scan.error else str(_unread(stream, order.day)))
-        elif newest and held.get((connection, stream.name)) != newest[0].file:
-            words.append(f"{stream.name}: {newest[0].file} could not be folded (see that step)")
-    return tuple(words)
+def publish(session: Session, orders: Sequence[Order]) -> Publication:
+    """Publish what is folded, all streams at once; say what the orders' days lack in it."""
+    run, keep = orders[0].run, session.settings.keep_versions
+    version = publishing.publish(session.work, session.ledger, run, keep, session.clock)
+    holds = version.holds if version else {}
+    asked = [_day(session, order) for order in orders]
+    lacking = tuple(days.lacking(session.ledger, day, holds) for day in asked)
+    outcome = "partial" if any(lacking) else "published"
+    runs.end(session.ledger, run, outcome, session.clock.now())
+    return Publication(version, lacking)
 
 
-def publish(session: Session, order: Order) -> Version | None:
-    """Publish what is folded, all streams at once; None where all of it is published already."""
-    last = versions.published_at(session.ledger)
-    folds = versions.folds(session.ledger)
-    if not any(last is None or fold.folded_at > last for fold in folds):
-        return None
-    keep = session.settings.keep_versions
-    return publishing.publish(session.work, session.ledger, order.run, keep, session.clock)
-
-
-def _first_error(*results: object) -> PartnerSyncError | None:
-    return next((each for each in results if isinstance(each, PartnerSyncError)), None)
+def _or_none(kind: type[T], value: object) -> T | None:
+    return value if isinstance(value, kind) else None

@@ -68,9 +68,9 @@ def _identifies(values: list[Any]) -> bool:
 
 def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) -> KeySearch:
     """Take the configured key, else the pinned one, else look among the likely names."""
-    configured = settings.streams.get(stream.name)
-    if configured is not None and configured.key is not None:
-        return KeySearch([configured.key], known=True)
+    configured = settings.stream(stream.name).key
+    if configured is not None:
+        return KeySearch([configured], known=True)
     pinned = registry.pin(ledger, connection, stream.name)
     if pinned is None:
         return KeySearch(stream.key_candidates)

@@ -1,6 +1,5 @@
 """The verb `demo`: the whole job on the embedded service, and three questions to its result."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -51,19 +50,19 @@ def demo(
     """Start the embedded service, sync it into DuckDB and show three queries with their answers."""
     empty(home)
     with sandbox.running(*SIZES) as service:
-        os.environ.update(service.environment)
+        sandbox.point_at(service)
         own = settings.load(home)
         with screen.watching() as watch, run.open(own, watch) as session:
             outcome = run.sync(session)
     screen.closing(outcome, own.place.link)
-    if outcome.version is not None:
+    if outcome.exit_code == 0:
         answer(own.place.link)
     raise typer.Exit(outcome.exit_code)
 
 
 def empty(home: Path) -> None:
     """Empty a home that an earlier demo made; refuse any other folder that holds something."""
-    if home.exists() and any(home.iterdir()):
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
         if not (home / MARKER).exists():
             raise ConfigurationError(
                 f"{home} was not made by a demo and is not emptied; name another --home"

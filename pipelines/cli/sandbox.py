@@ -49,6 +49,13 @@ def running(*options: str, port: int = 0) -> Iterator[Service]:
             process.terminate()
 
 
+def point_at(service: Service) -> None:
+    """Make this process's settings those of a sandbox, and none of the user's."""
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
+    os.environ.update(service.environment)
+
+
 def _environment(url: str, secret: str) -> dict[str, str]:
     return {
         f"{PREFIX}BASE_URL": url,

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from pipelines.run import Outcome, Watch
 from pipelines.warehouse import frames
+from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
 
 OUT = Console(highlight=False)
@@ -66,7 +67,7 @@ def closing(outcome: Outcome, link: Path) -> None:
     rows = [
         {
             "stream": each.stream,
-            "rows": each.manifest.rows if each.manifest else None,
+            "rows": each.fold.rows if each.fold else None,
             "pages": each.manifest.pages if each.manifest else None,
             "requests": each.effort.requests,
             "429s": each.effort.refused,
@@ -79,11 +80,23 @@ def closing(outcome: Outcome, link: Path) -> None:
     for each in outcome.streams:
         if each.error:
             ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
+        elif each.fold and each.fold.duplicates:
+            ERR.print(f"[yellow]{each.stream}[/] {_duplicates(each.fold)}", soft_wrap=True)
     if outcome.version is None:
         ERR.print("nothing was published; what analysts open is as it was")
         return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def _duplicates(fold: Fold) -> str:
+    words = f"{fold.duplicates:,} records were read twice; the newer reading counts."
+    if fold.conflicts:
+        words += (
+            f" {fold.conflicts:,} of them said something else: if the key is not unique, set "
+            f"another one (streams.{fold.stream}.key)."
+        )
+    return words
 
 
 def opening_line(link: Path) -> str:

@@ -44,19 +44,21 @@ class Home:
         return self.root / "warehouse.duckdb"
 
     def prepare(self) -> None:
-        """Create the folders with their modes: ours 0700, what analysts read 0755."""
-        for folder, mode in (
-            (self.root, 0o755),
-            (self.archive, 0o700),
-            (self.state, 0o700),
-            (self.work, 0o700),
-            (self.config, 0o700),
-            (self.published, 0o755),
-        ):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                folder.chmod(mode)
-            except OSError as error:
-                raise ConfigurationError(
-                    f"home {self.root}: {error.strerror}; set {PREFIX}HOME to a folder of yours"
-                ) from None
+        """Create the folders with their modes: ours 0700, what analysts read 0755.
+
+        A root that was there keeps its mode: who may enter it was somebody's decision.
+        """
+        private = (self.archive, self.state, self.work, self.config)
+        try:
+            made = not self.root.exists()
+            self.root.mkdir(parents=True, exist_ok=True)
+            for folder in (*private, self.published):
+                folder.mkdir(exist_ok=True)
+            for folder in private:
+                folder.chmod(0o700)
+            for folder in (self.published, *([self.root] if made else [])):
+                folder.chmod(0o755)
+        except OSError as error:
+            raise ConfigurationError(
+                f"home {self.root}: {error.strerror}; set {PREFIX}HOME to a folder of yours"
+            ) from None

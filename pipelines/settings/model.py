@@ -1,5 +1,6 @@
 """Every setting with its bounds and default, and the order in which sources are asked."""
 
+import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -26,6 +27,7 @@ class StreamSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     key: str | None = Field(default=None, description="the field that identifies a record")
+    may_be_empty: bool = Field(default=False, description="an empty list is no accident")
 
 
 class Settings(BaseSettings):
@@ -51,7 +53,7 @@ class Settings(BaseSettings):
         description="0600 file with the secret, where PARTNER_SYNC_CLIENT_SECRET is not set",
     )
     ca_file: Place | None = Field(
-        default=None, description="certificates to trust instead of the system's"
+        default=None, description="certificates to trust instead of the built-in ones"
     )
     rate: int = Field(
         default=5, ge=1, description="requests a window, until the service's headers tell"
@@ -73,7 +75,7 @@ class Settings(BaseSettings):
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
     streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
-        default={}, description="per stream: key"
+        default={}, description="per stream: key, may_be_empty"
     )
 
     @classmethod
@@ -119,6 +121,10 @@ class Settings(BaseSettings):
             **values,
         )
 
+    def stream(self, name: str) -> StreamSettings:
+        """Return what is set for one stream."""
+        return self.streams.get(name, StreamSettings())
+
     @property
     def place(self) -> Home:
         """The home's folders."""
@@ -127,6 +133,10 @@ class Settings(BaseSettings):
 
 def load(home: Path | None = None) -> Settings:
     """Return the settings of a home; raise ConfigurationError naming each wrong one."""
+    known = {PREFIX + name.upper() for name in (*Settings.model_fields, "client_secret")}
+    unknown = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+    if unknown:
+        raise ConfigurationError(f"no such setting: {', '.join(unknown)}")
     try:
         return Settings() if home is None else Settings(home=home)
     except ValidationError as error:

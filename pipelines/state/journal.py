@@ -41,8 +41,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class ScanState:
-    """How the latest scan of a stream and day stands."""
+    """How the latest scan of a stream and day stands, and which run's it is."""
 
+    run: str
     status: str
     error: str | None
 
@@ -98,7 +99,7 @@ def pages(engine: Engine, scan: str) -> tuple[LinkedPage, ...]:
 def latest_scan(engine: Engine, connection: str, stream: str, day: date) -> ScanState | None:
     """Return how the newest scan of a stream and day stands, None where none began."""
     query = (
-        select(SCANS.c.status, SCANS.c.error)
+        select(SCANS.c.run, SCANS.c.status, SCANS.c.error)
         .where(SCANS.c.connection == connection, SCANS.c.stream == stream, SCANS.c.day == day)
         .order_by(SCANS.c.begun_at.desc())
         .limit(1)
@@ -128,12 +129,13 @@ def add_manifest(engine: Engine, manifest: ManifestRow) -> None:
 def manifests(
     engine: Engine, stream: str, connection: str | None = None, day: date | None = None
 ) -> tuple[ManifestRow, ...]:
-    """Return a stream's manifests, oldest first; of one connection or day where given."""
-    query = select(MANIFESTS).where(MANIFESTS.c.stream == stream)
+    """Return a stream's manifests as they were written; of one connection or day where given."""
+    columns = [column for column in MANIFESTS.c if column.name != "sequence"]
+    query = select(*columns).where(MANIFESTS.c.stream == stream)
     if connection is not None:
         query = query.where(MANIFESTS.c.connection == connection)
     if day is not None:
         query = query.where(MANIFESTS.c.day == day)
     with engine.connect() as ledger:
-        rows = ledger.execute(query.order_by(MANIFESTS.c.day, MANIFESTS.c.number)).mappings()
+        rows = ledger.execute(query.order_by(MANIFESTS.c.sequence)).mappings()
         return tuple(ManifestRow(**row) for row in rows)

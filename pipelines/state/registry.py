@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select
+from sqlalchemy import Engine, func, select
+from sqlalchemy.dialects.sqlite import insert
 
 from pipelines.state.tables import KEYS, SCHEMAS
 
@@ -34,29 +35,39 @@ def pin(engine: Engine, connection: str, stream: str) -> Pin | None:
 
 
 def set_pin(engine: Engine, connection: str, stream: str, settled: Pin, now: datetime) -> None:
-    """Pin a stream's key; its first scan decided."""
+    """Pin a stream's key; the first scan to say so decides."""
     values = {"connection": connection, "stream": stream, "pinned_at": now}
+    statement = insert(KEYS).values(values | asdict(settled)).on_conflict_do_nothing()
     with engine.begin() as ledger:
-        ledger.execute(insert(KEYS).values(values | asdict(settled)))
+        ledger.execute(statement)
 
 
-def shape(engine: Engine, stream: str) -> Any:
-    """Return the stream's newest recorded shape as JSON, None where none is recorded."""
+@dataclass(frozen=True)
+class Registered:
+    """A stream's shape and the names its paths were given, both as JSON."""
+
+    shape: Any
+    names: Any
+
+
+def registered(engine: Engine, stream: str) -> Registered | None:
+    """Return what is registered of a stream; None where nothing is."""
     query = (
-        select(SCHEMAS.c.shape)
+        select(SCHEMAS.c.shape, SCHEMAS.c.names)
         .where(SCHEMAS.c.stream == stream)
         .order_by(SCHEMAS.c.number.desc())
         .limit(1)
     )
     with engine.connect() as ledger:
-        return ledger.execute(query).scalar()
+        row = ledger.execute(query).first()
+    return None if row is None else Registered(*row)
 
 
-def widen(engine: Engine, stream: str, wider: Any, manifest: str, now: datetime) -> None:
-    """Record a wider shape and the manifest that needed it."""
+def register(engine: Engine, stream: str, wider: Registered, manifest: str, now: datetime) -> None:
+    """Record a wider shape with its names, and the manifest that needed it."""
     number = select(func.coalesce(func.max(SCHEMAS.c.number), 0) + 1).where(
         SCHEMAS.c.stream == stream
     )
-    values = {"stream": stream, "shape": wider, "manifest": manifest, "recorded_at": now}
+    values = asdict(wider) | {"stream": stream, "manifest": manifest, "recorded_at": now}
     with engine.begin() as ledger:
         ledger.execute(insert(SCHEMAS).values(values | {"number": number.scalar_subquery()}))

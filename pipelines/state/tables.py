@@ -4,7 +4,7 @@ Keys are strings (uuid) or what the world already counts by. Rows about decision
 added, never changed.
 """
 
-from sqlalchemy import JSON, Column, Date, Float, Integer, MetaData, String, Table
+from sqlalchemy import JSON, Column, Date, Float, Integer, MetaData, String, Table, UniqueConstraint
 
 from pipelines.state.types import UtcTime
 
@@ -18,7 +18,7 @@ RUNS = Table(
     Column("day", Date, nullable=False),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("outcome", String, comment="published | partial | failed; empty while it runs"),
+    Column("outcome", String, comment="published | partial | failed; empty: it runs or was killed"),
 )
 
 REQUESTS = Table(
@@ -74,15 +74,17 @@ PAGES = Table(
 MANIFESTS = Table(
     "manifests",
     METADATA,
-    Column("connection", String, primary_key=True),
-    Column("stream", String, primary_key=True),
-    Column("day", Date, primary_key=True),
-    Column("number", Integer, primary_key=True),
+    Column("sequence", Integer, primary_key=True, comment="the order in which they were written"),
+    Column("connection", String, nullable=False),
+    Column("stream", String, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("number", Integer, nullable=False),
     Column("scan", String(36), nullable=False, unique=True),
     Column("file", String, nullable=False, comment="below archive/manifests"),
     Column("pages", Integer, nullable=False),
     Column("rows", Integer, nullable=False),
     Column("written_at", UtcTime, nullable=False),
+    UniqueConstraint("connection", "stream", "day", "number"),
 )
 
 KEYS = Table(
@@ -101,22 +103,9 @@ SCHEMAS = Table(
     Column("stream", String, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("shape", JSON, nullable=False),
+    Column("names", JSON, nullable=False, comment="the column of every path, once and for all"),
     Column("manifest", String, nullable=False, comment="the manifest that made it wider"),
     Column("recorded_at", UtcTime, nullable=False),
-)
-
-FOLDS = Table(
-    "folds",
-    METADATA,
-    Column("number", Integer, primary_key=True),
-    Column("run", String(36), nullable=False),
-    Column("connection", String, nullable=False),
-    Column("stream", String, nullable=False),
-    Column("manifest", String, nullable=False),
-    Column("read", Integer, nullable=False, comment="rows in the manifest's pages"),
-    Column("duplicates", Integer, nullable=False, comment="rows replaced by a newer read"),
-    Column("rows", Integer, nullable=False, comment="rows now in current"),
-    Column("folded_at", UtcTime, nullable=False),
 )
 
 VERSIONS = Table(
@@ -125,6 +114,7 @@ VERSIONS = Table(
     Column("version", Integer, primary_key=True),
     Column("run", String(36), nullable=False),
     Column("file", String, nullable=False, comment="below published/"),
+    Column("holds", JSON, nullable=False, comment="manifest of every connection/stream in it"),
     Column("counts", JSON, nullable=False, comment="rows of every table in it"),
     Column("published_at", UtcTime, nullable=False),
 )

@@ -11,7 +11,7 @@ import duckdb
 import filelock
 import pyarrow as pa
 
-from pipelines.errors import WarehouseBusy
+from pipelines.errors import WarehouseBusy, WarehouseDamaged
 from pipelines.settings import Home
 
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
@@ -63,7 +63,12 @@ class Work:
                 },
             )
         except duckdb.IOException as error:
-            raise WarehouseBusy(f"warehouse is open elsewhere: {error}") from None
+            if "lock" in str(error):
+                raise WarehouseBusy(f"warehouse is open elsewhere: {error}") from None
+            raise WarehouseDamaged(
+                f"{self.home.work / 'warehouse.duckdb'} cannot be opened: {error}. Move it away "
+                "and run sync: it is built again from the archive."
+            ) from None
         database.execute("SET TimeZone = 'UTC'")
         return database
 
@@ -74,12 +79,14 @@ def quoted(*names: str) -> str:
 
 
 def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Append rows, column by column by name.
+    """Append rows, column by column by name; a column that they lack is NULL.
 
     A registered view would hold every batch until the transaction ends (469 MB for a million rows).
     """
-    columns = [name for name, *_rest in database.execute(f"DESCRIBE {table}").fetchall()]
-    database.from_arrow(rows.select(columns)).insert_into(table)
+    columns = database.execute(f"DESCRIBE {table}").fetchall()
+    given = set(rows.column_names)
+    values = [quoted(name) if name in given else f"NULL::{kind}" for name, kind, *_rest in columns]
+    database.from_arrow(rows).project(", ".join(values)).insert_into(table)
 
 
 def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> None:
@@ -93,6 +100,15 @@ def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> N
             database.execute(f"ALTER TABLE {table} ADD COLUMN {quoted(name)} {kind}")
         elif there[name] != str(kind):
             database.execute(f"ALTER TABLE {table} ALTER {quoted(name)} SET DATA TYPE {kind}")
+
+
+def exists(database: duckdb.DuckDBPyConnection, schema: str, table: str) -> bool:
+    """Tell whether there is such a table."""
+    found = database.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?",
+        [schema, table],
+    ).fetchone()
+    return found != (0,)
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:

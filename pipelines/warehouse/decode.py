@@ -135,6 +135,8 @@ def lexemes(body: bytes) -> list[dict[str, Any]]:
         )["data"]
     except RecursionError:
         raise LandingFailed("a record is nested too deeply") from None
+    except ArithmeticError:
+        raise LandingFailed("a number has an exponent without end") from None
     except ValueError as error:
         raise LandingFailed(f"the page is no JSON: {error}") from None
     for number, row in enumerate(rows):
@@ -169,7 +171,7 @@ def _converted(value: Any, shape: Shape) -> Any:
     if shape.kind is Kind.ARRAY:
         return [None if shape.item is None else _converted(each, shape.item) for each in value]
     if shape.kind is Kind.JSON:
-        return value if isinstance(value, str) else _json_text.encode(value).decode()
+        return _json_text.encode(value).decode()
     if shape.kind in {Kind.NUMBER, Kind.MONEY}:
         return int(value) if number_type(shape) == pa.int64() else Decimal(value)
     return value

@@ -4,20 +4,46 @@ Two passes over the archived pages: the first finds the shape and the duplicates
 in one transaction. A fold that fails leaves the stream as it was; its pages stay in the archive.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+
 import duckdb
 import pyarrow as pa
 from sqlalchemy import Engine
 
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
-from pipelines.state import registry, versions
-from pipelines.state.versions import Fold
-from pipelines.warehouse import schema
+from pipelines.state import registry
+from pipelines.state.registry import Registered
+from pipelines.warehouse import meta, schema
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.database import append, quoted, widen
+from pipelines.warehouse.database import append, exists, quoted, widen
 from pipelines.warehouse.decode import Decoder
+from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.pages import Pages, Read
-from pipelines.warehouse.tables import Batch, Flattener
+from pipelines.warehouse.tables import Batch, Flattener, Names
+
+OLDER = """
+WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
+SELECT position, row, digest <> first_value(digest) OVER newest AS differs
+FROM read_keys JOIN twice USING (key)
+WINDOW newest AS (PARTITION BY key ORDER BY position DESC, row DESC)
+QUALIFY row_number() OVER newest > 1
+"""
+
+
+@dataclass(frozen=True)
+class _Older:
+    """The rows that a newer read of their key replaces, by page; how many said something else."""
+
+    rows: Mapping[int, set[int]]
+    conflicts: int
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.rows.values()))
 
 
 def fold(
@@ -31,41 +57,72 @@ def fold(
 
     Raises LandingFailed, with the tables and the registered shape unchanged.
     """
-    known = registry.shape(ledger, manifest.stream)
-    before = schema.EMPTY if known is None else schema.from_json(known)
-    pages = Pages(archive, manifest, Decoder(before))
-    replaced = _survey(database, pages)
-    shape = pages.decoder.shape
-    rows = manifest.rows - sum(map(len, replaced.values()))
-    database.begin()
     try:
-        _load(database, pages, replaced, rows)
-        if shape != before:
-            registry.widen(
-                ledger, manifest.stream, schema.to_json(shape), manifest.file, clock.now()
-            )
-        database.commit()
-    except BaseException:
-        database.rollback()
-        raise
+        return _fold(database, archive, ledger, manifest, clock)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise LandingFailed(
+            f"{manifest.stream}: {manifest.file} does not fit its tables: {error}. The stream "
+            "keeps its last published rows."
+        ) from error
+
+
+def _fold(
+    database: duckdb.DuckDBPyConnection,
+    archive: Archive,
+    ledger: Engine,
+    manifest: Manifest,
+    clock: Clock,
+) -> Fold:
+    known = registry.registered(ledger, manifest.stream)
+    before = schema.EMPTY if known is None else schema.from_json(known.shape)
+    names = Names({} if known is None else deepcopy(known.names))
+    pages = Pages(archive, manifest, Decoder(schema.identified_by(before, manifest.key)))
+    older = _survey(database, pages)
     folded = Fold(
         run=manifest.run,
         connection=manifest.connection,
         stream=manifest.stream,
         manifest=manifest.file,
         read=manifest.rows,
-        duplicates=manifest.rows - rows,
-        rows=rows,
+        duplicates=older.count,
+        conflicts=older.conflicts,
+        rows=manifest.rows - older.count,
         folded_at=clock.now(),
     )
-    versions.add_fold(ledger, folded)
+    database.begin()
+    try:
+        _load(database, pages, older, names)
+        meta.record(database, folded)
+        meta.verify(database, {(folded.connection, folded.stream): folded})
+        wider = Registered(schema.to_json(pages.decoder.shape), names.given)
+        if wider != known:
+            registry.register(ledger, manifest.stream, wider, manifest.file, clock.now())
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
     return folded
 
 
-def _survey(database: duckdb.DuckDBPyConnection, pages: Pages) -> dict[int, set[int]]:
-    """Let the shape grow over all pages; return the rows that newer reads replace, by page."""
+def _survey(database: duckdb.DuckDBPyConnection, pages: Pages) -> _Older:
+    """Let the shape grow over all pages; return the rows that newer reads replace."""
+    _collect(database, pages)
+    if not pages.keys_agree:
+        _collect(database, pages)  # now the shape is wide enough from the first page on
+    rows: dict[int, set[int]] = defaultdict(set)
+    conflicts = 0
+    for position, row, differs in database.execute(OLDER).fetchall():
+        rows[position].add(row)
+        conflicts += differs
+    database.execute("DROP TABLE read_keys")
+    return _Older(rows, conflicts)
+
+
+def _collect(database: duckdb.DuckDBPyConnection, pages: Pages) -> None:
+    """Write the key of every record read into a table of its own."""
     database.execute(
-        "CREATE OR REPLACE TEMP TABLE read_keys (key VARCHAR, position INTEGER, row INTEGER)"
+        "CREATE OR REPLACE TEMP TABLE read_keys "
+        "(key VARCHAR, position INTEGER, row INTEGER, digest BIGINT)"
     )
     for chunk in pages.chunks():
         keys = [
@@ -74,59 +131,35 @@ def _survey(database: duckdb.DuckDBPyConnection, pages: Pages) -> dict[int, set[
                     "key": read.keys,
                     "position": pa.repeat(read.page.position, len(read.keys)),
                     "row": pa.array(range(len(read.keys)), pa.int32()),
+                    "digest": read.digests(),
                 }
             )
             for read in chunk
         ]
         append(database, "read_keys", pa.concat_tables(keys))
-    older = database.execute(
-        """
-        WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-        SELECT position, row FROM read_keys JOIN twice USING (key)
-        QUALIFY row_number() OVER (PARTITION BY key ORDER BY position DESC, row DESC) > 1
-        """
-    ).fetchall()
-    database.execute("DROP TABLE read_keys")
-    replaced: dict[int, set[int]] = {}
-    for position, row in older:
-        replaced.setdefault(position, set()).add(row)
-    return replaced
 
 
-def _load(
-    database: duckdb.DuckDBPyConnection,
-    pages: Pages,
-    replaced: dict[int, set[int]],
-    expected: int,
-) -> None:
+def _load(database: duckdb.DuckDBPyConnection, pages: Pages, older: _Older, names: Names) -> None:
+    """Replace this connection's rows in every table of the stream."""
     manifest = pages.manifest
-    flattener = Flattener(manifest.stream, pages.decoder.shape, manifest.key)
+    flattener = Flattener(manifest.stream, pages.decoder.shape, manifest.key, names)
     database.execute("CREATE SCHEMA IF NOT EXISTS current")
     for name, empty in flattener.empty().items():
         widen(database, quoted("current", name), empty)
-        database.execute(
-            f"DELETE FROM {quoted('current', name)} WHERE _connection = ?", [manifest.connection]
-        )
+    # Also from tables that this shape no longer gives: an array may have turned into a text.
+    for name in [manifest.stream, *names.children()]:
+        if exists(database, "current", name):
+            table = quoted("current", name)
+            database.execute(f"DELETE FROM {table} WHERE _connection = ?", [manifest.connection])
     for chunk in pages.chunks():
-        parts = [
-            flattener.tables(_batch(manifest, read, replaced.get(read.page.position, set())))
-            for read in chunk
-        ]
+        parts = [flattener.tables(_batch(manifest, read, older)) for read in chunk]
         for name in parts[0]:
             rows = pa.concat_tables([part[name] for part in parts])
             append(database, quoted("current", name), rows)
-    table = quoted("current", manifest.stream)
-    loaded = database.execute(
-        f"SELECT count(*) FROM {table} WHERE _connection = ?", [manifest.connection]
-    ).fetchone()
-    if loaded != (expected,):
-        raise LandingFailed(
-            f"{manifest.stream}: {expected} rows were read but {loaded} are in the table; "
-            "the stream keeps its last published rows"
-        )
 
 
-def _batch(manifest: Manifest, read: Read, replaced: set[int]) -> Batch:
+def _batch(manifest: Manifest, read: Read, older: _Older) -> Batch:
+    replaced = older.rows.get(read.page.position, set())
     rows = pa.array([row for row in range(len(read.records)) if row not in replaced], pa.int32())
     whole = not replaced
     return Batch(

@@ -15,10 +15,12 @@ from itertools import islice
 import msgspec
 import pyarrow as pa
 
+from pipelines.api import page
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoder, Misfit
+from pipelines.warehouse.schema import Kind, identified_by
 
 AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
@@ -30,8 +32,13 @@ class Read:
     """One page decoded; `keys` identify its records."""
 
     page: LinkedPage
+    body: bytes
     records: pa.StructArray
     keys: pa.Array
+
+    def digests(self) -> pa.Array:
+        """Return what tells two readings of a record apart, good for this process only."""
+        return pa.array([hash(bytes(record)) for record in page.records(self.body)], pa.int64())
 
 
 @dataclass
@@ -42,6 +49,7 @@ class Pages:
     manifest: Manifest
     decoder: Decoder
     equals: Counter[str] = field(default_factory=Counter)
+    spellings: set[tuple[Kind, pa.DataType]] = field(default_factory=set)
 
     def chunks(self) -> Iterator[list[Read]]:
         """Yield the pages in chain order, some at once."""
@@ -51,22 +59,23 @@ class Pages:
 
     def _read(self) -> Iterator[Read]:
         self.equals.clear()
-        for page in self.manifest.pages:
+        self.spellings.clear()
+        for linked in self.manifest.pages:
             try:
-                body = self.archive.body(page.sha256)
+                body = self.archive.body(linked.sha256)
                 records = self._decoded(body)
-                yield Read(page, records, self._keys(body, records))
+                yield Read(linked, body, records, self._keys(body, records))
             except LandingFailed as error:
                 raise LandingFailed(
-                    f"{self.manifest.stream}: page at offset {page.offset}: {error}. The stream "
-                    f"keeps its last published rows; the page is archived as {page.sha256}."
+                    f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
+                    f"keeps its last published rows; the page is archived as {linked.sha256}."
                 ) from None
 
     def _decoded(self, body: bytes) -> pa.StructArray:
         try:
             return self.decoder.records(body)
         except Misfit as misfit:
-            self.decoder = Decoder(misfit.shape)
+            self.decoder = Decoder(identified_by(misfit.shape, self.manifest.key))
             return self.decoder.records(body)
 
     def _keys(self, body: bytes, records: pa.StructArray) -> pa.Array:
@@ -79,7 +88,13 @@ class Pages:
             raise LandingFailed(f"a record has no {key}, which identifies the stream's records")
         if pa.types.is_nested(records.field(key).type):
             raise LandingFailed(f"{key} is an object or a list and identifies nothing")
+        self.spellings.add((self.decoder.shape.fields[key].kind, records.field(key).type))
         return records.field(key).cast(pa.string())
+
+    @property
+    def keys_agree(self) -> bool:
+        """Whether the last reading spelled all keys alike: 1 is "1.0" once a decimal was seen."""
+        return len(self.spellings) <= 1
 
     def _ordinal(self, record: bytes) -> str:
         """Return what identifies a record without a key: its content, and which of its equals."""

@@ -59,11 +59,18 @@ class Scanner:
             journal.end(self.ledger, scan, self.clock.now(), str(error))
             raise
         journal.end(self.ledger, scan, self.clock.now())
-        if search.found:
-            pin = Pin(search.key, scan)
-            registry.set_pin(self.ledger, reading.connection, reading.stream, pin, self.clock.now())
         with self.archive.numbering():
-            return self._bind(reading, scan, search.key)
+            return self._bind(reading, scan, self._pinned(reading, scan, search))
+
+    def _pinned(self, reading: Reading, scan: str, search: KeySearch) -> str | None:
+        """Return the key that a first scan found, unless another run was quicker to pin one."""
+        if not search.found:
+            return search.key
+        connection, stream = reading.connection, reading.stream
+        found = Pin(search.key, scan)
+        registry.set_pin(self.ledger, connection, stream, found, self.clock.now())
+        pinned = registry.pin(self.ledger, connection, stream)
+        return found.key if pinned is None else pinned.key
 
     def _keep(self, scan: str, position: int, page: Page) -> None:
         answer = page.answer

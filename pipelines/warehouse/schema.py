@@ -71,6 +71,15 @@ class Shape:
 EMPTY = Shape(Kind.OBJECT)
 
 
+def identified_by(shape: Shape, key: str | None) -> Shape:
+    """Return a shape that keeps the texts of its key as they are: "1.1" and "1.10" are two keys."""
+    field = shape.fields.get(key) if key is not None else None
+    if key is None or field is None or field.kind not in {*_STRINGS, Kind.MONEY}:
+        return shape
+    kept = Shape(Kind.JSON if field.kind is Kind.MONEY else Kind.TEXT)
+    return replace(shape, fields={**shape.fields, key: kept})
+
+
 def census(value: Any) -> Shape:
     """Return the shape of one JSON value whose numbers are int or Decimal."""
     match value:

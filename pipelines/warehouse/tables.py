@@ -4,9 +4,10 @@ Nested objects become prefixed columns (`period__start`), arrays child tables (`
 the parent's key and `idx`, counted from 0. The same walk over no records gives the columns.
 """
 
+import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import numpy as np
@@ -21,6 +22,7 @@ LONGEST_NAME = 63
 SUFFIX = 7  # "_" and six hexadecimal digits
 RESERVED = frozenset({"_connection", "_key", "_page", "_row", "_run"})
 Columns = dict[str, pa.Array]
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,43 @@ def snake(key: str) -> str:
     return re.sub(r"\W", "_", words).lower() or "_"
 
 
-def unique(name: str, path: tuple[str, ...], taken: set[str]) -> str:
-    """Take a name of at most 63 characters; one that is long or taken gets a stable suffix."""
-    if name in taken or len(name) > LONGEST_NAME:
-        digest = sha256("\0".join(path).encode(errors="surrogatepass")).hexdigest()
-        name = f"{name[: LONGEST_NAME - SUFFIX]}_{digest[: SUFFIX - 1]}"
-    taken.add(name)
-    return name
+@dataclass
+class Names:
+    """The table of every array and the column of every leaf, given once and never to another.
+
+    `given` is by table, then by path; the tables' own names are under "". JSON as it stands.
+    """
+
+    given: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def table(self, parent: str, path: Path) -> str:
+        """Return the table of an array below a parent table."""
+        plain = "__".join([parent, *map(snake, path)])
+        return self._name("", (parent, *path), plain, set())
+
+    def column(self, table: str, path: Path, ending: str, others: set[str]) -> str:
+        """Return the column of a leaf; `others` are the table's columns that no record gives."""
+        plain = ("__".join(map(snake, path)) or "value") + ending
+        return self._name(table, (*path, ending), plain, others | RESERVED)
+
+    def children(self) -> list[str]:
+        """Return every child table that any shape of the stream ever gave."""
+        return list(self.given.get("", {}).values())
+
+    def _name(self, table: str, path: Path, plain: str, others: set[str]) -> str:
+        names = self.given.setdefault(table, {})
+        leaf = json.dumps(path)
+        if leaf not in names:
+            names[leaf] = _free(plain, leaf, others | set(names.values()))
+        return names[leaf]
+
+
+def _free(name: str, leaf: str, taken: set[str]) -> str:
+    """Return a name of at most 63 characters; one that is long or taken gets a suffix."""
+    if name not in taken and len(name) <= LONGEST_NAME:
+        return name
+    digest = sha256(leaf.encode()).hexdigest()
+    return f"{name[: LONGEST_NAME - SUFFIX]}_{digest[: SUFFIX - 1]}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +95,7 @@ class Flattener:
     stream: str
     shape: Shape
     key: str | None
+    names: Names
 
     def empty(self) -> dict[str, pa.Table]:
         """Return the tables without rows: their names, columns and types."""
@@ -73,68 +106,47 @@ class Flattener:
     def tables(self, batch: Batch) -> dict[str, pa.Table]:
         """Return what a batch adds to each table."""
         count = len(batch.records)
-        columns = {"_connection": pa.repeat(batch.connection, count)}
+        identity = {"_connection": pa.repeat(batch.connection, count)}
         if self.key is None:
-            columns["_key"] = batch.keys
-        named = _named(columns, batch.records, self.shape)
-        identity = {
-            "_connection": columns["_connection"],
-            **({"_key": batch.keys} if self.key is None else _only(columns, named, (self.key,))),
-        }
+            identity["_key"] = batch.keys
+        columns = identity | self._columns(self.stream, batch.records, self.shape, set())
+        if self.key is not None and self.key in self.shape.fields:
+            key = self.names.column(self.stream, (self.key,), "", set())
+            identity[key] = columns[key]
         columns["_page"] = pa.repeat(batch.page, count)
         columns["_row"] = batch.rows
         columns["_run"] = pa.repeat(batch.run, count)
-        parent = _Parent(self.stream, identity, {self.stream})
-        return {self.stream: pa.table(columns)} | _children(parent, batch.records, self.shape)
+        children = self._children(self.stream, identity, batch.records, self.shape)
+        return {self.stream: pa.table(columns)} | children
+
+    def _children(
+        self, parent: str, identity: Columns, items: pa.Array, shape: Shape
+    ) -> dict[str, pa.Table]:
+        """Return a table for every array in the items, and for the arrays in those."""
+        found: dict[str, pa.Table] = {}
+        for path, array, each in _leaves(items, shape, ()):
+            if each.kind is not Kind.ARRAY or each.item is None:
+                continue
+            owners, inner = pc.list_parent_indices(array), pc.list_flatten(array)
+            inherited = {name: column.take(owners) for name, column in identity.items()}
+            depth = sum(name.startswith(IDX) for name in identity) + 1
+            inherited[IDX if depth == 1 else f"{IDX}_{depth}"] = _positions(array)
+            name = self.names.table(parent, path)
+            own = self._columns(name, inner, each.item, set(inherited))
+            found[name] = pa.table(inherited | own)
+            found |= self._children(name, inherited, inner, each.item)
+        return found
+
+    def _columns(self, table: str, items: pa.Array, shape: Shape, others: set[str]) -> Columns:
+        """Return a column for each leaf of the items, two for a time."""
+        return {
+            self.names.column(table, path, ending, others): column
+            for path, array, each in _leaves(items, shape, ())
+            for ending, column in _columns(array, each)
+        }
 
 
-@dataclass(frozen=True)
-class _Parent:
-    """What children inherit: the table's name, its identifying columns, and the names in use."""
-
-    name: str
-    identity: Columns
-    tables: set[str]
-
-
-def _children(parent: _Parent, items: pa.Array, shape: Shape) -> dict[str, pa.Table]:
-    """Return a table for every array in the items, and for the arrays in those."""
-    found: dict[str, pa.Table] = {}
-    for path, array, each in _leaves(items, shape, ()):
-        if each.kind is not Kind.ARRAY or each.item is None:
-            continue
-        owners = pc.list_parent_indices(array)
-        identity = {name: column.take(owners) for name, column in parent.identity.items()}
-        depth = sum(name.startswith(IDX) for name in identity) + 1
-        identity[IDX if depth == 1 else f"{IDX}_{depth}"] = _positions(array)
-        name = unique("__".join([parent.name, *map(snake, path)]), path, parent.tables)
-        columns, inner = dict(identity), pc.list_flatten(array)
-        _named(columns, inner, each.item)
-        found[name] = pa.table(columns)
-        found |= _children(_Parent(name, identity, parent.tables), inner, each.item)
-    return found
-
-
-def _named(columns: Columns, items: pa.Array, shape: Shape) -> dict[tuple[str, ...], str]:
-    """Add a column for each leaf of the items; return the name of each leaf's first column."""
-    taken = set(columns) | RESERVED
-    names: dict[tuple[str, ...], str] = {}
-    for path, array, each in _leaves(items, shape, ()):
-        plain = "__".join(map(snake, path)) or "value"
-        for ending, column in _columns(array, each):
-            name = unique(plain + ending, (*path, ending), taken)
-            columns[name] = column
-            names.setdefault(path, name)
-    return names
-
-
-def _only(columns: Columns, names: dict[tuple[str, ...], str], path: tuple[str, ...]) -> Columns:
-    return {names[path]: columns[names[path]]} if path in names else {}
-
-
-def _leaves(
-    array: pa.Array, shape: Shape, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], pa.Array, Shape]]:
+def _leaves(array: pa.Array, shape: Shape, path: Path) -> Iterator[tuple[Path, pa.Array, Shape]]:
     """Walk through objects to what is none."""
     if shape.kind is not Kind.OBJECT:
         yield path, array, shape

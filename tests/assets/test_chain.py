@@ -9,13 +9,12 @@ import pytest
 
 from assets.definitions import defs
 from pipelines.cli.sandbox import Service
+from pipelines.streams import STREAMS
 from tests.assets.conftest import TODAY, Materialize, yesterday
 
-KEYS = {
-    f"{group}/{stream}"
-    for group in ("archive", "current")
-    for stream in ("billing", "partners", "usage")
-} | {"published/warehouse"}
+KEYS = {f"{group}/{stream.name}" for group in ("archive", "current") for stream in STREAMS} | {
+    "published/warehouse"
+}
 
 
 def admitted(service: Service) -> int:
@@ -112,9 +111,21 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
 
     assert not result.success
     evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
-    assert evaluations == {"read_to_its_end": False, "folded": False}
+    assert evaluations == {"read_to_its_end": False, "folded": False, "keys_are_unique": True}
     assert "no token: 401" in why(result)
     assert not (tmp_path / "home" / "warehouse.duckdb").exists()
+
+
+def test_a_refetch_that_fails_is_no_success(
+    materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert materialize().success
+    monkeypatch.setenv("PARTNER_SYNC_CLIENT_SECRET", "wrong")
+
+    again = materialize(refetch=True)
+
+    assert not again.success
+    assert "no token: 401" in why(again)
 
 
 def test_the_secret_is_nowhere_in_dagsters_log(

@@ -98,6 +98,7 @@ FAILURES = [
     ({}, ["check"], 2, UNSET),
     ({"PARTNER_SYNC_BASE_URL": "http://example.com"}, ["sync"], 2, "PARTNER_SYNC_BASE_URL"),
     ({"PARTNER_SYNC_WINDOW": "soon"}, ["sync"], 2, "PARTNER_SYNC_WINDOW"),
+    ({"PARTNER_SYNC_KEEP_VERSION": "9"}, ["sync"], 2, "no such setting: PARTNER_SYNC_KEEP_VERSION"),
     ({}, ["sync", "--stream", "invoices"], 2, "no stream 'invoices'; there are billing, partners"),
     ({}, ["sync", "--nonsense"], 2, "--nonsense"),
 ]
@@ -118,10 +119,11 @@ def test_a_failure_is_a_sentence_and_a_code(
 def test_demo_empties_only_what_a_demo_made(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
 
-    done = ran({}, "demo", "--home", str(tmp_path))
+    for home in (tmp_path, tmp_path / "precious"):
+        done = ran({}, "demo", "--home", str(home))
 
-    assert done.returncode == 2
-    assert "was not made by a demo" in " ".join(done.stderr.split())
+        assert done.returncode == 2
+        assert "was not made by a demo" in " ".join(done.stderr.split())
     assert (tmp_path / "precious").exists()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,9 @@ def test_the_output_shown_is_the_output(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
+    with sqlite3.connect(tmp_path / "demo" / "state" / "state.sqlite") as ledger:
+        asked = ledger.execute("SELECT count(*) FROM requests WHERE stream NOT NULL").fetchone()
+    assert asked == (63,)
     printed = set(told(done.stdout + done.stderr))
     shown = told(BLOCKS[0].removeprefix("$ make demo\n"))
     assert len(shown) > 15

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from pipelines import run
 from pipelines.cli.sandbox import Service
 from pipelines.errors import PartnerSyncError
+from pipelines.settings import load
 from tests import landed
 from tests.end_to_end.conftest import Point
 
@@ -148,7 +149,7 @@ def test_its_numbers_are_exact(reader: duckdb.DuckDBPyConnection) -> None:
     assert found.fetchall() == [
         ("7", "-300.00", "12345678901234567.890000000000000000", None),
         ("8", "123456789012345678.00", "0.100000000000000000", "5"),
-        ("9", None, None, "fünf"),
+        ("9", None, None, '"fünf"'),
         ("18446744073709551617", "1.50", "0.000000000000000001", None),
     ]
 
@@ -192,3 +193,40 @@ def test_a_stream_that_breaks_leaves_the_others_published(
     assert isinstance(errors["billing"], PartnerSyncError)
     assert "key 'a' twice" in str(errors["billing"])
     assert outcome.exit_code == 3
+
+
+def test_an_empty_answer_where_rows_were_is_not_published(
+    point: Point, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served() as service:
+        settings = point(service)
+        with run.open(settings) as session:
+            assert run.sync(session).exit_code == 0
+            monkeypatch.setitem(LISTS, "usage", [])
+            refused = run.sync(session)
+        monkeypatch.setenv("PARTNER_SYNC_STREAMS", '{"usage": {"may_be_empty": true}}')
+        with run.open(load()) as session:
+            accepted = run.sync(session)
+
+    errors = {each.stream: str(each.error) for each in refused.streams}
+    assert refused.exit_code == 3
+    assert "answered an empty list where rows were" in errors["usage"]
+    assert refused.version is not None
+    assert refused.version.counts["current.usage"] == 4
+    assert accepted.exit_code == 0
+    assert accepted.version is not None
+    assert accepted.version.counts["current.usage"] == 0
+
+
+def test_one_field_of_another_kind_stops_nobody(
+    point: Point, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served() as service, run.open(point(service)) as session:
+        assert run.sync(session).exit_code == 0
+        monkeypatch.setitem(LISTS, "usage", ['{"id": 7, "zeit": "bald", "marken": "keine"}'])
+        outcome = run.sync(session)
+        with session.work.writing() as writer:
+            row = writer.execute("SELECT id::INT, zeit, marken FROM current.usage").fetchall()
+
+    assert outcome.exit_code == 0
+    assert row == [(7, "bald", '"keine"')]

@@ -1,5 +1,6 @@
 """One sync of the sandbox: every value arrives, the file is published, the archive is evidence."""
 
+import shutil
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -144,3 +145,32 @@ def test_an_analyst_with_the_file_open_disturbs_nobody(settings: Settings) -> No
         assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == before
     with duckdb.connect(settings.place.link, read_only=True) as reader:
         assert reader.execute("SELECT DISTINCT version FROM meta.freshness").fetchall() == [(2,)]
+
+
+def test_what_the_work_database_lost_is_folded_again(settings: Settings) -> None:
+    sync(settings)
+    shutil.rmtree(settings.place.work)
+    partners = [stream for stream in STREAMS if stream.name == "partners"]
+
+    with run.open(settings) as session:
+        outcome = run.sync(session, partners)
+
+    assert outcome.exit_code == 0
+    assert [each.stream for each in outcome.streams] == ["partners"]
+    with duckdb.connect(settings.place.link, read_only=True) as reader:
+        assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == (2300,)
+        freshness = reader.execute("SELECT stream, rows FROM meta.freshness").fetchall()
+    assert freshness == [("billing", 230), ("partners", 120), ("usage", 2300)]
+
+
+def test_a_sync_that_reads_nothing_publishes_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = sync(settings)
+    monkeypatch.setenv("PARTNER_SYNC_CLIENT_SECRET", "wrong")
+
+    second = sync(settings)
+
+    assert (first.exit_code, second.exit_code) == (0, 1)
+    assert all("no token: 401" in str(each.error) for each in second.streams)
+    assert settings.place.link.resolve().name == "warehouse.v00000001.duckdb"

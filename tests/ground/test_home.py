@@ -34,12 +34,15 @@ def test_a_home_is_made_with_its_modes_whatever_the_mask(tmp_path: Path, mask: i
     assert {each.name for each in (tmp_path / "home").iterdir()} == set(MODES) - {""}
 
 
-def test_modes_that_were_loosened_are_put_right(tmp_path: Path) -> None:
+def test_what_was_loosened_is_put_right_and_a_root_that_was_there_keeps_its_mode(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o750)
     Home(tmp_path).prepare()
     (tmp_path / "archive").chmod(0o755)
     (tmp_path / "config" / "settings.toml").write_text("rate = 2\n")
     Home(tmp_path).prepare()
-    assert modes(tmp_path) == MODES
+    assert modes(tmp_path) == MODES | {"": 0o750}
     assert (tmp_path / "config" / "settings.toml").read_text() == "rate = 2\n"
 
 

@@ -67,7 +67,7 @@ def test_functions_are_short_flat_and_take_few_parameters(file: str) -> None:
         assert body_lines(function) <= FUNCTION_LINES, where
         assert depth(function) <= NESTING, where
         decorated = any("command" in ast.unparse(each) for each in function.decorator_list)
-        excused = f"def {function.name}(  # noqa: PLR0913" in (ROOT / file).read_text()
+        excused = file == "pipelines/settings/model.py"  # a signature of pydantic-settings'
         arguments = function.args
         count = len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
         count -= bool(arguments.args) and arguments.args[0].arg in {"self", "cls"}

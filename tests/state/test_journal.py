@@ -66,9 +66,9 @@ def test_a_scan_is_begun_as_reading(ledger: Engine) -> None:
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (None, ScanState("read", None)),
-        ("503 on /v2/usage", ScanState("failed", "503 on /v2/usage")),
-        ("", ScanState("failed", "")),
+        (None, ScanState(READING.run, "read", None)),
+        ("503 on /v2/usage", ScanState(READING.run, "failed", "503 on /v2/usage")),
+        ("", ScanState(READING.run, "failed", "")),
     ],
 )
 def test_a_scan_ends_read_or_failed(ledger: Engine, error: str | None, state: ScanState) -> None:
@@ -76,7 +76,9 @@ def test_a_scan_ends_read_or_failed(ledger: Engine, error: str | None, state: Sc
     other = journal.begin(ledger, replace(READING, stream="billing"), EPOCH)
     journal.end(ledger, scan, EPOCH + SECOND, error)
     assert journal.latest_scan(ledger, "default", "usage", DAY) == state
-    assert journal.latest_scan(ledger, "default", "billing", DAY) == ScanState("reading", None)
+    assert journal.latest_scan(ledger, "default", "billing", DAY) == ScanState(
+        READING.run, "reading", None
+    )
     with ledger.connect() as connection:
         ends = {row.scan: row.ended_at for row in connection.execute(select(SCANS))}
     assert ends == {scan: EPOCH + SECOND, other: None}
@@ -93,8 +95,12 @@ def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> 
     for number, reading in enumerate(readings):
         scan = journal.begin(ledger, reading, EPOCH + number * SECOND)
         journal.end(ledger, scan, EPOCH, f"error {number}")
-    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState("failed", "error 4")
-    assert journal.latest_scan(ledger, "second", "usage", DAY) == ScanState("failed", "error 2")
+    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState(
+        READING.run, "failed", "error 4"
+    )
+    assert journal.latest_scan(ledger, "second", "usage", DAY) == ScanState(
+        READING.run, "failed", "error 2"
+    )
     assert journal.latest_scan(ledger, "second", "billing", DAY) is None
 
 
@@ -136,15 +142,15 @@ def test_a_number_and_a_scan_have_one_manifest(ledger: Engine) -> None:
             journal.add_manifest(ledger, again)
 
 
-def test_manifests_are_listed_oldest_first_and_may_be_narrowed(ledger: Engine) -> None:
+def test_manifests_are_listed_as_written_and_may_be_narrowed(ledger: Engine) -> None:
     second = replace(READING, connection="second")
     later = replace(READING, day=DAY + timedelta(days=1))
     mine = [manifest(1), manifest(2), manifest(1, later)]
     billing = manifest(1, replace(READING, stream="billing"))
-    for row in reversed([*mine, manifest(1, replace(second, day=later.day)), billing]):
+    for row in (billing, *reversed(mine), manifest(1, replace(second, day=later.day))):
         journal.add_manifest(ledger, row)
-    assert journal.manifests(ledger, "usage", "default") == tuple(mine)
-    assert journal.manifests(ledger, "usage", "default", DAY) == tuple(mine[:2])
+    assert journal.manifests(ledger, "usage", "default") == tuple(reversed(mine))
+    assert journal.manifests(ledger, "usage", "default", DAY) == (mine[1], mine[0])
     assert len(journal.manifests(ledger, "usage")) == 4
     assert len(journal.manifests(ledger, "usage", day=later.day)) == 2
     assert journal.manifests(ledger, "partners") == ()

@@ -2,10 +2,9 @@
 
 import pytest
 from sqlalchemy import Engine, select
-from sqlalchemy.exc import IntegrityError
 
 from pipelines.state import registry
-from pipelines.state.registry import Pin
+from pipelines.state.registry import Pin, Registered
 from pipelines.state.tables import KEYS, SCHEMAS
 from tests.virtual import EPOCH
 
@@ -28,22 +27,23 @@ def test_a_pin_belongs_to_a_connection_and_stream(ledger: Engine, key: str | Non
 
 def test_a_pin_is_never_moved(ledger: Engine) -> None:
     registry.set_pin(ledger, "default", "usage", Pin("id", "scan-1"), EPOCH)
-    with pytest.raises(IntegrityError):
-        registry.set_pin(ledger, "default", "usage", Pin("usageId", "scan-2"), EPOCH)
+    registry.set_pin(ledger, "default", "usage", Pin("usageId", "scan-2"), EPOCH)
     assert registry.pin(ledger, "default", "usage") == Pin("id", "scan-1")
 
 
 def test_the_newest_shape_counts_and_the_older_stay(ledger: Engine) -> None:
-    assert registry.shape(ledger, "usage") is None
-    for number, shape in enumerate(SHAPES, start=1):
-        registry.widen(ledger, "usage", shape, f"manifest {number}", EPOCH)
-        assert registry.shape(ledger, "usage") == shape
-    registry.widen(ledger, "billing", SHAPES[0], "manifest 3", EPOCH)
-    assert registry.shape(ledger, "usage") == SHAPES[1]
+    assert registry.registered(ledger, "usage") is None
+    wider = [Registered(shape, {"usage": {"leaf": "ü"}}) for shape in SHAPES]
+    for number, shape in enumerate(wider, start=1):
+        registry.register(ledger, "usage", shape, f"manifest {number}", EPOCH)
+        assert registry.registered(ledger, "usage") == shape
+    registry.register(ledger, "billing", wider[0], "manifest 3", EPOCH)
+    assert registry.registered(ledger, "usage") == wider[1]
+    columns = (SCHEMAS.c.stream, SCHEMAS.c.number, SCHEMAS.c.shape, SCHEMAS.c.manifest)
     with ledger.connect() as connection:
-        rows = connection.execute(select(SCHEMAS).order_by(SCHEMAS.c.manifest)).all()
+        rows = connection.execute(select(*columns).order_by(SCHEMAS.c.manifest)).all()
     assert [tuple(row) for row in rows] == [
-        ("usage", 1, SHAPES[0], "manifest 1", EPOCH),
-        ("usage", 2, SHAPES[1], "manifest 2", EPOCH),
-        ("billing", 1, SHAPES[0], "manifest 3", EPOCH),
+        ("usage", 1, SHAPES[0], "manifest 1"),
+        ("usage", 2, SHAPES[1], "manifest 2"),
+        ("billing", 1, SHAPES[0], "manifest 3"),
     ]

@@ -13,10 +13,11 @@ from pipelines.clock import SYSTEM
 from pipelines.settings import Home
 from pipelines.state import database
 from pipelines.state.journal import LinkedPage
-from pipelines.state.versions import Fold
+from pipelines.warehouse import meta
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.fold import fold
+from pipelines.warehouse.meta import Fold, Held
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -56,6 +57,11 @@ class Warehouse:
         """Fold a manifest into the work database."""
         with self.work.writing() as writer:
             return fold(writer, self.archive, self.ledger, manifest, SYSTEM)
+
+    def held(self) -> Held:
+        """Return what the work database says that its tables are made of."""
+        with self.work.writing() as writer:
+            return meta.held(writer)
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
         """Return a query's rows from the work database."""

@@ -1,11 +1,13 @@
 """The work database: one writer at a time; the next one waits and is told."""
 
+import subprocess
+import sys
 import threading
 
 import duckdb
 import pytest
 
-from pipelines.errors import WarehouseBusy
+from pipelines.errors import WarehouseBusy, WarehouseDamaged
 from pipelines.warehouse.database import counts, quoted
 from tests.warehouse.conftest import Warehouse
 
@@ -31,8 +33,22 @@ def test_a_second_writer_waits_and_says_so(warehouse: Warehouse) -> None:
 def test_a_file_that_is_open_elsewhere_is_an_error_in_words(warehouse: Warehouse) -> None:
     with warehouse.work.writing():
         pass
+    file = warehouse.home.work / "warehouse.duckdb"
+    program = (
+        "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(WarehouseBusy, match="open elsewhere"), warehouse.work.writing():
+            pass
+        other.kill()
+
+
+def test_a_damaged_file_says_how_it_is_built_again(warehouse: Warehouse) -> None:
     (warehouse.home.work / "warehouse.duckdb").write_bytes(b"not a database at all" * 500)
-    with pytest.raises(WarehouseBusy), warehouse.work.writing():
+    with pytest.raises(WarehouseDamaged, match="Move it away"), warehouse.work.writing():
         pass
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pipelines.errors import LandingFailed
-from pipelines.state import registry, versions
+from pipelines.state import registry
 from tests.warehouse.conftest import Warehouse
 
 
@@ -47,7 +47,7 @@ def test_folding_again_replaces_this_connections_rows_only(warehouse: Warehouse)
 
     rows = warehouse.query("SELECT _connection, id FROM current.things ORDER BY ALL")
     assert rows == [("default", 3), ("other", 1)]
-    assert [fold.rows for fold in versions.folds(warehouse.ledger)] == [1, 1]
+    assert [fold.rows for fold in warehouse.held().values()] == [1, 1]
 
 
 def test_types_grow_wider_from_night_to_night(warehouse: Warehouse) -> None:
@@ -64,6 +64,78 @@ def test_types_grow_wider_from_night_to_night(warehouse: Warehouse) -> None:
         warehouse.fold(warehouse.manifest(rows))
         assert types is None or warehouse.types() == types
     assert warehouse.types("things__b") == {"id": "BIGINT", "idx": "BIGINT", "value": "BOOLEAN"}
+
+
+KINDS = [
+    ("null", "[1]"),
+    ("null", '{"x": 1}'),
+    ('"2026-01-01T00:00:00Z"', '"soon"'),
+    ("[1, 2]", '"none"'),
+    ('[{"y": 1}]', "7"),
+    ('{"x": 1}', "true"),
+    ("5", '"five"'),
+    ("[[1]]", "null"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), KINDS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_field_may_change_its_kind_from_night_to_night(
+    warehouse: Warehouse, before: str, after: str, *, turned: bool
+) -> None:
+    nights = (after, before) if turned else (before, after)
+    for value in (*nights, nights[0]):
+        folded = warehouse.fold(warehouse.manifest(f'[{{"id": 1, "a": {value}, "n": 3}}]'))
+        assert folded.rows == 1
+        assert warehouse.query("SELECT id, n FROM current.things") == [(1, 3)]
+
+
+def test_an_array_that_became_a_text_leaves_no_stale_children(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1, "l": [1, 2]}]'))
+    warehouse.fold(warehouse.manifest('[{"id": 1, "l": "none"}]'))
+    assert warehouse.query("SELECT id, l, l__count FROM current.things") == [(1, '"none"', None)]
+    assert warehouse.query("SELECT count(*) FROM current.things__l") == [(0,)]
+
+
+def test_a_published_column_never_changes_its_meaning(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1, "a": {"x": 1}, "a__b": 7}]'))
+    warehouse.fold(warehouse.manifest('[{"id": 1, "a": {"x": 1, "b": "five"}, "a__b": 7}]'))
+    assert warehouse.query("SELECT a__b FROM current.things") == [(7,)]
+    others = [name for name in warehouse.types() if name.startswith("a__b_")]
+    assert warehouse.query(f"SELECT {others[0]} FROM current.things") == [("five",)]
+
+
+KEYS = [
+    ('[{"id": 1}]', '[{"id": "1"}]', 2),
+    ('[{"id": 1}, {"id": 2}]', '[{"id": 1.0}, {"id": 2.5}]', 3),
+    ('[{"id": "1.1"}, {"id": "1.10"}]', "[]", 2),
+    ('[{"id": "2026-01-01T00:00:00Z"}]', '[{"id": "2026-01-01T00:00:00+00:00"}]', 2),
+    ('[{"id": "1.5"}]', '[{"id": 1.5}]', 2),
+    ('[{"id": true}]', '[{"id": "true"}]', 2),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "rows"), KEYS)
+def test_keys_are_equal_only_where_they_were_sent_equal(
+    warehouse: Warehouse, first: str, second: str, rows: int
+) -> None:
+    folded = warehouse.fold(warehouse.manifest(first, second))
+    assert folded.rows == rows
+    distinct = warehouse.query("SELECT count(*), count(DISTINCT id) FROM current.things")
+    assert distinct == [(rows, rows)]
+
+
+def test_a_key_with_other_content_is_counted(warehouse: Warehouse) -> None:
+    manifest = warehouse.manifest(
+        '[{"id": 1, "a": 1}, {"id": 2}]', '[{"id": 1, "a": 9}, {"id": 2}]'
+    )
+    folded = warehouse.fold(manifest)
+    assert (folded.duplicates, folded.conflicts) == (2, 1)
+
+
+def test_a_number_without_end_is_a_failure_in_words(warehouse: Warehouse) -> None:
+    with pytest.raises(LandingFailed, match="exponent without end"):
+        warehouse.fold(warehouse.manifest('[{"id": 1, "a": 1e99999999999999999999}]'))
 
 
 def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse) -> None:
@@ -84,15 +156,15 @@ FAILURES = [
 @pytest.mark.parametrize(("rows", "words"), FAILURES)
 def test_a_fold_that_fails_changes_nothing(warehouse: Warehouse, rows: str, words: str) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1, "n": 1}]'))
-    before = registry.shape(warehouse.ledger, "things")
+    before = registry.registered(warehouse.ledger, "things")
 
     with pytest.raises(LandingFailed, match=words) as failure:
         warehouse.fold(warehouse.manifest('[{"id": 9, "new": 1}]', rows))
 
     assert "offset 100" in str(failure.value)
     assert warehouse.query("SELECT id, n FROM current.things") == [(1, 1)]
-    assert registry.shape(warehouse.ledger, "things") == before
-    assert len(versions.folds(warehouse.ledger)) == 1
+    assert registry.registered(warehouse.ledger, "things") == before
+    assert [fold.rows for fold in warehouse.held().values()] == [1]
 
 
 def test_a_key_that_is_an_object_identifies_nothing(warehouse: Warehouse) -> None:

@@ -1,6 +1,5 @@
 """Publishing: a verified copy behind one link; older ones are kept, leftovers swept."""
 
-import shutil
 import stat
 import threading
 
@@ -8,7 +7,7 @@ import duckdb
 import pytest
 
 from pipelines.clock import SYSTEM
-from pipelines.errors import PublicationFailed
+from pipelines.errors import PublicationFailed, WarehouseDamaged
 from pipelines.state.versions import Version
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.publish import publish
@@ -16,7 +15,9 @@ from tests.warehouse.conftest import Warehouse
 
 
 def published(warehouse: Warehouse, keep: int = 3) -> Version:
-    return publish(warehouse.work, warehouse.ledger, "run", keep, SYSTEM)
+    version = publish(warehouse.work, warehouse.ledger, "run", keep, SYSTEM)
+    assert version is not None
+    return version
 
 
 def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
@@ -28,7 +29,7 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
     assert link.is_symlink()
     assert link.resolve().name == version.file == "warehouse.v00000001.duckdb"
     assert stat.S_IMODE(link.stat().st_mode) == 0o444
-    assert version.counts == {"current.things": 2, "meta.freshness": 1}
+    assert version.counts == {"current.things": 2, "meta.folds": 1, "meta.freshness": 1}
     with duckdb.connect(link, read_only=True) as reader:
         assert reader.execute("SELECT id FROM current.things").fetchall() == [(1,), (2,)]
         fresh = reader.execute("SELECT stream, rows, duplicates, version FROM meta.freshness")
@@ -36,8 +37,8 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
 
 
 def test_the_newest_versions_are_kept_and_no_number_is_used_twice(warehouse: Warehouse) -> None:
-    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
-    for _night in range(4):
+    for night in range(4):
+        warehouse.fold(warehouse.manifest(f'[{{"id": {night}}}]'))
         published(warehouse, keep=2)
 
     files = sorted(file.name for file in warehouse.home.published.iterdir())
@@ -64,16 +65,35 @@ def test_what_a_killed_publication_left_is_swept(warehouse: Warehouse) -> None:
     assert [file.name for file in folder.iterdir()] == ["warehouse.v00000001.duckdb"]
 
 
-def test_a_copy_that_differs_is_not_published(warehouse: Warehouse) -> None:
+def test_a_table_that_is_not_what_was_folded_is_not_published(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1}]'))
     first = published(warehouse)
-    part = warehouse.home.published / "other.part"
-    shutil.copyfile(warehouse.home.link, part)
+    warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
+    warehouse.query("DELETE FROM current.things WHERE id = 2")
 
-    with pytest.raises(PublicationFailed, match="the last published file stays"):
-        publishing._verify(part, {**first.counts, "current.things": 2})
+    with pytest.raises(WarehouseDamaged, match="what analysts open stays as it was"):
+        published(warehouse)
 
     assert warehouse.home.link.resolve().name == first.file
+    assert [file.name for file in warehouse.home.published.iterdir()] == [first.file]
+
+
+@pytest.mark.parametrize("counts", [{"current.things": 1}, {}])
+def test_a_copy_that_differs_is_refused(warehouse: Warehouse, counts: dict[str, int]) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
+    published(warehouse)
+    source = warehouse.home.work / "warehouse.duckdb"
+
+    with pytest.raises(PublicationFailed, match="the last published file stays"):
+        publishing._verify(source, warehouse.home.link, counts)
+
+
+def test_nothing_new_is_not_copied_again(warehouse: Warehouse) -> None:
+    assert publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM) is None
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    assert published(warehouse) == published(warehouse)
+    warehouse.home.link.unlink()
+    assert published(warehouse).version == 2
 
 
 def test_readers_see_whole_nights_only(warehouse: Warehouse) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.warehouse.schema import Kind, Shape
-from pipelines.warehouse.tables import RESERVED, Flattener, snake
+from pipelines.warehouse.tables import RESERVED, Flattener, Names, snake
 
 NAMES = [
     ("unitPrice", "unit_price"),
@@ -31,19 +31,19 @@ def test_a_key_becomes_a_column_name(key: str, name: str) -> None:
 
 def test_names_that_meet_get_a_stable_suffix() -> None:
     fields = {"id": TEXT, "Id": TEXT, "_row": TEXT}
-    empty = Flattener("things", Shape(Kind.OBJECT, fields=fields), "id").empty()
+    empty = Flattener("things", Shape(Kind.OBJECT, fields=fields), "id", Names()).empty()
     names = empty["things"].column_names
     assert names[:2] == ["_connection", "id"]
     assert names[2].startswith("id_")
     assert names[3].startswith("_row_")
     more = Shape(Kind.OBJECT, fields={**fields, "new": TEXT})
-    assert Flattener("things", more, "id").empty()["things"].column_names[:4] == names[:4]
+    assert Flattener("things", more, "id", Names()).empty()["things"].column_names[:4] == names[:4]
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=8, unique=True))
 def test_every_field_has_a_column_of_its_own(keys: list[str]) -> None:
     shape = Shape(Kind.OBJECT, fields=dict.fromkeys(keys, TEXT))
-    table = Flattener("things", shape, None).empty()["things"]
+    table = Flattener("things", shape, None, Names()).empty()["things"]
     names = table.column_names
     assert len({name.casefold() for name in names}) == len(names)
     assert len(names) == len(keys) + len(RESERVED)
@@ -53,7 +53,9 @@ def test_every_field_has_a_column_of_its_own(keys: list[str]) -> None:
 def test_children_carry_the_parents_key_and_their_place() -> None:
     item = Shape(Kind.OBJECT, fields={"id": TEXT, "parts": Shape(Kind.ARRAY, item=TEXT)})
     lines = Shape(Kind.ARRAY, item=item)
-    tables = Flattener("bills", Shape(Kind.OBJECT, fields={"id": TEXT, "lines": lines}), "id")
+    tables = Flattener(
+        "bills", Shape(Kind.OBJECT, fields={"id": TEXT, "lines": lines}), "id", Names()
+    )
     found = {name: table.column_names for name, table in tables.empty().items()}
     assert list(found) == ["bills", "bills__lines", "bills__lines__parts"]
     assert found["bills"][1:3] == ["id", "lines__count"]
@@ -64,5 +66,5 @@ def test_children_carry_the_parents_key_and_their_place() -> None:
 
 def test_a_column_of_nothing_but_null_is_text() -> None:
     shape = Shape(Kind.OBJECT, fields={"later": Shape(Kind.NULL)})
-    table = Flattener("things", shape, None).empty()["things"]
+    table = Flattener("things", shape, None, Names()).empty()["things"]
     assert table.schema.field("later").type == pa.string()

@@ -1,0 +1,88 @@
+"""Schema `meta` of the work database: what the tables beside it were made of.
+
+A fold is recorded in the transaction that changes the tables, so the two never disagree, whatever
+is killed, lost or restored. Analysts read it as `meta.freshness`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
+from datetime import datetime
+
+import duckdb
+
+from pipelines.errors import WarehouseDamaged
+from pipelines.warehouse.database import exists, quoted
+
+FOLDS = """
+CREATE TABLE IF NOT EXISTS meta.folds (
+    run VARCHAR, connection VARCHAR, stream VARCHAR, manifest VARCHAR,
+    read BIGINT, duplicates BIGINT, conflicts BIGINT, rows BIGINT, folded_at TIMESTAMPTZ
+)
+"""
+FRESHNESS = """
+CREATE OR REPLACE TABLE meta.freshness AS
+SELECT connection, stream, rows, duplicates, conflicts, manifest, folded_at,
+       $now::TIMESTAMPTZ AS published_at, $version::BIGINT AS version
+FROM meta.folds ORDER BY connection, stream
+"""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One manifest folded into `current`, in rows.
+
+    `duplicates` were replaced by a newer read of the same key; `conflicts` of them said something
+    else.
+    """
+
+    run: str
+    connection: str
+    stream: str
+    manifest: str
+    read: int
+    duplicates: int
+    conflicts: int
+    rows: int
+    folded_at: datetime
+
+
+Held = Mapping[tuple[str, str], Fold]
+
+
+def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
+    """Say what a stream's tables are made of now."""
+    database.execute("CREATE SCHEMA IF NOT EXISTS meta")
+    database.execute(FOLDS)
+    database.execute(
+        "DELETE FROM meta.folds WHERE connection = ? AND stream = ?", [fold.connection, fold.stream]
+    )
+    marks = ", ".join("?" * len(fields(Fold)))
+    database.execute(f"INSERT INTO meta.folds VALUES ({marks})", list(astuple(fold)))
+
+
+def held(database: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Fold]:
+    """Return what the tables are made of, by connection and stream."""
+    if not exists(database, "meta", "folds"):
+        return {}
+    rows = database.execute("SELECT * FROM meta.folds ORDER BY connection, stream").fetchall()
+    return {(fold.connection, fold.stream): fold for fold in (Fold(*row) for row in rows)}
+
+
+def verify(database: duckdb.DuckDBPyConnection, folds: Held) -> None:
+    """Raise WarehouseDamaged where a table does not hold the rows that were folded into it."""
+    for fold in folds.values():
+        table = quoted("current", fold.stream)
+        found = database.execute(
+            f"SELECT count(*) FROM {table} WHERE _connection = ?", [fold.connection]
+        ).fetchone()
+        if found != (fold.rows,):
+            raise WarehouseDamaged(
+                f"{table} holds {found} rows of {fold.connection}, but {fold.rows} were folded; "
+                "what analysts open stays as it was. Move work/warehouse.duckdb away and run sync: "
+                "it is built again from the archive."
+            )
+
+
+def tell(database: duckdb.DuckDBPyConnection, version: int, now: datetime) -> None:
+    """Write `meta.freshness`: what each stream of a version is made of."""
+    database.execute(FRESHNESS, {"now": now, "version": version})
