@@ -73,6 +73,18 @@ class Work:
         return database
 
 
+@contextmanager
+def transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit what the block did, or none of it."""
+    database.begin()
+    try:
+        yield
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
+
+
 def quoted(*names: str) -> str:
     """Return names as one SQL identifier: `current."usage__events"`."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)

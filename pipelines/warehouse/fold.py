@@ -5,7 +5,8 @@ in one transaction. A fold that fails leaves the stream as it was; its pages sta
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from pipelines.state import registry
 from pipelines.state.registry import Registered
 from pipelines.warehouse import meta, schema
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.database import append, exists, quoted, widen
+from pipelines.warehouse.database import append, exists, quoted, transaction, widen
 from pipelines.warehouse.decode import Decoder
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.pages import Pages, Read
@@ -46,6 +47,18 @@ class _Older:
         return sum(map(len, self.rows.values()))
 
 
+@contextmanager
+def _in_words(manifest: Manifest) -> Iterator[None]:
+    """Let a failure of the engines be this stream's alone."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise LandingFailed(
+            f"{manifest.stream}: {manifest.file} does not fit its tables: {error}. The stream "
+            "keeps its last published rows."
+        ) from error
+
+
 def fold(
     database: duckdb.DuckDBPyConnection,
     archive: Archive,
@@ -57,27 +70,12 @@ def fold(
 
     Raises LandingFailed, with the tables and the registered shape unchanged.
     """
-    try:
-        return _fold(database, archive, ledger, manifest, clock)
-    except (duckdb.Error, pa.ArrowException) as error:
-        raise LandingFailed(
-            f"{manifest.stream}: {manifest.file} does not fit its tables: {error}. The stream "
-            "keeps its last published rows."
-        ) from error
-
-
-def _fold(
-    database: duckdb.DuckDBPyConnection,
-    archive: Archive,
-    ledger: Engine,
-    manifest: Manifest,
-    clock: Clock,
-) -> Fold:
     known = registry.registered(ledger, manifest.stream)
     before = schema.EMPTY if known is None else schema.from_json(known.shape)
     names = Names({} if known is None else deepcopy(known.names))
     pages = Pages(archive, manifest, Decoder(schema.identified_by(before, manifest.key)))
-    older = _survey(database, pages)
+    with _in_words(manifest):
+        older = _survey(database, pages)
     folded = Fold(
         run=manifest.run,
         connection=manifest.connection,
@@ -89,18 +87,13 @@ def _fold(
         rows=manifest.rows - older.count,
         folded_at=clock.now(),
     )
-    database.begin()
-    try:
+    with _in_words(manifest), transaction(database):
         _load(database, pages, older, names)
         meta.record(database, folded)
         meta.verify(database, {(folded.connection, folded.stream): folded})
         wider = Registered(schema.to_json(pages.decoder.shape), names.given)
         if wider != known:
             registry.register(ledger, manifest.stream, wider, manifest.file, clock.now())
-        database.commit()
-    except BaseException:
-        database.rollback()
-        raise
     return folded
 
 
