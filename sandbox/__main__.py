@@ -15,9 +15,11 @@ from typing import Annotated
 
 import typer
 
-from sandbox.clients import Client, ClientsFileError, demo, read_clients
+from sandbox.clients import ClientsFileError, Credentials, demo, read_clients
 from sandbox.data.calendar import EPOCH, OutsideDataError, days_since_epoch
 from sandbox.data.sizes import Sizes
+from sandbox.merchant.organizations import UnknownOrganizationError
+from sandbox.merchant.tables import StoreError
 from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options
 from sandbox.server import PortInUseError, Server, base_url, bind
 from sandbox.service import app
@@ -41,25 +43,25 @@ def moment(text: str) -> datetime:
 
 
 @contextmanager
-def credentials(file: Path | None) -> Iterator[tuple[tuple[Client, ...], str]]:
-    """Give the clients, and for the ready line who they are and where the secrets lie."""
+def credentials(file: Path | None) -> Iterator[tuple[Credentials, str]]:
+    """Give the credentials, and for the ready line where they lie."""
     if file:
-        clients = read_clients(file)
-        yield clients, f"secrets in {file}"
+        yield read_clients(file), f"secrets in {file}"
         return
     made = demo()
     try:
-        yield (made.client,), f"secret in {made.secret_at}"
+        yield made.credentials, f"API key in {made.key_at}, secret in {made.secret_at}"
     finally:
         made.close()
 
 
 def run(port: int, options: Options, clients_file: Path | None) -> None:
     """Serve until a signal comes."""
-    with bind(port) as bound, credentials(clients_file) as (clients, place):
-        complete = replace(options, clients=clients, base_url=base_url(bound))
+    with bind(port) as bound, credentials(clients_file) as (known, place):
+        clients = known.clients
+        complete = replace(options, clients=clients, keys=known.keys, base_url=base_url(bound))
         noun = "client" if len(clients) == 1 else "clients"
-        names = ", ".join(client.id for client in clients)
+        names = ", ".join(client.id for client in clients) or "none"
         details = f"{noun} {names}, audience {options.audience}, {place}"
         ready = f"sandbox ready: {complete.base_url} ({details})"
         Server(app(complete), ready).run(sockets=[bound])
@@ -86,8 +88,9 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     ] = EPOCH.date().isoformat(),
     clients: Annotated[Path | None, typer.Option(help="TOML of mode 0600.")] = None,
     audience: Annotated[str, typer.Option(help="The API identifier.")] = AUDIENCE,
+    store: Annotated[Path | None, typer.Option(help="SQLite file; without: in memory.")] = None,
 ) -> None:
-    """Serve the partner surface of the interface on 127.0.0.1 until a signal comes."""
+    """Serve both surfaces of the interface on 127.0.0.1 until a signal comes."""
     if not all(map(math.isfinite, (window, latency_ms, jitter_ms))):
         raise typer.BadParameter("window, latency and jitter must be finite numbers")
     if (usage or billing) and not partners:
@@ -102,9 +105,10 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
             delay=Delay(latency_ms, jitter_ms),
             token_seconds=token_ttl,
             audience=audience,
+            store=store,
         )
         run(port, options, clients)
-    except (OutsideDataError, ClientsFileError) as error:
+    except (OutsideDataError, ClientsFileError, StoreError, UnknownOrganizationError) as error:
         raise typer.BadParameter(str(error)) from error
     except PortInUseError as error:
         sys.stderr.write(f"{error}\n")

@@ -1,8 +1,8 @@
 """Admission: the outermost layer. Decides who calls and whether the rate limit lets them in.
 
 Here: key and limit of each request, the 429, and the three headers on every response of the
-application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window), tokens
-(provider), permissions (routes). Pure ASGI, so that no response can leave without passing it.
+application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window), who calls
+(caller), permissions (routes). Pure ASGI, so that no response can leave without passing it.
 """
 
 import math
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sandbox.caller import CALLER, Caller, bearer
+from sandbox.caller import CALLER, Caller
 from sandbox.options import ADDRESS_RATE, Options
 from sandbox.problem import ProblemError, Problems
 from sandbox.statistics import Statistics
@@ -33,12 +33,12 @@ class Admission:
         self,
         app: ASGIApp,
         options: Options,
-        verify: Callable[[str], Caller | None],
+        identify: Callable[[Scope], Caller | None],
         statistics: Statistics,
     ) -> None:
         self._app = app
         self._limits = options.limits
-        self._verify = verify
+        self._identify = identify
         self._statistics = statistics
         self._window = SlidingWindow(options.limits.window)
         self._problems = Problems(options.base_url)
@@ -49,7 +49,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         now = time.monotonic_ns()
-        scope[CALLER] = self._caller(scope)
+        scope[CALLER] = self._identify(scope)
         verdict = self._verdict(scope, now)
         answer = self._answer(scope, send, verdict)
         if verdict and not verdict.admitted:
@@ -57,10 +57,6 @@ class Admission:
             await refusal(scope, receive, answer)
         else:
             await self._app(scope, receive, answer)
-
-    def _caller(self, scope: Scope) -> Caller | None:
-        token = bearer(scope)
-        return self._verify(token) if token else None
 
     def _verdict(self, scope: Scope, now: int) -> Verdict | None:
         """Decide on a request; None where no limit applies and no headers are shown."""

@@ -4,9 +4,11 @@ Here: the frozen value with its defaults. Not here: reading a command line (``__
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sandbox.clients import Client
 from sandbox.data.sizes import Sizes
+from sandbox.keys import ApiKey
 
 AUDIENCE = "partner-sync-sandbox"
 TOKEN_SECONDS = 3600  # "Token lifetime"
@@ -43,3 +45,5 @@ class Options:
     delay: Delay = field(default_factory=Delay)
     token_seconds: int = TOKEN_SECONDS
     audience: str = AUDIENCE
+    keys: tuple[ApiKey, ...] = ()
+    store: Path | None = None

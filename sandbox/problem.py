@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from sandbox.access import is_merchant
+
 MEDIA_TYPE = "application/problem+json"
 DETAILS = {
     404: "There is nothing at this path.",
@@ -61,7 +63,8 @@ class Problems:
         }
         extra = dict(headers or {})
         if error.status == HTTPStatus.UNAUTHORIZED:
-            extra["WWW-Authenticate"] = "Bearer"  # RFC 6750 demands it of a 401
+            # RFC 9110 demands it of a 401; a bearer token would open no merchant route.
+            extra["WWW-Authenticate"] = "ApiKey" if is_merchant(scope["path"]) else "Bearer"
         content = json.dumps(body, ensure_ascii=False).encode()
         return Response(content, error.status, extra, MEDIA_TYPE)
 

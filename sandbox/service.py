@@ -3,13 +3,19 @@
 Here: which part wraps which. Not here: the parts, and serving them on a socket (server).
 """
 
+from dataclasses import dataclass
+
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from sandbox.admission import Admission
+from sandbox.caller import Callers
 from sandbox.data.dataset import dataset
 from sandbox.description import describe
 from sandbox.latency import Latency
+from sandbox.merchant.organizations import Organizations
+from sandbox.merchant.store import Store
+from sandbox.merchant.tables import opened
 from sandbox.options import Options
 from sandbox.problem import Problems
 from sandbox.provider import Provider
@@ -19,24 +25,52 @@ from sandbox.routes.partner import partner_routes
 from sandbox.statistics import Statistics
 
 
-def routes(options: Options, provider: Provider, statistics: Statistics) -> FastAPI:
+@dataclass(frozen=True)
+class Parts:
+    """What the layers and routes of one service share."""
+
+    options: Options
+    provider: Provider
+    statistics: Statistics
+    organizations: Organizations
+    store: Store
+
+
+def parts(options: Options) -> Parts:
+    """Make the parts.
+
+    Raises:
+        StoreError: the store's file cannot be used.
+        UnknownOrganizationError: a key names an organization that is not there.
+    """
+    organizations = Organizations(options.seed, options.sizes)
+    store = Store(opened(options.store, options.seed), organizations.status)
+    organizations.add_keys(options.keys, store)
+    statistics = Statistics(options.limits.window)
+    return Parts(options, Provider(options), statistics, organizations, store)
+
+
+def routes(made: Parts) -> FastAPI:
     """Make the application inside all layers: routes, and failures as problems."""
+    options = made.options
     api = FastAPI(
         openapi_url=None,  # served by our own route under /docs/
         redirect_slashes=False,  # another path is another resource, and a 404
         generate_unique_id_function=lambda route: route.name,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    api.include_router(identity_routes(options, provider))
+    api.include_router(identity_routes(options, made.provider))
     api.include_router(partner_routes(options, dataset(options.seed, options.sizes)))
-    api.include_router(operational_routes(statistics, lambda: describe(api, options)))
+    api.include_router(operational_routes(made.statistics, lambda: describe(api, options)))
     Problems(options.base_url).install(api)
     return api
 
 
-def layered(api: ASGIApp, options: Options, provider: Provider, statistics: Statistics) -> ASGIApp:
+def layered(api: ASGIApp, made: Parts) -> ASGIApp:
     """Wrap an application: the wire outermost, then admission, then the routes."""
-    admission = Admission(api, options, provider.verify, statistics)
+    options = made.options
+    callers = Callers(made.provider.verify, made.store.matching)
+    admission = Admission(api, options, callers.identify, made.statistics)
     if options.delay.latency_ms or options.delay.jitter_ms:
         return Latency(admission, options.delay, options.seed)
     return admission
@@ -44,6 +78,5 @@ def layered(api: ASGIApp, options: Options, provider: Provider, statistics: Stat
 
 def app(options: Options) -> ASGIApp:
     """Make the whole service as one ASGI application."""
-    provider = Provider(options)
-    statistics = Statistics(options.limits.window)
-    return layered(routes(options, provider, statistics), options, provider, statistics)
+    made = parts(options)
+    return layered(routes(made), made)

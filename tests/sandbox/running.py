@@ -17,6 +17,7 @@ import httpx
 
 READY = re.compile(r"sandbox ready: (http://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
 SECRET = "not secret: made for the tests"
+API_KEY = "no-key-but-the-tests"
 AUDIENCE = "partner-sync-sandbox"
 CLIENTS = """
 [[clients]]
@@ -51,9 +52,10 @@ class Running:
     line: str
     place: str
 
-    def client(self, token: str | None = None) -> httpx.Client:
-        """Give a client of this sandbox, with or without a bearer token."""
+    def client(self, token: str | None = None, key: str | None = None) -> httpx.Client:
+        """Give a client of this sandbox, with or without a bearer token or an API key."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"x-api-key": key} if key else {}
         return httpx.Client(base_url=self.url, headers=headers, trust_env=False)
 
     def token_answer(self, **changed: Any) -> httpx.Response:
@@ -102,9 +104,10 @@ def command(*options: str) -> list[str]:
 @contextmanager
 def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
     """Start a sandbox on a free port and end it; ``secret`` None lets it make its own."""
-    environment = {k: v for k, v in os.environ.items() if k != "SANDBOX_CLIENT_SECRET"}
+    given = {"SANDBOX_CLIENT_SECRET", "SANDBOX_API_KEY"}
+    environment = {k: v for k, v in os.environ.items() if k not in given}
     if secret:
-        environment["SANDBOX_CLIENT_SECRET"] = secret
+        environment |= {"SANDBOX_CLIENT_SECRET": secret, "SANDBOX_API_KEY": API_KEY}
     process = subprocess.Popen(
         command("--port", "0", *options), stdout=subprocess.PIPE, text=True, env=environment
     )

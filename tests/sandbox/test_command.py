@@ -34,6 +34,7 @@ BAD_OPTIONS = [
 ]
 BAD_CLIENTS = [
     ("clients = 3", "[[clients]]"),
+    ("", "[[clients]] or [[keys]]"),
     ("nothing", "cannot be read"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "king"', "actor must be one of"),
     ('[[clients]]\nid = "a"\nsecret = ""\nactor = "partner"', "secret must be"),
@@ -118,7 +119,8 @@ def test_a_signal_ends_it_promptly_with_exit_0(number: signal.Signals) -> None:
 
 def test_the_ready_line_names_client_audience_and_variable() -> None:
     with started("--audience", "elsewhere", "--usage", "1") as running:
-        details = "client demo, audience elsewhere, secret in SANDBOX_CLIENT_SECRET"
+        places = "API key in SANDBOX_API_KEY, secret in SANDBOX_CLIENT_SECRET"
+        details = f"client demo, audience elsewhere, {places}"
         assert running.line == f"sandbox ready: {running.url} ({details})\n"
         assert SECRET not in running.line
 
