@@ -4,11 +4,11 @@ Here: the one door through which the server reaches the data. Not here: HTTP, an
 changes while it is served.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbox.data.billing import billing_record
 from sandbox.data.group import groups_of
-from sandbox.data.listing import Listing, each, listing
+from sandbox.data.listing import Pageable, each, listing
 from sandbox.data.organization import ORGANIZATIONS_PER_PARTNER, organization_record
 from sandbox.data.partner import partner_record
 from sandbox.data.plan import plan_records
@@ -23,11 +23,11 @@ OTHER_BLOCKS = 40  # kept of each other list
 class Dataset:
     """The lists as of one day."""
 
-    plans: Listing
-    partners: Listing
-    organizations: Listing
-    usage: Listing
-    billing: Listing
+    plans: Pageable
+    partners: Pageable
+    organizations: Pageable
+    usage: Pageable
+    billing: Pageable
 
 
 def dataset(seed: int, sizes: Sizes) -> Dataset:
@@ -38,7 +38,7 @@ def dataset(seed: int, sizes: Sizes) -> Dataset:
     organizations = each(organization_record(seed))
     usage = usage_block(seed, groups)
     return Dataset(
-        plans=listing(len(plans), each(plans.__getitem__), OTHER_BLOCKS),
+        plans=replace(listing(len(plans), each(plans.__getitem__), OTHER_BLOCKS), write=None),
         partners=listing(partners, each(partner_record(seed)), OTHER_BLOCKS),
         organizations=listing(partners * ORGANIZATIONS_PER_PARTNER, organizations, OTHER_BLOCKS),
         usage=listing(sizes.usage_now, usage, USAGE_BLOCKS),

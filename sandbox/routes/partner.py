@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from sandbox.access import ACCESS
 from sandbox.caller import Caller
 from sandbox.data.dataset import Dataset
-from sandbox.data.listing import Listing
+from sandbox.data.listing import Pageable
 from sandbox.options import Options
 from sandbox.paging import Bounds, integer, page
 from sandbox.records import Billing, Organization, Page, Partner, Plan, Usage, Whoami
@@ -71,7 +71,7 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
     return router
 
 
-def _add(router: APIRouter, one: ListRoute, listing: Listing) -> None:
+def _add(router: APIRouter, one: ListRoute, listing: Pageable) -> None:
     most = one.bounds.most
     extra: dict[str, Any] = {} if one.shown else ASSUMED
 
