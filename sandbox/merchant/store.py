@@ -63,8 +63,8 @@ class Store:
         """``status_of`` gives an organization's seeded status, None if there is no such one."""
         self.engine = engine
         self._status_of = status_of
+        self._added: set[str] = set()  # keys of an earlier run's options are none of this one's
         self._digests: dict[str, bytes] = {}
-        self._read_digests()
 
     def standing(self, organization: str) -> Standing:
         """Give an organization's standing.
@@ -104,7 +104,8 @@ class Store:
     def keys(self) -> list[Key]:
         """List the keys, in the order of their ids."""
         with self.engine.connect() as connection:
-            rows = connection.execute(KEYS.order_by(tables.keys.c.id)).mappings()
+            ours = KEYS.where(tables.keys.c.id.in_(self._added)).order_by(tables.keys.c.id)
+            rows = connection.execute(ours).mappings()
             return [Key(**row) for row in rows]
 
     def revoke(self, key_id: str) -> None:
@@ -113,11 +114,12 @@ class Store:
         Raises:
             UnknownError: there is no such key.
         """
+        if key_id not in self._added:
+            raise UnknownError(f"there is no key {key_id}")
         with self.engine.begin() as connection:
-            change = update(tables.keys).where(tables.keys.c.id == key_id).values(revoked=True)
-            if not connection.execute(change).rowcount:
-                raise UnknownError(f"there is no key {key_id}")
-        self._read_digests()
+            change = update(tables.keys).where(tables.keys.c.id == key_id)
+            connection.execute(change.values(revoked=True))
+        self._digests.pop(key_id, None)
 
     def mappings(self, login: str) -> tuple[str, ...]:
         """Give the live mappings of a login.
@@ -158,7 +160,9 @@ class Store:
             if known is None:
                 login = {"id": key.login, "organization": key.organization}
                 connection.execute(insert(tables.logins).values(login | {"mappings": mappings}))
-        self._read_digests()
+        self._added.add(key.id)
+        if not revoked:
+            self._digests[key.id] = digest
 
     def matching(self, secret: str) -> Key | None:
         """Find the key that is not revoked; how long it takes tells nothing about any key."""
@@ -175,12 +179,6 @@ class Store:
             connection.execute(delete(tables.organizations).where(columns.id == organization))
             row = {"id": organization} | vars(standing)
             connection.execute(insert(tables.organizations).values(row))
-
-    def _read_digests(self) -> None:
-        columns = tables.keys.c
-        valid = select(columns.id, columns.digest).where(columns.revoked.is_(False))
-        with self.engine.connect() as connection:
-            self._digests = {row.id: row.digest for row in connection.execute(valid)}
 
     def _one(self, query: Select[Any]) -> RowMapping | None:
         with self.engine.connect() as connection:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Engine,
+    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -72,17 +73,15 @@ def _written(name: str, *columns: Column[str]) -> Table:
 
 
 notes = _written("notes", Column("customer", String, nullable=False))
-replies = _written("replies", Column("note", String, nullable=False))
+replies = _written(
+    "replies",
+    Column("note", ForeignKey("notes.id", ondelete="CASCADE"), nullable=False),
+)
 payment_links = _written("payment_links")
 payment_method_requests = _written("payment_method_requests")
 
-alerts = Table(
-    "alerts",
-    metadata,
-    Column("organization", String, primary_key=True),
-    Column("customer", String, primary_key=True),
-    Column("document", JSON, nullable=False),
-)
+alerts = _written("alerts")
+begun = Table("begun", metadata, Column("organization", String, primary_key=True))
 
 
 class StoreError(ValueError):
@@ -107,6 +106,7 @@ def opened(file: Path | None, seed: int) -> Engine:
         # A killed process loses nothing that it has answered; only a fallen machine could.
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")  # a deleted note takes its replies with it
         cursor.close()
 
     try:

@@ -1,0 +1,121 @@
+"""The book of an organization: every list and object that its keys may read and nobody writes.
+
+Here: the one door to the seeded records, and finding one by its identifier. Not here: what the
+records contain (people, ledger), what callers write (written).
+"""
+
+import json
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sandbox.data.listing import Listing, each, listing
+from sandbox.merchant import ledger, people
+from sandbox.merchant.office import Office, before_epoch, moment
+from sandbox.merchant.organizations import Organizations
+
+JSON = dict[str, Any]
+MOST_BOOKS = 64  # kept
+ZONES = {"EUR": "Europe/Zurich", "USD": "America/New_York", "GBP": "Europe/London"}
+LISTS: dict[str, tuple[int, Callable[[Office, int], JSON]]] = {
+    "gateways": (ledger.GATEWAYS, ledger.gateway),
+    "invoices": (ledger.INVOICES, ledger.invoice),
+    "customers": (people.CUSTOMERS, people.customer),
+    "payment-methods": (ledger.PAYMENT_METHODS, ledger.payment_method),
+    "transactions": (ledger.TRANSACTIONS, ledger.transaction),
+    "users": (people.USERS, people.user),
+    "emails": (people.EMAILS, people.email),
+    "autoprocessing/forecast": (ledger.FORECAST, ledger.forecast),
+}
+
+
+def encoded(record: JSON) -> bytes:
+    """Write a record as JSON, in its own scripts and without spaces."""
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Book:
+    """One organization's seeded records."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self._listings: dict[str, Listing] = {}
+
+    def listing(self, name: str) -> Listing:
+        """Give a list by the last parts of its path."""
+        if name not in self._listings:
+            count, record = LISTS[name]
+            write = each(lambda index: encoded(record(self.office, index)))
+            self._listings[name] = listing(count, write, keep=2)
+        return self._listings[name]
+
+    def customer(self, customer_id: str) -> JSON | None:
+        """Give a customer, None if the organization has no such one."""
+        place = self._customers.get(customer_id)
+        return None if place is None else people.customer(self.office, place)
+
+    def invoice(self, invoice_id: str) -> JSON | None:
+        """Give an invoice, None if the organization has no such one."""
+        place = self._invoices.get(invoice_id)
+        return None if place is None else ledger.invoice(self.office, place)
+
+    @property
+    def currency(self) -> str:
+        """The currency of all its amounts."""
+        return self.office.currency
+
+    @cached_property
+    def settings(self) -> JSON:
+        """The organization's settings."""
+        draw = self.office.draw("settings", 0)
+        return {
+            "organizationId": self.office.id,
+            "currency": self.currency,
+            "timezone": ZONES[self.currency],
+            "locale": draw.of(("de-CH", "en-GB", "pl-PL"), 0),
+            "autoprocessing": {
+                "enabled": bool(draw.choices[1] % 2),
+                "dayOfMonth": draw.choices[2] % 28 + 1,
+                "retryDays": draw.choices[3] % 7 + 1,
+            },
+            "reminders": {"enabled": True, "daysAfterDue": [3, 10, 30]},
+            "updatedAt": moment(before_epoch(draw.choices[4])),
+        }
+
+    @cached_property
+    def profile(self) -> JSON:
+        """The organization's profile."""
+        record = self.office.record
+        return {
+            "organizationId": self.office.id,
+            "partnerId": record["partnerId"],
+            "name": record["name"],
+            "contactEmail": "contact@merchant.example",
+            "taxId": f"CHE-{self.office.draw('profile', 0).number(0):09d}",
+            "createdAt": record["createdAt"],
+            **({"address": record["address"]} if "address" in record else {}),
+        }
+
+    @cached_property
+    def _customers(self) -> dict[str, int]:
+        return self._places("customers", people.CUSTOMERS)
+
+    @cached_property
+    def _invoices(self) -> dict[str, int]:
+        return self._places("invoices", ledger.INVOICES)
+
+    def _places(self, kind: str, count: int) -> dict[str, int]:
+        return {self.office.draw(kind, place).id: place for place in range(count)}
+
+
+def books(seed: int, organizations: Organizations) -> Callable[[str], Book]:
+    """Give the function from an organization to its book."""
+
+    @lru_cache(maxsize=MOST_BOOKS)
+    def book(organization: str) -> Book:
+        place = organizations.place(organization)
+        if place is None:
+            raise LookupError(f"there is no organization {organization}")
+        return Book(Office(seed, place, organizations.at(place)))
+
+    return book
