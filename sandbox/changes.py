@@ -7,12 +7,11 @@ keeps its order in memory, which is meant for lists of up to about 20,000 record
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from sandbox.data.listing import Listing
-from sandbox.scan import Scan
 
 Where = Literal["head", "tail", "anywhere"]
 Order = Literal["stable", "newest-first", "shuffled"]
@@ -43,6 +42,22 @@ class Changes:
 
 
 KINDS = tuple(field.name for field in fields(Changes) if field.type is float)
+
+
+class Scan:
+    """What befell a list's records, by kind, since the first page after the scan was opened.
+
+    The changes before that page belong to the state that the scan begins with.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.happened: dict[str, set[int]] = {kind: set() for kind in KINDS}
+
+    def note(self, kind: str, index: int) -> None:
+        """Note a change to the record of an index."""
+        if self.begun:
+            self.happened[kind].add(index)
 
 
 class Living:
@@ -95,22 +110,27 @@ class Living:
             self._change()
             seen = self._listing(self._shown())
         for scan in self._scans.values():
-            scan.begin()
+            scan.begun = True
         return seen
 
-    def open(self, number: int) -> Scan:
+    def open(self, number: int) -> None:
         """Watch from the next page on what lives through it."""
-        scan = self._scans[number] = Scan(number, self.name)
-        return scan
+        self._scans[number] = Scan()
 
-    def close(self, number: int) -> list[int] | None:
-        """End a scan; give the indices of the records that lived through it, in order."""
+    def close(self, number: int) -> dict[str, list[str]] | None:
+        """End a scan: the keys of the records that lived through it, in order, and what happened.
+
+        A complete reading contains every one that ``lived``; of the others it may have any.
+        """
         scan = self._scans.pop(number, None)
         if scan is None:
             return None
-        return [index for index in dict.fromkeys(self._indices()) if index not in scan.inserted]
+        there = dict.fromkeys(self._indices())
+        happened = {kind: self.keys(sorted(found)) for kind, found in scan.happened.items()}
+        inserted = scan.happened["insert"]
+        return {"lived": self.keys([one for one in there if one not in inserted]), **happened}
 
-    def keys(self, indices: list[int]) -> list[str]:
+    def keys(self, indices: Iterable[int]) -> list[str]:
         """Give the keys of records: the first member of each."""
         return [self._row(index).split(b'"', 4)[3].decode() for index in indices]
 

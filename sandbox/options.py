@@ -6,8 +6,10 @@ Here: the frozen value with its defaults. Not here: reading a command line (``__
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox.changes import Changes
 from sandbox.clients import Client
 from sandbox.data.sizes import Sizes
+from sandbox.faults.kind import Fault
 from sandbox.keys import ApiKey
 
 AUDIENCE = "partner-sync-sandbox"
@@ -34,6 +36,20 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Trials:
+    """What tries a client on purpose; nothing of it is part of the interface.
+
+    ``changes`` by list, ``plant`` plants errors for reconciliation, ``control`` serves the routes
+    that change all this while the service runs.
+    """
+
+    faults: tuple[Fault, ...] = ()
+    changes: tuple[tuple[str, Changes], ...] = ()
+    plant: bool = False
+    control: bool = True
+
+
+@dataclass(frozen=True)
 class Options:
     """Everything that one sandbox is made of."""
 
@@ -47,3 +63,4 @@ class Options:
     audience: str = AUDIENCE
     keys: tuple[ApiKey, ...] = ()
     store: Path | None = None
+    trials: Trials = field(default_factory=Trials)

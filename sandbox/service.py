@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from sandbox.admission import Admission
 from sandbox.caller import Callers
-from sandbox.data.dataset import dataset
 from sandbox.description import describe
+from sandbox.disturbance import Around, Inside
 from sandbox.latency import Latency
 from sandbox.merchant.organizations import Organizations
 from sandbox.merchant.store import Store
@@ -19,10 +19,13 @@ from sandbox.merchant.tables import opened
 from sandbox.options import Options
 from sandbox.problem import Problems
 from sandbox.provider import Provider
+from sandbox.routes.control import control_routes
 from sandbox.routes.identity import identity_routes
 from sandbox.routes.operational import operational_routes
 from sandbox.routes.partner import partner_routes
+from sandbox.routes.standing import standing_routes
 from sandbox.statistics import Statistics
+from sandbox.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Parts:
     statistics: Statistics
     organizations: Organizations
     store: Store
+    trial: Trial
 
 
 def parts(options: Options) -> Parts:
@@ -47,7 +51,9 @@ def parts(options: Options) -> Parts:
     store = Store(opened(options.store, options.seed), organizations.status)
     organizations.add_keys(options.keys, store)
     statistics = Statistics(options.limits.window)
-    return Parts(options, Provider(options), statistics, organizations, store)
+    provider = Provider(options)
+    trial = Trial(options, provider.verify)
+    return Parts(options, provider, statistics, organizations, store, trial)
 
 
 def routes(made: Parts) -> FastAPI:
@@ -60,20 +66,25 @@ def routes(made: Parts) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.include_router(identity_routes(options, made.provider))
-    api.include_router(partner_routes(options, dataset(options.seed, options.sizes)))
-    api.include_router(operational_routes(made.statistics, lambda: describe(api, options)))
+    api.include_router(partner_routes(options, made.trial.dataset))
+    api.include_router(operational_routes(lambda: describe(api, options)))
+    if options.trials.control:
+        api.include_router(control_routes(made.trial, made.statistics))
+        api.include_router(standing_routes(made.store))
     Problems(options.base_url).install(api)
     return api
 
 
 def layered(api: ASGIApp, made: Parts) -> ASGIApp:
-    """Wrap an application: the wire outermost, then admission, then the routes."""
-    options = made.options
-    callers = Callers(made.provider.verify, made.store.matching)
-    admission = Admission(api, options, callers.identify, made.statistics)
+    """Wrap an application: the wire outermost, then admission, faults, then the routes."""
+    options, trial = made.options, made.trial
+    problems = Problems(options.base_url)
+    callers = Callers(trial.tokens.verify, made.store.matching)
+    inside = Inside(api, trial.faults, problems)
+    admission: ASGIApp = Admission(inside, options, callers.identify, made.statistics)
     if options.delay.latency_ms or options.delay.jitter_ms:
-        return Latency(admission, options.delay, options.seed)
-    return admission
+        admission = Latency(admission, options.delay, options.seed)
+    return Around(admission, trial.faults, trial.tokens, problems)
 
 
 def app(options: Options) -> ASGIApp:

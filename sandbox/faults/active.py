@@ -1,6 +1,7 @@
 """The faults that are on: added and cleared while the service runs, counted request by request.
 
-Here: which faults befall a request. Not here: what they do to it (layer, and the families).
+Here: which faults befall a request. Not here: what they do to it (the families), the layers
+(disturbance).
 """
 
 from dataclasses import dataclass
