@@ -21,6 +21,7 @@ from starlette.types import Scope
 from sandbox.access import is_merchant
 
 MEDIA_TYPE = "application/problem+json"
+TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 DETAILS = {
     404: "There is nothing at this path.",
     405: "This path does not answer this method.",
@@ -28,9 +29,15 @@ DETAILS = {
 }
 
 
+def title(status: int) -> str:
+    """Give the short title of a status."""
+    # RFC 9110; Python before 3.13 has the older phrase.
+    return "Content Too Large" if status == TOO_LARGE else HTTPStatus(status).phrase
+
+
 def slug(status: int) -> str:
     """Give the last part of a problem's type."""
-    return HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_")
+    return title(status).lower().replace(" ", "_").replace("-", "_")
 
 
 class ProblemError(Exception):
@@ -55,7 +62,7 @@ class Problems:
         """Write a problem as the answer to the request of ``scope``."""
         body = {
             "type": self._types + slug(error.status),
-            "title": HTTPStatus(error.status).phrase,
+            "title": title(error.status),
             "status": error.status,
             "detail": error.detail,
             "instance": quote(scope["path"], safe="/:@!$&'()*+,;=~"),
@@ -88,7 +95,7 @@ def _described(error: Exception) -> ProblemError:
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return ProblemError(status, DETAILS.get(status, HTTPStatus(status).phrase))
+    return ProblemError(status, DETAILS.get(status, title(status)))
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:

@@ -3,6 +3,7 @@
 Here: which part wraps which. Not here: the parts, and serving them on a socket (server).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -13,6 +14,8 @@ from sandbox.caller import Callers
 from sandbox.description import describe
 from sandbox.disturbance import Around, Inside
 from sandbox.latency import Latency
+from sandbox.merchant.beginnings import begin
+from sandbox.merchant.book import Book, books
 from sandbox.merchant.organizations import Organizations
 from sandbox.merchant.store import Store
 from sandbox.merchant.tables import opened
@@ -20,7 +23,9 @@ from sandbox.options import Options
 from sandbox.problem import Problems
 from sandbox.provider import Provider
 from sandbox.routes.control import control_routes
+from sandbox.routes.desk import Desk
 from sandbox.routes.identity import identity_routes
+from sandbox.routes.merchant import merchant_routes
 from sandbox.routes.operational import operational_routes
 from sandbox.routes.partner import partner_routes
 from sandbox.routes.standing import standing_routes
@@ -37,6 +42,7 @@ class Parts:
     statistics: Statistics
     organizations: Organizations
     store: Store
+    books: Callable[[str], Book]
     trial: Trial
 
 
@@ -50,10 +56,13 @@ def parts(options: Options) -> Parts:
     organizations = Organizations(options.seed, options.sizes)
     store = Store(opened(options.store, options.seed), organizations.status)
     organizations.add_keys(options.keys, store)
+    library = books(options.seed, organizations)
+    known = store.keys()
+    begin(store.engine, [library(key.organization) for key in known])
     statistics = Statistics(options.limits.window)
     provider = Provider(options)
     trial = Trial(options, provider.verify)
-    return Parts(options, provider, statistics, organizations, store, trial)
+    return Parts(options, provider, statistics, organizations, store, library, trial)
 
 
 def routes(made: Parts) -> FastAPI:
@@ -67,6 +76,7 @@ def routes(made: Parts) -> FastAPI:
     )
     api.include_router(identity_routes(options, made.provider))
     api.include_router(partner_routes(options, made.trial.dataset))
+    api.include_router(merchant_routes(Desk(made.store, made.books)))
     api.include_router(operational_routes(lambda: describe(api, options)))
     if options.trials.control:
         api.include_router(control_routes(made.trial, made.statistics))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
 
-from sandbox.data.listing import Listing, each, listing
+from sandbox.data.listing import Listing
 from sandbox.merchant import ledger, people
 from sandbox.merchant.office import Office, before_epoch, moment
 from sandbox.merchant.organizations import Organizations
@@ -17,15 +17,15 @@ from sandbox.merchant.organizations import Organizations
 JSON = dict[str, Any]
 MOST_BOOKS = 64  # kept
 ZONES = {"EUR": "Europe/Zurich", "USD": "America/New_York", "GBP": "Europe/London"}
-LISTS: dict[str, tuple[int, Callable[[Office, int], JSON]]] = {
-    "gateways": (ledger.GATEWAYS, ledger.gateway),
-    "invoices": (ledger.INVOICES, ledger.invoice),
-    "customers": (people.CUSTOMERS, people.customer),
-    "payment-methods": (ledger.PAYMENT_METHODS, ledger.payment_method),
-    "transactions": (ledger.TRANSACTIONS, ledger.transaction),
-    "users": (people.USERS, people.user),
-    "emails": (people.EMAILS, people.email),
-    "autoprocessing/forecast": (ledger.FORECAST, ledger.forecast),
+LISTS: dict[str, Callable[[Office], list[JSON]]] = {
+    "gateways": ledger.gateways,
+    "invoices": ledger.invoices,
+    "customers": people.customers,
+    "payment-methods": ledger.payment_methods,
+    "transactions": ledger.transactions,
+    "users": people.users,
+    "emails": people.emails,
+    "autoprocessing/forecast": ledger.forecast,
 }
 
 
@@ -44,20 +44,17 @@ class Book:
     def listing(self, name: str) -> Listing:
         """Give a list by the last parts of its path."""
         if name not in self._listings:
-            count, record = LISTS[name]
-            write = each(lambda index: encoded(record(self.office, index)))
-            self._listings[name] = listing(count, write, keep=2)
+            rows = [encoded(record) for record in LISTS[name](self.office)]
+            self._listings[name] = Listing(len(rows), lambda start, stop: rows[start:stop])
         return self._listings[name]
 
     def customer(self, customer_id: str) -> JSON | None:
         """Give a customer, None if the organization has no such one."""
-        place = self._customers.get(customer_id)
-        return None if place is None else people.customer(self.office, place)
+        return self._customers.get(customer_id)
 
     def invoice(self, invoice_id: str) -> JSON | None:
         """Give an invoice, None if the organization has no such one."""
-        place = self._invoices.get(invoice_id)
-        return None if place is None else ledger.invoice(self.office, place)
+        return self._invoices.get(invoice_id)
 
     @property
     def currency(self) -> str:
@@ -97,15 +94,12 @@ class Book:
         }
 
     @cached_property
-    def _customers(self) -> dict[str, int]:
-        return self._places("customers", people.CUSTOMERS)
+    def _customers(self) -> dict[str, JSON]:
+        return {one["customerId"]: one for one in people.customers(self.office)}
 
     @cached_property
-    def _invoices(self) -> dict[str, int]:
-        return self._places("invoices", ledger.INVOICES)
-
-    def _places(self, kind: str, count: int) -> dict[str, int]:
-        return {self.office.draw(kind, place).id: place for place in range(count)}
+    def _invoices(self) -> dict[str, JSON]:
+        return {one["invoiceId"]: one for one in ledger.invoices(self.office)}
 
 
 def books(seed: int, organizations: Organizations) -> Callable[[str], Book]:

@@ -7,7 +7,7 @@ here: the people (people), what callers write (written).
 from typing import Any
 
 from sandbox.data.plan import PLANS
-from sandbox.merchant.office import Draw, Office, before_epoch, moment, money
+from sandbox.merchant.office import Draw, Office, before_epoch, minor, moment, money
 from sandbox.merchant.people import CUSTOMERS
 
 JSON = dict[str, Any]
@@ -15,7 +15,6 @@ GATEWAYS = 3
 INVOICES = 240
 PAYMENT_METHODS = 90
 TRANSACTIONS = 300
-FORECAST = 45
 PROVIDERS = ("Northbank", "Helvetia Acquiring", "SEPA direct")
 KINDS = (("card",), ("card", "bank_account"), ("bank_account",))
 BRANDS = ("visa", "mastercard", "amex")
@@ -61,7 +60,7 @@ def invoice(office: Office, index: int) -> JSON:
     """Give an invoice; nothing is due of what is paid or void."""
     draw = office.draw("invoices", index)
     lines = _lines(draw)
-    amount = money(sum(int(line["amount"].replace(".", "")) for line in lines))
+    amount = money(sum(minor(line["amount"]) for line in lines))
     status = draw.of(STATUSES, 10)
     issued = before_epoch(INVOICES - index, draw.choices[11])
     return {
@@ -116,15 +115,43 @@ def transaction(office: Office, index: int) -> JSON:
     return record
 
 
-def forecast(office: Office, index: int) -> JSON:
-    """Give a payment that will be collected by itself, the next ones first."""
-    draw = office.draw("forecast", index)
-    method = payment_method(office, index)
-    return {
-        "scheduledOn": before_epoch(-1 - index // 2).date().isoformat(),
-        "customerId": method["customerId"],
-        "invoiceId": office.draw("invoices", index).id,
-        "paymentMethodId": method["paymentMethodId"],
-        "amount": money(draw.number(0) + 1),
-        "currency": office.currency,
-    }
+def gateways(office: Office) -> list[JSON]:
+    """Give all gateways."""
+    return [gateway(office, index) for index in range(GATEWAYS)]
+
+
+def invoices(office: Office) -> list[JSON]:
+    """Give all invoices."""
+    return [invoice(office, index) for index in range(INVOICES)]
+
+
+def payment_methods(office: Office) -> list[JSON]:
+    """Give all saved payment methods."""
+    return [payment_method(office, index) for index in range(PAYMENT_METHODS)]
+
+
+def transactions(office: Office) -> list[JSON]:
+    """Give all transactions."""
+    return [transaction(office, index) for index in range(TRANSACTIONS)]
+
+
+def forecast(office: Office) -> list[JSON]:
+    """Give what will be collected by itself, two payments a day: all that is due of invoices."""
+    due = [one for one in invoices(office) if minor(one["amountDue"])]
+    return [
+        {
+            "scheduledOn": before_epoch(-1 - index // 2).date().isoformat(),
+            "customerId": one["customerId"],
+            "invoiceId": one["invoiceId"],
+            # The first methods are the customers' default ones, in the order of the customers.
+            "paymentMethodId": office.draw("payment-methods", customer_place(one)).id,
+            "amount": one["amountDue"],
+            "currency": office.currency,
+        }
+        for index, one in enumerate(due)
+    ]
+
+
+def customer_place(billed: JSON) -> int:
+    """Give the place of an invoice's customer."""
+    return (int(billed["invoiceNumber"]) - 1) % CUSTOMERS

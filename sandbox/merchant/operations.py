@@ -14,7 +14,8 @@ CUSTOMER = "/v2/customers/{customerId}"
 NOTE = CUSTOMER + "/notes/{noteId}"
 REPLY = NOTE + "/replies/{replyId}"
 ALERT = CUSTOMER + "/alert"
-LINKS = "/v2/payment-links"
+UNAPPLIED = "/v2/payment-links/unapplied"
+APPLIED = "/v2/payment-links/applied"
 REQUESTS = "/v2/payment-method-requests"
 
 
@@ -150,25 +151,30 @@ NOTES = (
 )
 PAYMENTS = (
     Operation(
-        *("create_unapplied_link", "POST", LINKS + "/unapplied", "payment-links:create"),
+        *("create_unapplied_link", "POST", UNAPPLIED, "payment-links:create"),
         "Create a payment link towards no invoice",
         record=schemas.PaymentLink,
         body=bodies.UnappliedLinkBody,
-        creates="payment_link",
+        creates="unapplied_link",
         refers=True,
     ),
     Operation(
-        *("create_applied_link", "POST", LINKS + "/applied", "payment-links:create"),
+        *("create_applied_link", "POST", APPLIED, "payment-links:create"),
         "Create a payment link towards invoices",
         record=schemas.PaymentLink,
         body=bodies.AppliedLinkBody,
-        creates="payment_link",
+        creates="applied_link",
         refers=True,
         conflicts=True,
     ),
     Operation(
-        *("payment_link", "GET", LINKS + "/{paymentLinkId}", "payment-links:create"),
-        "Get a payment link",
+        *("unapplied_link", "GET", UNAPPLIED + "/{paymentLinkId}", "payment-links:create"),
+        "Get a payment link towards no invoice",
+        record=schemas.PaymentLink,
+    ),
+    Operation(
+        *("applied_link", "GET", APPLIED + "/{paymentLinkId}", "payment-links:create"),
+        "Get a payment link towards invoices",
         record=schemas.PaymentLink,
     ),
     Operation(

@@ -51,14 +51,15 @@ def customer(office: Office, index: int) -> JSON:
 def user(office: Office, index: int) -> JSON:
     """Give a person who works for the organization; some have never signed in."""
     draw = office.draw("users", index)
+    invited = not index % 5 and draw.choices[1] % 2
     return {
         "userId": draw.id,
         "name": NAMES[(index + draw.choices[0]) % len(NAMES)],
         "email": f"user-{index}@merchant.example",
         "mappings": list(ROLES[index % len(ROLES)]),
-        "status": "active" if index else draw.of(("active", "invited"), 1),
+        "status": "invited" if invited else "active",
         "createdAt": moment(before_epoch(500, draw.number(2))),
-        "lastSeenAt": moment(before_epoch(draw.choices[4] % 30)) if draw.choices[5] % 4 else None,
+        "lastSeenAt": None if invited else moment(before_epoch(draw.choices[4] % 30)),
     }
 
 
@@ -76,3 +77,18 @@ def email(office: Office, index: int) -> JSON:
         "status": draw.of(("delivered", "delivered", "sent", "bounced"), 3),
         "sentAt": moment(before_epoch(index, draw.choices[4])),
     }
+
+
+def customers(office: Office) -> list[JSON]:
+    """Give all customers."""
+    return [customer(office, index) for index in range(CUSTOMERS)]
+
+
+def users(office: Office) -> list[JSON]:
+    """Give all users."""
+    return [user(office, index) for index in range(USERS)]
+
+
+def emails(office: Office) -> list[JSON]:
+    """Give all emails."""
+    return [email(office, index) for index in range(EMAILS)]

@@ -77,7 +77,7 @@ replies = _written(
     "replies",
     Column("note", ForeignKey("notes.id", ondelete="CASCADE"), nullable=False),
 )
-payment_links = _written("payment_links")
+payment_links = _written("payment_links", Column("kind", String, nullable=False))
 payment_method_requests = _written("payment_method_requests")
 
 alerts = _written("alerts")
