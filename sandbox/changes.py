@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sandbox.data.listing import Listing
 
@@ -21,8 +21,13 @@ REVISION = re.compile(rb'"revision":(\d+)')
 NAME = re.compile(rb'"name":"')
 
 
+GROWING = ("partners", "organizations", "usage", "billing")  # plans are a fixed table
+LISTS = ("plans", *GROWING)
+OPTION = re.compile(r"(?:([a-z]+):)?([a-z]+)=([0-9.]+)(?:@([a-z]+))?")
+
+
 class UnchangeableError(ValueError):
-    """The list cannot change as asked."""
+    """A list cannot change as asked."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,31 @@ class Changes:
 
 
 KINDS = tuple(field.name for field in fields(Changes) if field.type is float)
+
+
+def read(texts: Iterable[str], order: str) -> tuple[tuple[str, Changes], ...]:
+    """Read ``[LIST:]KIND=RATE[@WHERE]``, one a change; without LIST it is every list that can grow.
+
+    Raises:
+        UnchangeableError: a text is something else.
+    """
+    if order not in ORDERS:
+        raise UnchangeableError(f"order {order} is not {' or '.join(ORDERS)}")
+    wanted: dict[str, dict[str, Any]] = {name: {"order": order} for name in GROWING}
+    for text in texts:
+        parts = OPTION.fullmatch(text)
+        name, kind, rate, where = parts.groups() if parts else (None, None, "", None)
+        known = kind in KINDS and name in (None, *GROWING) and where in (None, *WHERE)
+        if not known or rate.count(".") > 1 or not rate.strip("."):
+            raise UnchangeableError(
+                f"{text} is not [LIST:]KIND=RATE[@WHERE] with a list of {', '.join(GROWING)}, "
+                f"a kind of {', '.join(KINDS)}, a rate per page and {' or '.join(WHERE)}"
+            )
+        given: dict[str, Any] = {str(kind): float(rate)} | ({"where": where} if where else {})
+        for one in [name] if name else GROWING:
+            wanted[one] |= given
+    found = {name: Changes(**given) for name, given in wanted.items()}
+    return tuple((name, changes) for name, changes in found.items() if changes != Changes())
 
 
 class Scan:

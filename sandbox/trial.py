@@ -7,15 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sandbox.caller import Caller
-from sandbox.changes import Living
+from sandbox.changes import LISTS, Living
 from sandbox.data.dataset import Dataset, dataset
 from sandbox.data.plant import NOTHING, plant
 from sandbox.faults.active import Faults
 from sandbox.faults.tokens import Tokens
 from sandbox.options import Options
-
-GROWING = ("partners", "organizations", "usage", "billing")  # plans are a fixed table
-LISTS = ("plans", *GROWING)
 
 
 class Trial:

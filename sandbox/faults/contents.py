@@ -52,14 +52,15 @@ def number_becomes_text(page: Page, value: float) -> None:
 
 
 def text_becomes_object(page: Page, value: float) -> None:
-    """Make an object of the last text of every record, from an offset on."""
-    if page.offset < value:
+    """Make objects of the texts of one column, from an offset on."""
+    if page.offset < value or not page.rows:
         return
+    texts = [name for name, raw in Page.fields(page.rows[0]).items() if bytes(raw)[:1] == b'"']
+    column = texts[-1]  # the first text is the key
     for place, row in enumerate(page.rows):
-        fields = Page.fields(row)
-        texts = [name for name, raw in fields.items() if bytes(raw)[:1] == b'"']
-        if len(texts) > 1:
-            page.change(place, **{texts[-1]: b'{"value":%b}' % bytes(fields[texts[-1]])})
+        was = Page.fields(row).get(column)
+        if was is not None:
+            page.change(place, **{column: b'{"value":%b}' % bytes(was)})
 
 
 def same_key_other_content(page: Page, _value: None) -> None:
@@ -69,7 +70,6 @@ def same_key_other_content(page: Page, _value: None) -> None:
         page.rows.insert(place, page.rows[place])
         last = _names(page.rows[place])[-1]
         page.change(place + 1, **{last: b'"changed"'})
-        page.rows.pop()  # the page keeps its length
 
 
 def without_key(page: Page, _value: None) -> None:
@@ -113,7 +113,7 @@ FAMILY = (
     Kind("column-disappears", "last field gone from offset value on", PAGE, column_disappears, 0.0),
     Kind("number-text", "numbers as texts from offset value on", PAGE, number_becomes_text, 0.0),
     Kind("text-object", "a text an object from offset value on", PAGE, text_becomes_object, 0.0),
-    Kind("key-twice", "one key twice in a page, other content", PAGE, same_key_other_content),
+    Kind("key-twice", "one row more: a key twice, other content", PAGE, same_key_other_content),
     Kind("no-key", "a record without its key", PAGE, without_key),
     Kind("null-key", "a record whose key is null", PAGE, null_key),
     Kind("no-record", "an item that is a text", PAGE, item_no_object),

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from sandbox.admission import CONTROL
-from sandbox.changes import Changes, Order, UnchangeableError, Where
+from sandbox.changes import GROWING, Changes, Order, UnchangeableError, Where
 from sandbox.faults.catalogue import CATALOGUE, UnknownFaultError, kind_of
 from sandbox.faults.kind import Fault, Kind
 from sandbox.problem import ProblemError
 from sandbox.statistics import Statistics
-from sandbox.trial import GROWING, Trial
+from sandbox.trial import Trial
 
 ListName = Literal["plans", "partners", "organizations", "usage", "billing"]
 Rate = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]  # per page read of the list
