@@ -13,12 +13,14 @@ from sandbox.admission import Admission
 from sandbox.caller import Callers
 from sandbox.description import describe
 from sandbox.disturbance import Around, Inside
+from sandbox.examples import Examples, MerchantExamples
 from sandbox.latency import Latency
 from sandbox.merchant.beginnings import begin
 from sandbox.merchant.book import Book, books
 from sandbox.merchant.organizations import Organizations
 from sandbox.merchant.store import Store
 from sandbox.merchant.tables import opened
+from sandbox.merchant.written import Writings
 from sandbox.options import Options
 from sandbox.problem import Problems
 from sandbox.provider import Provider
@@ -77,12 +79,20 @@ def routes(made: Parts) -> FastAPI:
     api.include_router(identity_routes(options, made.provider))
     api.include_router(partner_routes(options, made.trial.dataset))
     api.include_router(merchant_routes(Desk(made.store, made.books)))
-    api.include_router(operational_routes(lambda: describe(api, options)))
+    api.include_router(operational_routes(lambda: describe(api, options, _examples(made))))
     if options.trials.control:
         api.include_router(control_routes(made.trial, made.statistics))
         api.include_router(standing_routes(made.store))
     Problems(options.base_url).install(api)
     return api
+
+
+def _examples(made: Parts) -> Examples:
+    written = Writings(made.store.engine)
+    known = made.store.keys()
+    owners = [key.organization for key in known]
+    merchant = MerchantExamples(made.books(owners[0]), written) if owners else None
+    return Examples(made.trial.dataset, merchant)
 
 
 def layered(api: ASGIApp, made: Parts) -> ASGIApp:

@@ -12,8 +12,8 @@ from sqlalchemy import Engine, Table, insert, select
 from sandbox.data.scripts import NOTES
 from sandbox.merchant import tables
 from sandbox.merchant.book import Book
-from sandbox.merchant.ledger import customer_id
-from sandbox.merchant.office import Office, before_epoch, moment
+from sandbox.merchant.ledger import customer_id, invoices
+from sandbox.merchant.office import Office, before_epoch, minor, moment
 from sandbox.merchant.people import CUSTOMERS
 
 Row = tuple[Table, dict[str, Any]]
@@ -21,6 +21,7 @@ NOTE_EVERY, REPLY_EVERY, ALERT_EVERY = 3, 2, 10  # customers, notes, customers
 REQUESTS = 24
 REQUEST_DAYS = 14  # until it expires
 AUTHOR = "office"
+PAGES = "https://pay.sandbox.invalid"  # RFC 6761: this name leads nowhere
 TEXTS = tuple(text for note in NOTES if (text := note.strip('"')) and "\\" not in text)
 
 
@@ -32,7 +33,7 @@ def begin(engine: Engine, books: Iterable[Book]) -> None:
         with engine.begin() as connection:  # all of it or nothing, should the process be killed
             if connection.execute(known).first():
                 continue
-            for write in (_notes, _alerts, _requests):
+            for write in (_notes, _alerts, _requests, _links):
                 for table, row in write(office):
                     connection.execute(insert(table).values(row | {"organization": office.id}))
             connection.execute(insert(tables.begun).values(organization=office.id))
@@ -80,3 +81,23 @@ def _requests(office: Office) -> Iterator[Row]:
             "expiresAt": moment(before_epoch(days - REQUEST_DAYS)),
         }
         yield tables.payment_method_requests, {"id": draw.id, "document": request}
+
+
+def _links(office: Office) -> Iterator[Row]:
+    due = next(one for one in invoices(office) if minor(one["amountDue"]))
+    for kind, of in (("applied", [due["invoiceId"]]), ("unapplied", [])):
+        draw = office.draw(kind, 0)
+        link = {
+            "paymentLinkId": draw.id,
+            "kind": kind,
+            "customerId": due["customerId"],
+            "invoiceIds": of,
+            "amount": due["amountDue"],
+            "currency": office.currency,
+            "description": None,
+            "url": f"{PAGES}/{draw.id}",
+            "status": "open",
+            "createdAt": moment(before_epoch(3)),
+            "expiresAt": moment(before_epoch(-27)),
+        }
+        yield tables.payment_links, {"id": draw.id, "kind": kind, "document": link}

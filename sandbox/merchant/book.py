@@ -52,6 +52,10 @@ class Book:
         """Give a customer, None if the organization has no such one."""
         return self._customers.get(customer_id)
 
+    def invoices(self) -> list[JSON]:
+        """Give all invoices."""
+        return list(self._invoices.values())
+
     def invoice(self, invoice_id: str) -> JSON | None:
         """Give an invoice, None if the organization has no such one."""
         return self._invoices.get(invoice_id)

@@ -5,6 +5,7 @@ the interface shows are marked; all others are assumed. Not here: what an operat
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -34,6 +35,7 @@ class Operation:
     creates: str = ""  # the operation that gets what this one has created
     refers: bool = False  # its body names something that may be missing
     conflicts: bool = False
+    counted: bool = False  # "Pagination envelope": the invoice list extends it by a total
     shown: bool = False
 
     @property
@@ -64,15 +66,15 @@ GROUPS = {
 }
 
 
-def _list(path: str, scope: str, page: type[BaseModel], *, shown: bool = False) -> Operation:
+def _list(path: str, scope: str, page: type[BaseModel], **more: Any) -> Operation:
     words = path.removeprefix("/v2/").replace("-", " ").replace("/", " ")
     name = words.replace(" ", "_")
-    return Operation(name, "GET", path, scope, f"List {words}", page=page, shown=shown)
+    return Operation(name, "GET", path, scope, f"List {words}", page=page, **more)
 
 
 READS = (
     _list("/v2/gateways", "gateways:read", schemas.Gateway, shown=True),
-    _list("/v2/invoices", "invoices:read", schemas.Invoice, shown=True),
+    _list("/v2/invoices", "invoices:read", schemas.Invoice, shown=True, counted=True),
     _list("/v2/customers", "customers:read", schemas.Customer),
     _list("/v2/payment-methods", "payment-methods:read", schemas.PaymentMethod),
     _list("/v2/transactions", "transactions:read", schemas.Transaction),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, BeforeValidator
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from sandbox.body import read
 from sandbox.data.listing import Listing
@@ -22,7 +22,7 @@ from sandbox.merchant.store import Key, Store
 from sandbox.merchant.written import Writings
 from sandbox.paging import integer, page
 from sandbox.problem import ProblemError
-from sandbox.records import Page
+from sandbox.records import CountedPage, Page
 from sandbox.routes.permission import key_permitted
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -94,6 +94,12 @@ def gone() -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
+def _described(one: Operation) -> Any:
+    if one.counted and one.page:
+        return CountedPage[one.page]  # type: ignore[name-defined]
+    return Page[one.page] if one.page else one.record  # type: ignore[name-defined]
+
+
 class Desk:
     """Makes the merchant surface's routes."""
 
@@ -112,10 +118,8 @@ class Desk:
 
         self._route(router, one, operation)
 
-    def add_list(
-        self, router: APIRouter, name: str, listing: Callable[[Visit], Listing], tail: str = ""
-    ) -> None:
-        """Add the list of this name; ``tail`` is a member beside pagination: the count by name."""
+    def add_list(self, router: APIRouter, name: str, listing: Callable[[Visit], Listing]) -> None:
+        """Add the list of this name."""
         one = OPERATIONS[name]
         permitted = Annotated[Key, Depends(key_permitted(one.scope, self._store))]
 
@@ -127,8 +131,8 @@ class Desk:
         ) -> Response:
             found = listing(self._visit(request, one, key))
             content = page(found, limit, offset)
-            if tail:
-                content = content[:-1] + f',"{tail}":{found.count}}}'.encode()
+            if one.counted:
+                content = content[:-1] + b',"total":%d}' % found.count
             return Response(content, media_type=MEDIA_TYPE)
 
         self._route(router, one, operation)
@@ -145,6 +149,6 @@ class Desk:
             summary=one.summary,
             tags=[one.group],
             status_code=one.status,
-            response_model=Page[one.page] if one.page else one.record,  # type: ignore[name-defined]
-            response_class=Response,
+            response_model=_described(one),
+            response_class=JSONResponse if one.status != HTTPStatus.NO_CONTENT else Response,
         )

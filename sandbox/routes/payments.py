@@ -10,14 +10,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from sandbox.data.listing import Listing
+from sandbox.merchant.beginnings import PAGES
 from sandbox.merchant.bodies import AppliedLinkBody, MethodRequestBody, UnappliedLinkBody
 from sandbox.merchant.book import JSON
 from sandbox.merchant.office import minor, moment, money
 from sandbox.merchant.written import new_id
 from sandbox.problem import ProblemError
 from sandbox.routes.desk import Desk, Visit, answer, created, present
-
-PAGES = "https://pay.sandbox.invalid"  # RFC 6761: this name leads nowhere
 
 
 def add_payments(desk: Desk, router: APIRouter) -> None:
