@@ -40,4 +40,4 @@ def read(text: str) -> Fault:
         raise UnknownFaultError(f"{text} is not NAME[:path[:every]] with a path from the root")
     if every and not (every.isascii() and every.isdigit() and int(every)):
         raise UnknownFaultError(f"{text}: every {every} is no positive integer")
-    return Fault(kind, path or kind.path, int(every or 1))
+    return Fault(kind, path or kind.path, int(every or 1), value=kind.value)
