@@ -18,7 +18,7 @@ from sandbox.caller import API_KEY
 from sandbox.examples import Examples
 from sandbox.merchant.description import ASSUMED, SCHEMAS, complete, next_page, statuses
 from sandbox.merchant.operations import OPERATIONS
-from sandbox.options import Limits, Options
+from sandbox.options import Options
 from sandbox.problem import MEDIA_TYPE, slug, title
 from sandbox.records import (
     ParameterProblem,
@@ -76,7 +76,7 @@ def describe(api: FastAPI, options: Options, examples: Examples) -> JSON:
     )
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            _complete(path, operation, options.limits)
+            _complete(path, operation, options)
     components = document["components"]
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
@@ -139,11 +139,11 @@ def _failure(status: str, base_url: str) -> JSON:
     }
 
 
-def _complete(path: str, operation: JSON, limits: Limits) -> None:
+def _complete(path: str, operation: JSON, options: Options) -> None:
     responses = operation["responses"]
     responses.pop("422", None)
     if "Identity provider" in operation["tags"]:
-        _complete_identity(path, operation, limits)
+        _complete_identity(path, operation, options)
         return
     merchant = OPERATIONS.get(operation["operationId"])
     if merchant:
@@ -151,7 +151,7 @@ def _complete(path: str, operation: JSON, limits: Limits) -> None:
         failures = statuses(merchant)
     else:
         failures = _complete_partner(path, operation)
-    if limits.rate:
+    if options.limits.rate:
         for success in responses.values():
             success["headers"] = success.get("headers", {}) | _references(*HEADERS)
     responses |= {one: {"$ref": f"#/components/responses/{one}"} for one in failures}
@@ -171,11 +171,13 @@ def _complete_partner(path: str, operation: JSON) -> list[str]:
     return ["400", "401", "403", "429"]
 
 
-def _complete_identity(path: str, operation: JSON, limits: Limits) -> None:
+def _complete_identity(path: str, operation: JSON, options: Options) -> None:
     operation["security"] = []
     if path != TOKEN_PATH:
         return
     schema = TokenRequest.model_json_schema()
+    schema["properties"]["grant_type"]["const"] = "client_credentials"
+    schema["properties"]["audience"]["const"] = options.audience
     operation["requestBody"] = {
         "required": True,
         "content": {"application/json": {"schema": schema}},
@@ -183,5 +185,5 @@ def _complete_identity(path: str, operation: JSON, limits: Limits) -> None:
     content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}TokenRefusal"}}}
     for status, meaning in (("400", "The request is malformed."), ("401", "Wrong credentials.")):
         operation["responses"][status] = {"description": meaning, "content": content, **ASSUMED}
-    if limits.rate and limits.token_route:
+    if options.limits.rate and options.limits.token_route:
         operation["responses"]["429"] = {"$ref": "#/components/responses/429"}

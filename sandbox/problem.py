@@ -16,11 +16,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Scope
 
 from sandbox.access import is_merchant
 
 MEDIA_TYPE = "application/problem+json"
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+NOT_ALLOWED = HTTPStatus.METHOD_NOT_ALLOWED
 TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 DETAILS = {
     404: "There is nothing at this path.",
@@ -79,10 +82,23 @@ class Problems:
         """Make every exception of ``api`` a problem."""
 
         async def problem(request: Request, error: Exception) -> Response:
-            return self.response(request.scope, _described(error), _headers(error))
+            headers = _headers(error)
+            if isinstance(error, HTTPException) and error.status_code == NOT_ALLOWED:
+                headers = {"Allow": ", ".join(allowed(api, request.scope))}
+            return self.response(request.scope, _described(error), headers)
 
         for kind in (ProblemError, HTTPException, RequestValidationError, Exception):
             api.add_exception_handler(kind, problem)
+
+
+def allowed(api: FastAPI, scope: Scope) -> list[str]:
+    """Give every method that a path answers; the router itself names those of one route alone."""
+    tried = [(method, {**scope, "method": method}) for method in METHODS]
+    return [
+        method
+        for method, asked in tried
+        if any(route.matches(asked)[0] is Match.FULL for route in api.routes)
+    ]
 
 
 def _headers(error: Exception) -> Mapping[str, str] | None:

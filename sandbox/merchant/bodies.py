@@ -34,7 +34,7 @@ def _unlike(items: list[Any]) -> list[Any]:
 
 
 UNIQUE = (AfterValidator(_unlike), Field(json_schema_extra={"uniqueItems": True}))
-Days = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=365)]
+Days = Annotated[int, Field(ge=1, le=365), BeforeValidator(_whole)]
 
 
 class Body(BaseModel):

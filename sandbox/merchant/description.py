@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from sandbox.access import MAPPINGS
-from sandbox.merchant.operations import Operation
+from sandbox.merchant.operations import OPERATIONS, Operation
 from sandbox.records import ID_PATTERN
 
 JSON = dict[str, Any]
@@ -41,7 +41,11 @@ def complete(operation: JSON, one: Operation) -> None:
         success["links"] = {"next": next_page(one.name, NAME.findall(one.path))}
     if one.creates:
         success["headers"] = {"Location": _location()}
-        success["links"] = {"created": _created(one)}
+        success["links"] = {
+            name: _created(one, target)
+            for name, target in (("get", one.creates), ("delete", f"delete_{one.creates}"))
+            if target in OPERATIONS
+        }
 
 
 def statuses(one: Operation) -> list[str]:
@@ -71,15 +75,15 @@ def next_page(operation_id: str, path_names: list[str]) -> JSON:
     }
 
 
-def _created(one: Operation) -> JSON:
+def _created(one: Operation, target: str) -> JSON:
     name = {"note": "noteId", "reply": "replyId"}.get(one.creates)
     if name is None:
         requested = one.creates == "payment_method_request"
         name = "paymentMethodRequestId" if requested else "paymentLinkId"
     parents = {parent: f"$request.path.{parent}" for parent in NAME.findall(one.path)}
     return {
-        "operationId": one.creates,
-        "description": "What was created.",
+        "operationId": target,
+        "description": "What was created, by its identifier.",
         "parameters": parents | {name: f"$response.body#/{name}"},
     }
 
