@@ -52,17 +52,13 @@ class MerchantExamples:
         self._book = book
         self._written = written
         self._organization = office.id
-        self.identifiers = {
-            "customerId": customer_id(office, 0),
-            "noteId": office.draw("notes", 0).id,
-            "replyId": office.draw("replies", 0).id,
-            "paymentMethodRequestId": office.draw("payment-method-requests", 0).id,
-        }
+        self.identifiers = self._identifiers(0)
         self._links = {kind: office.draw(kind, 0).id for kind in ("applied", "unapplied")}
 
     def add(self, operation: JSON, one: Operation) -> None:
         """Put examples into the description of one operation."""
-        names = self.identifiers
+        # Whoever tries one example after the other shall find what the next one names.
+        names = self._identifiers({"delete_note": 3, "delete_reply": 6}.get(one.name, 0))
         if "/payment-links/" in one.path:
             names = names | {"paymentLinkId": self._links[one.path.split("/")[3]]}
         for parameter in operation.get("parameters", []):
@@ -74,6 +70,15 @@ class MerchantExamples:
         if example is not None:
             content = operation["responses"][str(one.status)]["content"]
             content["application/json"]["example"] = example
+
+    def _identifiers(self, place: int) -> dict[str, str]:
+        office = self._book.office
+        return {
+            "customerId": customer_id(office, place),
+            "noteId": office.draw("notes", place).id,
+            "replyId": office.draw("replies", place).id,
+            "paymentMethodRequestId": office.draw("payment-method-requests", place).id,
+        }
 
     def _body(self, one: Operation) -> JSON:
         customer = {"customerId": self.identifiers["customerId"]}
