@@ -36,7 +36,7 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     ("PATCH", "/organizations/x", {"trial": "over"}, "trial"),
     ("PATCH", "/organizations/x", {"billing": True}, "billing"),
 ]
-UNKNOWN = [
+UNKNOWN: list[tuple[str, str, Any]] = [
     ("DELETE", "/faults/9999", None),
     ("POST", "/scans/9999/end", None),
     ("GET", "/organizations/nobody", None),

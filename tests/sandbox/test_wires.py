@@ -5,6 +5,7 @@ Not here: answers that arrive whole (test_faults).
 
 import socket
 import time
+from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +26,8 @@ BROKEN: list[tuple[str, type[Exception], str]] = [
 def test_the_connection_breaks_and_the_next_one_serves(
     tried: Running, name: str, error: type[Exception], text: str
 ) -> None:
-    number = tried.fault(name, times=1, **({"value": 0.1} if name == "stall" else {}))
+    scope: dict[str, Any] = {"times": 1} | ({"value": 0.1} if name == "stall" else {})
+    number = tried.fault(name, **scope)
     with tried.client(tried.token()) as client:
         with pytest.raises(error, match=text):
             client.get("/v2/usage")
