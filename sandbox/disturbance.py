@@ -43,10 +43,13 @@ class Inside:
         for fault in self._faults.due(scope["path"], Stage.REQUEST):
             fault.kind.effect(scope, fault.value)
         exchange = Exchange(scope, self._problems)
-        await self._app(scope, receive, exchange.collect)
-        if exchange.succeeded:
-            self._befall(exchange)
-        await exchange.send(send)
+        try:
+            await self._app(scope, receive, exchange.collect)
+        finally:  # where the service itself failed, its problem is sent and the failure goes on
+            if exchange.succeeded:
+                self._befall(exchange)
+            if exchange.status:
+                await exchange.send(send)
 
     def _befall(self, exchange: Exchange) -> None:
         page = page_of(exchange.body)

@@ -32,7 +32,7 @@ class Exchange:
     @property
     def succeeded(self) -> bool:
         """Tell whether it would have been a success."""
-        return self.status < FIRST_FAILURE
+        return 0 < self.status < FIRST_FAILURE
 
     async def collect(self, message: Message) -> None:
         """Take the place of ``send``."""

@@ -39,8 +39,9 @@ class Kind:
 class Fault:
     """A kind with its scope.
 
-    Of the requests to ``path`` (a trailing ``*`` stands for anything) that would have succeeded,
-    the first ``after`` are spared, then every ``every``-th is befallen, ``times`` at most.
+    Of the requests to ``path`` (a trailing ``*`` stands for anything) the first ``after`` are
+    spared, then every ``every``-th is befallen, ``times`` at most. Counted are requests that would
+    have succeeded; before that is known, those with a valid token (arrival) or admitted (request).
     """
 
     kind: Kind
