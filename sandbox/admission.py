@@ -23,6 +23,11 @@ TOKEN_PATH = "/oauth/token"  # noqa: S105 - a path, no secret
 JWKS_PATH = "/.well-known/jwks.json"
 CONTROL = "/__sandbox__/"  # no part of the interface: neither limited nor counted
 TALLY = "sandbox.tally"  # key in the ASGI scope: what is counted of the caller
+LONGEST_HEADERS = 16 * 1024  # bytes
+TOO_LONG = ProblemError(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    f"The headers have more than {LONGEST_HEADERS} bytes.",
+)
 EXEMPT_READS = {"/healthz", "/readiness"}  # "Limits", rule 2: GET only
 EXEMPT_TREE = "/docs/"  # "Limits", rule 2: every path under it
 
@@ -57,6 +62,8 @@ class Admission:
         if verdict and not verdict.admitted:
             refusal = self._problems.response(scope, _too_many(verdict))
             await refusal(scope, receive, answer)
+        elif sum(len(name) + len(value) for name, value in scope["headers"]) > LONGEST_HEADERS:
+            await self._problems.response(scope, TOO_LONG)(scope, receive, answer)
         else:
             await self._app(scope, receive, answer)
 

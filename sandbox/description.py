@@ -61,6 +61,7 @@ FAILURES = {
     "413": ("The body is too long.", "Problem"),
     "415": ("The body is not said to be JSON.", "Problem"),
     "429": ("Rate limit exceeded.", "RateLimitProblem"),
+    "431": ("The headers are too long.", "Problem"),
 }
 SHOWN_FAILURES = {"401", "403", "429"}
 
@@ -166,9 +167,9 @@ def _complete_partner(path: str, operation: JSON) -> list[str]:
     operation["security"] = [{"bearer": [access.scope] if access.scope else []}]
     operation["x-access"] = {"actors": access.actors, "scope": access.scope, **ASSUMED}
     if "parameters" not in operation:
-        return ["401", "403", "429"]
+        return ["401", "403", "429", "431"]
     operation["responses"]["200"]["links"] = {"next": next_page(operation["operationId"], [])}
-    return ["400", "401", "403", "429"]
+    return ["400", "401", "403", "429", "431"]
 
 
 def _complete_identity(path: str, operation: JSON, options: Options) -> None:

@@ -50,7 +50,7 @@ def complete(operation: JSON, one: Operation) -> None:
 
 def statuses(one: Operation) -> list[str]:
     """Give the failures that an operation can answer."""
-    found = ["401", "403", "429"]
+    found = ["401", "403", "429", "431"]
     if one.page or one.body:
         found.append("400")
     if one.body:

@@ -69,6 +69,32 @@ key = "key-on-trial"
 organization = 4
 login = "tilda"
 """
+CUSTOMER = "/v2/customers/{customerId}"
+NOTE = CUSTOMER + "/notes/{noteId}"
+# Conventional paths for what the interface names and does not show.
+MERCHANT_PATHS = {
+    "/v2/customers",
+    CUSTOMER,
+    CUSTOMER + "/alert",
+    CUSTOMER + "/notes",
+    NOTE,
+    NOTE + "/status",
+    NOTE + "/replies",
+    NOTE + "/replies/{replyId}",
+    "/v2/payment-methods",
+    "/v2/payment-links/unapplied",
+    "/v2/payment-links/unapplied/{paymentLinkId}",
+    "/v2/payment-links/applied",
+    "/v2/payment-links/applied/{paymentLinkId}",
+    "/v2/payment-method-requests",
+    "/v2/payment-method-requests/{paymentMethodRequestId}",
+    "/v2/settings",
+    "/v2/transactions",
+    "/v2/users",
+    "/v2/emails",
+    "/v2/autoprocessing/forecast",
+    "/v2/profile",
+}
 SECRETS = {
     "admin": "key-of-the-admin",
     "second": "key-of-the-same-login",
