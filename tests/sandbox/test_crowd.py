@@ -17,5 +17,5 @@ def test_a_crowd_never_exceeds_the_window_and_breaks_nothing() -> None:
     assert max(one["most_admitted_in_any_window"] for one in addresses) == 1
     counts = [one["admitted"] for one in seen.counted["callers"].values()]
     assert max(counts) <= 5 * (SECONDS + 2)
-    assert seen.statuses[429] > seen.statuses[200] > 0
+    assert min(seen.statuses[status] for status in (200, 401, 404, 429)) > 0
     assert seen.end < seen.warm + 15
