@@ -29,14 +29,17 @@ def begin(engine: Engine, books: Iterable[Book]) -> None:
     """Write what organizations begin with, unless the store has begun with them before."""
     for book in books:
         office = book.office
-        known = select(tables.begun).filter_by(organization=office.id)
         with engine.begin() as connection:  # all of it or nothing, should the process be killed
-            if connection.execute(known).first():
-                continue
-            for write in (_notes, _alerts, _requests, _links):
-                for table, row in write(office):
-                    connection.execute(insert(table).values(row | {"organization": office.id}))
-            connection.execute(insert(tables.begun).values(organization=office.id))
+            known = select(tables.begun).filter_by(organization=office.id)
+            rows = [] if connection.execute(known).first() else list(_rows(office))
+            for table, row in rows:
+                connection.execute(insert(table).values(row | {"organization": office.id}))
+
+
+def _rows(office: Office) -> Iterator[Row]:
+    yield tables.begun, {}
+    for write in (_notes, _alerts, _requests, _links):
+        yield from write(office)
 
 
 def _notes(office: Office) -> Iterator[Row]:

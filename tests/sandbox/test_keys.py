@@ -109,7 +109,7 @@ def test_of_two_valid_credentials_the_ones_of_the_route_count(keyed: Running, pa
 @pytest.mark.parametrize("key", INVALID_KEYS)
 def test_an_invalid_key_is_401(keyed: Running, key: str) -> None:
     with keyed.client() as client:
-        headers = {"x-api-key": key.encode()}
+        headers = {b"x-api-key": key.encode()}
         assert_problem(client.get("/v2/gateways", headers=headers), 401)
 
 

@@ -262,8 +262,8 @@ def written_and_killed(options: tuple[str, ...], expected: dict[str, Any]) -> No
 
 def test_writes_outlive_a_killed_process(tmp_path: Path) -> None:
     store, expected = tmp_path / "store.sqlite", dict[str, Any]()
-    options = ("--rate", "0", "--usage", "1", "--clients", keys_file(tmp_path))
-    options += ("--store", str(store))
+    where = ("--clients", keys_file(tmp_path), "--store", str(store))
+    options = ("--rate", "0", "--usage", "1", *where)
     with pytest.raises(AssertionError):
         written_and_killed(options, expected)
     with started(*options) as running, key_client(running, "admin") as client:
