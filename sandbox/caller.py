@@ -55,7 +55,11 @@ class Callers:
     key: Callable[[str], Key | None]
 
     def identify(self, scope: Scope) -> Caller | None:
-        """Give the caller. Of two valid credentials those of the path's surface count."""
+        """Give the caller. Of two valid credentials those of the path's surface count.
+
+        Assumed: a key that is not revoked stands for its organization even where that is
+        disabled, so the 401 comes out of the organization's window and not of the address's.
+        """
         if is_merchant(scope["path"]):
             return self._by_key(scope) or self._by_token(scope)
         return self._by_token(scope) or self._by_key(scope)
