@@ -1,10 +1,15 @@
-"""`python -m benchmarks [rate|size|pages]…`: measure, and print Markdown for docs/benchmarks.md."""
+"""`python -m benchmarks [NAME]…`: measure, and print Markdown for docs/benchmarks.md."""
 
 import sys
 
-from benchmarks import machine, pages, rate, size
+from benchmarks import crowd, machine, pages, rate, size
 
-MEASURES = {"rate": rate.measure, "size": size.measure, "pages": pages.measure}
+MEASURES = {
+    "rate": rate.measure,
+    "size": size.measure,
+    "pages": pages.measure,
+    "crowd": crowd.measure,
+}
 
 
 def main(names: list[str]) -> None:

@@ -7,7 +7,7 @@ port is taken, 2 usage). Not here: what the options do.
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +15,28 @@ from typing import Annotated
 
 import typer
 
-from sandbox.clients import Client, ClientsFileError, demo, read_clients
+from sandbox import changes
+from sandbox.changes import ORDERS, UnchangeableError
+from sandbox.clients import ClientsFileError, Credentials, demo, read_clients
 from sandbox.data.calendar import EPOCH, OutsideDataError, days_since_epoch
 from sandbox.data.sizes import Sizes
-from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options
+from sandbox.faults import catalogue
+from sandbox.faults.catalogue import UnknownFaultError
+from sandbox.merchant.organizations import UnknownOrganizationError
+from sandbox.merchant.tables import StoreError
+from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options, Trials
 from sandbox.server import PortInUseError, Server, base_url, bind
 from sandbox.service import app
+from sandbox.tls import certificates
 
+REFUSED = (
+    OutsideDataError,
+    ClientsFileError,
+    StoreError,
+    UnknownOrganizationError,
+    UnknownFaultError,
+    UnchangeableError,
+)
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -41,28 +56,31 @@ def moment(text: str) -> datetime:
 
 
 @contextmanager
-def credentials(file: Path | None) -> Iterator[tuple[tuple[Client, ...], str]]:
-    """Give the clients, and for the ready line who they are and where the secrets lie."""
+def credentials(file: Path | None) -> Iterator[tuple[Credentials, str]]:
+    """Give the credentials, and for the ready line where they lie."""
     if file:
-        clients = read_clients(file)
-        yield clients, f"secrets in {file}"
+        yield read_clients(file), f"secrets in {file}"
         return
     made = demo()
     try:
-        yield (made.client,), f"secret in {made.secret_at}"
+        yield made.credentials, f"API key in {made.key_at}, secret in {made.secret_at}"
     finally:
         made.close()
 
 
-def run(port: int, options: Options, clients_file: Path | None) -> None:
+def run(port: int, options: Options, clients_file: Path | None, *, tls: bool) -> None:
     """Serve until a signal comes."""
-    with bind(port) as bound, credentials(clients_file) as (clients, place):
-        complete = replace(options, clients=clients, base_url=base_url(bound))
+    secure = certificates() if tls else nullcontext()
+    with bind(port) as bound, credentials(clients_file) as (known, place), secure as made:
+        clients = known.clients
+        address = base_url(bound, "https" if made else "http")
+        complete = replace(options, clients=clients, keys=known.keys, base_url=address)
         noun = "client" if len(clients) == 1 else "clients"
-        names = ", ".join(client.id for client in clients)
-        details = f"{noun} {names}, audience {options.audience}, {place}"
-        ready = f"sandbox ready: {complete.base_url} ({details})"
-        Server(app(complete), ready).run(sockets=[bound])
+        names = ", ".join(client.id for client in clients) or "none"
+        authority = f"authority in {made.authority}, " if made else ""
+        details = f"{noun} {names}, audience {options.audience}, {authority}{place}"
+        ready = f"sandbox ready: {address} ({details})"
+        Server(app(complete), ready, made.context if made else None).run(sockets=[bound])
 
 
 @command.command()
@@ -86,8 +104,23 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     ] = EPOCH.date().isoformat(),
     clients: Annotated[Path | None, typer.Option(help="TOML of mode 0600.")] = None,
     audience: Annotated[str, typer.Option(help="The API identifier.")] = AUDIENCE,
+    store: Annotated[Path | None, typer.Option(help="SQLite file; without: in memory.")] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="Serve HTTPS, own certificate.")] = False,
+    fault: Annotated[
+        list[str], typer.Option(metavar="NAME[:PATH[:EVERY]]", help="Go wrong; repeatable.")
+    ] = [],  # noqa: B006 - never changed
+    change: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[LIST:]KIND=RATE[@WHERE]",
+            help="Changes a page read of a list, for lists up to 20,000 records; repeatable.",
+        ),
+    ] = [],  # noqa: B006 - never changed
+    order: Annotated[str, typer.Option(help="stable, newest-first or shuffled.")] = ORDERS[0],
+    plant: Annotated[bool, typer.Option("--plant", help="Plant errors to reconcile.")] = False,
+    control: Annotated[bool, typer.Option(help="Serve /__sandbox__/.")] = True,
 ) -> None:
-    """Serve the partner surface of the interface on 127.0.0.1 until a signal comes."""
+    """Serve both surfaces of the interface on 127.0.0.1 until a signal comes."""
     if not all(map(math.isfinite, (window, latency_ms, jitter_ms))):
         raise typer.BadParameter("window, latency and jitter must be finite numbers")
     if (usage or billing) and not partners:
@@ -102,9 +135,13 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
             delay=Delay(latency_ms, jitter_ms),
             token_seconds=token_ttl,
             audience=audience,
+            store=store,
+            trials=Trials(
+                tuple(map(catalogue.read, fault)), changes.read(change, order), plant, control
+            ),
         )
-        run(port, options, clients)
-    except (OutsideDataError, ClientsFileError) as error:
+        run(port, options, clients, tls=tls)
+    except REFUSED as error:
         raise typer.BadParameter(str(error)) from error
     except PortInUseError as error:
         sys.stderr.write(f"{error}\n")

@@ -1,8 +1,8 @@
 """Admission: the outermost layer. Decides who calls and whether the rate limit lets them in.
 
 Here: key and limit of each request, the 429, and the three headers on every response of the
-application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window), tokens
-(provider), permissions (routes). Pure ASGI, so that no response can leave without passing it.
+application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window), who calls
+(caller), permissions (routes). Pure ASGI, so that no response can leave without passing it.
 """
 
 import math
@@ -13,15 +13,21 @@ from http import HTTPStatus
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sandbox.caller import CALLER, Caller, bearer
+from sandbox.caller import CALLER, Caller
 from sandbox.options import ADDRESS_RATE, Options
 from sandbox.problem import ProblemError, Problems
-from sandbox.statistics import Statistics
+from sandbox.statistics import Statistics, Tally, wait
 from sandbox.window import NANOSECONDS, SlidingWindow, Verdict
 
 TOKEN_PATH = "/oauth/token"  # noqa: S105 - a path, no secret
 JWKS_PATH = "/.well-known/jwks.json"
 CONTROL = "/__sandbox__/"  # no part of the interface: neither limited nor counted
+TALLY = "sandbox.tally"  # key in the ASGI scope: what is counted of the caller
+LONGEST_HEADERS = 16 * 1024  # bytes
+TOO_LONG = ProblemError(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    f"The headers have more than {LONGEST_HEADERS} bytes.",
+)
 EXEMPT_READS = {"/healthz", "/readiness"}  # "Limits", rule 2: GET only
 EXEMPT_TREE = "/docs/"  # "Limits", rule 2: every path under it
 
@@ -33,34 +39,36 @@ class Admission:
         self,
         app: ASGIApp,
         options: Options,
-        verify: Callable[[str], Caller | None],
+        identify: Callable[[Scope], Caller | None],
         statistics: Statistics,
     ) -> None:
         self._app = app
         self._limits = options.limits
-        self._verify = verify
+        self._control = options.trials.control
+        self._identify = identify
         self._statistics = statistics
         self._window = SlidingWindow(options.limits.window)
         self._problems = Problems(options.base_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request: with a refusal, or as the application does."""
-        if scope["type"] != "http" or scope["path"].startswith(CONTROL):
+        if scope["type"] != "http" or self._controls(scope["path"]):
             await self._app(scope, receive, send)
             return
         now = time.monotonic_ns()
-        scope[CALLER] = self._caller(scope)
+        scope[CALLER] = self._identify(scope)
         verdict = self._verdict(scope, now)
         answer = self._answer(scope, send, verdict)
         if verdict and not verdict.admitted:
             refusal = self._problems.response(scope, _too_many(verdict))
             await refusal(scope, receive, answer)
+        elif sum(len(name) + len(value) for name, value in scope["headers"]) > LONGEST_HEADERS:
+            await self._problems.response(scope, TOO_LONG)(scope, receive, answer)
         else:
             await self._app(scope, receive, answer)
 
-    def _caller(self, scope: Scope) -> Caller | None:
-        token = bearer(scope)
-        return self._verify(token) if token else None
+    def _controls(self, path: str) -> bool:
+        return self._control and path.startswith(CONTROL)
 
     def _verdict(self, scope: Scope, now: int) -> Verdict | None:
         """Decide on a request; None where no limit applies and no headers are shown."""
@@ -77,15 +85,20 @@ class Admission:
             return self._window.look(key, limit, now) if self._limits.rate else None
         verdict = self._window.admit(key, limit, now) if self._limits.rate else None
         admitted = verdict is None or verdict.admitted
-        self._statistics.arrival(key, now, admitted=admitted, authenticated=caller is not None)
+        scope[TALLY] = self._statistics.arrival(
+            key, now, admitted=admitted, authenticated=caller is not None
+        )
         return verdict
 
     def _answer(self, scope: Scope, send: Send, verdict: Verdict | None) -> Send:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._statistics.answer(scope["path"], message["status"])
+                headers = MutableHeaders(scope=message)
                 if verdict:
-                    _show(verdict, MutableHeaders(scope=message))
+                    _show(verdict, headers)
+                if message["status"] == HTTPStatus.TOO_MANY_REQUESTS:
+                    _refused(scope, headers)
             await send(message)
 
         return answer
@@ -103,6 +116,15 @@ def _show(verdict: Verdict, headers: MutableHeaders) -> None:
     headers["X-RateLimit-Reset"] = str(resets_at)
     if not verdict.admitted:
         headers["Retry-After"] = str(verdict.retry_after)
+
+
+def _refused(scope: Scope, headers: MutableHeaders) -> None:
+    """Note when the caller may come back; nothing remains to it ("Limits", rule 4)."""
+    if "X-RateLimit-Remaining" in headers:
+        headers["X-RateLimit-Remaining"] = "0"
+    tally: Tally | None = scope.get(TALLY)
+    if tally:
+        tally.told(time.monotonic_ns() + wait(headers.get("Retry-After")))
 
 
 def _too_many(verdict: Verdict) -> ProblemError:

@@ -1,7 +1,7 @@
-"""OAuth clients: who may fetch a token, with which secret, as which actor.
+"""Credentials: the OAuth clients who may fetch a token, and the clients file.
 
-Here: the clients file, and the one client there is without it. Not here: tokens. Secrets are
-never printed: a client's representation leaves its secret out.
+Here: that file, and the one client and the one API key there are without it. Not here: tokens,
+the file's ``[[keys]]`` (keys). Secrets are never printed: representations leave them out.
 """
 
 import hashlib
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.access import ACTORS, SCOPES, Actor, scopes_of
+from sandbox.keys import ApiKey, KeyEntryError, read_keys
 
 SECRET_VARIABLE = "SANDBOX_CLIENT_SECRET"  # noqa: S105 - the variable's name, no secret
+KEY_VARIABLE = "SANDBOX_API_KEY"
 FIELDS = {"id", "secret", "actor", "scopes"}
 
 
@@ -47,8 +49,19 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def read_clients(path: Path) -> tuple[Client, ...]:
-    """Read the clients file: TOML, ``[[clients]]`` with id, secret, actor and optionally scopes.
+@dataclass(frozen=True)
+class Credentials:
+    """Everybody whom the service knows: clients of the partner surface, keys of the merchant's."""
+
+    clients: tuple[Client, ...]
+    keys: tuple[ApiKey, ...]
+
+
+def read_clients(path: Path) -> Credentials:
+    """Read the clients file: TOML, ``[[clients]]`` and ``[[keys]]``, at least one of either.
+
+    A client has id, secret, actor and optionally scopes; a key id, key, organization, login, and
+    optionally mappings and internal.
 
     Raises:
         ClientsFileError: it is missing, readable by others, no TOML, or says something unknown.
@@ -60,13 +73,16 @@ def read_clients(path: Path) -> tuple[Client, ...]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ClientsFileError(f"{path} cannot be read: {error}") from error
-    entries = document.get("clients")
-    if set(document) != {"clients"} or not isinstance(entries, list) or not entries:
-        raise ClientsFileError(f"{path} must hold one or more [[clients]] and nothing else")
+    entries = document.get("clients", [])
+    if not document or not set(document) <= {"clients", "keys"} or not isinstance(entries, list):
+        raise ClientsFileError(f"{path} must hold [[clients]] or [[keys]] and nothing else")
     clients = tuple(_client(entry, f"{path}, client {n}") for n, entry in enumerate(entries, 1))
     if len({client.id for client in clients}) < len(clients):
         raise ClientsFileError(f"{path}: two clients have the same id")
-    return clients
+    try:
+        return Credentials(clients, read_keys(document.get("keys", [])))
+    except KeyEntryError as error:
+        raise ClientsFileError(f"{path}: {error}") from error
 
 
 def _client(entry: Any, where: str) -> Client:
@@ -87,26 +103,33 @@ def _client(entry: Any, where: str) -> Client:
 
 @dataclass(frozen=True)
 class Demo:
-    """The one client there is without a clients file, and where its secret can be found."""
+    """The one client and the one key there are without a clients file, and where they lie."""
 
-    client: Client
+    credentials: Credentials
     secret_at: str
-    made: Path | None
+    key_at: str
 
     def close(self) -> None:
-        """Remove the secret's file if this process made it."""
-        if self.made:
-            self.made.unlink(missing_ok=True)
+        """Remove the files that this process made."""
+        for place in {self.secret_at, self.key_at} - {SECRET_VARIABLE, KEY_VARIABLE}:
+            Path(place).unlink(missing_ok=True)
 
 
 def demo() -> Demo:
-    """Make the client ``demo``: its secret is in the environment, else made and written (0600)."""
-    given = os.environ.get(SECRET_VARIABLE)
+    """Make the client and the key ``demo``: from the environment, else made and written (0600)."""
+    secret, secret_at = _given_or_made(SECRET_VARIABLE, ".secret")
+    key, key_at = _given_or_made(KEY_VARIABLE, ".key")
+    credentials = Credentials((Client("demo", secret),), (ApiKey("demo", key),))
+    return Demo(credentials, secret_at, key_at)
+
+
+def _given_or_made(variable: str, suffix: str) -> tuple[str, str]:
+    given = os.environ.get(variable)
     if given:
-        return Demo(Client("demo", given), SECRET_VARIABLE, None)
-    secret = secrets.token_urlsafe(32)
+        return given, variable
+    made = secrets.token_urlsafe(32)
     # mkstemp opens with O_EXCL and mode 0600.
-    handle, name = tempfile.mkstemp(prefix="sandbox-", suffix=".secret")
+    handle, name = tempfile.mkstemp(prefix="sandbox-", suffix=suffix)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(secret)
-    return Demo(Client("demo", secret), name, Path(name))
+        file.write(made)
+    return made, name

@@ -4,9 +4,13 @@ Here: the frozen value with its defaults. Not here: reading a command line (``__
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from sandbox.changes import Changes
 from sandbox.clients import Client
 from sandbox.data.sizes import Sizes
+from sandbox.faults.kind import Fault
+from sandbox.keys import ApiKey
 
 AUDIENCE = "partner-sync-sandbox"
 TOKEN_SECONDS = 3600  # "Token lifetime"
@@ -32,6 +36,20 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Trials:
+    """What tries a client on purpose; nothing of it is part of the interface.
+
+    ``changes`` by list, ``plant`` plants errors for reconciliation, ``control`` serves the routes
+    that change all this while the service runs.
+    """
+
+    faults: tuple[Fault, ...] = ()
+    changes: tuple[tuple[str, Changes], ...] = ()
+    plant: bool = False
+    control: bool = True
+
+
+@dataclass(frozen=True)
 class Options:
     """Everything that one sandbox is made of."""
 
@@ -43,3 +61,6 @@ class Options:
     delay: Delay = field(default_factory=Delay)
     token_seconds: int = TOKEN_SECONDS
     audience: str = AUDIENCE
+    keys: tuple[ApiKey, ...] = ()
+    store: Path | None = None
+    trials: Trials = field(default_factory=Trials)

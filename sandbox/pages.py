@@ -3,6 +3,7 @@
 Here: operations, parameters and fields as HTML. Not here: what they mean (description).
 """
 
+import json
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -45,7 +46,7 @@ def _operation(path: str, method: str, operation: JSON) -> str:
         f'<section id="{operation["operationId"]}"><h2><b>{method.upper()}</b> '
         f"<code>{escape(path)}</code>{_badge(operation)}</h2>"
         f"<p>{escape(operation.get('description') or operation['summary'])}</p>"
-        f"{_access(operation)}{_parameters(operation.get('parameters', []))}"
+        f"{_access(operation)}{_parameters(operation.get('parameters', []))}{_body(operation)}"
         f"<ul>{answers}</ul></section>"
     )
 
@@ -59,7 +60,24 @@ def _access(operation: JSON) -> str:
     if access is None:
         return ""
     scope = f", scope <code>{access['scope']}</code>" if access["scope"] else ""
+    if "mappings" in access:
+        mappings = " or ".join(f"<code>{one}</code>" for one in access["mappings"])
+        return f"<p>API key whose owner has the mapping {mappings}{scope}</p>"
     return f"<p>Bearer token of {escape(' or '.join(access['actors']))}{scope}{_badge(access)}</p>"
+
+
+def _body(operation: JSON) -> str:
+    contents = operation.get("requestBody", {}).get("content", {})
+    return "".join(
+        f"<p>Body: {_type(one['schema'])}{_example(one)}</p>" for one in contents.values()
+    )
+
+
+def _example(content: JSON) -> str:
+    if "example" not in content:
+        return ""
+    shown = json.dumps(content["example"], ensure_ascii=False, indent=1)
+    return f"<details><summary>example</summary><pre>{escape(shown)}</pre></details>"
 
 
 def _parameters(parameters: list[JSON]) -> str:
@@ -67,16 +85,22 @@ def _parameters(parameters: list[JSON]) -> str:
         return ""
     rows = "".join(
         f"<tr><td><code>{one['name']}</code><td>{_type(one['schema'])}"
-        f"<td>{one['schema'].get('minimum', '')} to {one['schema'].get('maximum', 'any')}"
+        f"<td>{_bounds(one['schema'])}"
         f"<td>{one['schema'].get('default', '')}<td>{escape(one.get('description', ''))}"
         for one in parameters
     )
     return f"<table><tr><th>Parameter<th>Type<th>Bounds<th>Default<th>Meaning{rows}</table>"
 
 
+def _bounds(schema: JSON) -> str:
+    if "pattern" in schema:
+        return f"<code>{escape(schema['pattern'])}</code>"
+    return f"{schema.get('minimum', '')} to {schema.get('maximum', 'any')}"
+
+
 def _answer(status: str, body: JSON) -> str:
     content = body.get("content", {})
-    kinds = [_type(one["schema"]) for one in content.values() if one.get("schema")]
+    kinds = [_type(one["schema"]) + _example(one) for one in content.values() if one.get("schema")]
     text = body.get("description", "")
     return f"<li><b>{status}</b> {escape(text)} {' '.join(kinds)}{_badge(body)}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from sandbox.data.listing import Listing
+from sandbox.data.listing import Pageable
 
 _INTEGER = re.compile(r"-?[0-9]+")
 
@@ -34,10 +34,11 @@ def integer(text: Any) -> Any:
     return text
 
 
-def page(listing: Listing, limit: int, offset: int) -> bytes:
+def page(listing: Pageable, limit: int, offset: int) -> bytes:
     """Write the page of ``limit`` records from ``offset`` on, in the envelope."""
+    current = listing.now()  # one state for the whole page: it is atomic
     following = offset + limit
-    has_more = following < listing.count
+    has_more = following < current.count
     pagination = {
         "limit": limit,
         "offset": offset,
@@ -45,5 +46,5 @@ def page(listing: Listing, limit: int, offset: int) -> bytes:
         "next_offset": following if has_more else None,  # rules 1 and 2
         "prev_offset": max(0, offset - limit) if offset else None,  # rule 3
     }
-    data = b",".join(listing.rows(offset, following))  # rule 4: beyond the end there is nothing
+    data = b",".join(current.rows(offset, following))  # rule 4: beyond the end there is nothing
     return b'{"data":[%b],"pagination":%b}' % (data, json.dumps(pagination).encode())

@@ -16,9 +16,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Scope
 
+from sandbox.access import is_merchant
+
 MEDIA_TYPE = "application/problem+json"
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+NOT_ALLOWED = HTTPStatus.METHOD_NOT_ALLOWED
+TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 DETAILS = {
     404: "There is nothing at this path.",
     405: "This path does not answer this method.",
@@ -26,9 +32,15 @@ DETAILS = {
 }
 
 
+def title(status: int) -> str:
+    """Give the short title of a status."""
+    # RFC 9110; Python before 3.13 has the older phrase.
+    return "Content Too Large" if status == TOO_LARGE else HTTPStatus(status).phrase
+
+
 def slug(status: int) -> str:
     """Give the last part of a problem's type."""
-    return HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_")
+    return title(status).lower().replace(" ", "_").replace("-", "_")
 
 
 class ProblemError(Exception):
@@ -53,7 +65,7 @@ class Problems:
         """Write a problem as the answer to the request of ``scope``."""
         body = {
             "type": self._types + slug(error.status),
-            "title": HTTPStatus(error.status).phrase,
+            "title": title(error.status),
             "status": error.status,
             "detail": error.detail,
             "instance": quote(scope["path"], safe="/:@!$&'()*+,;=~"),
@@ -61,7 +73,8 @@ class Problems:
         }
         extra = dict(headers or {})
         if error.status == HTTPStatus.UNAUTHORIZED:
-            extra["WWW-Authenticate"] = "Bearer"  # RFC 6750 demands it of a 401
+            # RFC 9110 demands it of a 401; a bearer token would open no merchant route.
+            extra["WWW-Authenticate"] = "ApiKey" if is_merchant(scope["path"]) else "Bearer"
         content = json.dumps(body, ensure_ascii=False).encode()
         return Response(content, error.status, extra, MEDIA_TYPE)
 
@@ -69,10 +82,23 @@ class Problems:
         """Make every exception of ``api`` a problem."""
 
         async def problem(request: Request, error: Exception) -> Response:
-            return self.response(request.scope, _described(error), _headers(error))
+            headers = _headers(error)
+            if isinstance(error, HTTPException) and error.status_code == NOT_ALLOWED:
+                headers = {"Allow": ", ".join(allowed(api, request.scope))}
+            return self.response(request.scope, _described(error), headers)
 
         for kind in (ProblemError, HTTPException, RequestValidationError, Exception):
             api.add_exception_handler(kind, problem)
+
+
+def allowed(api: FastAPI, scope: Scope) -> list[str]:
+    """Give every method that a path answers; the router itself names those of one route alone."""
+    tried = [(method, {**scope, "method": method}) for method in METHODS]
+    return [
+        method
+        for method, asked in tried
+        if any(route.matches(asked)[0] is Match.FULL for route in api.routes)
+    ]
 
 
 def _headers(error: Exception) -> Mapping[str, str] | None:
@@ -85,7 +111,7 @@ def _described(error: Exception) -> ProblemError:
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return ProblemError(status, DETAILS.get(status, HTTPStatus(status).phrase))
+    return ProblemError(status, DETAILS.get(status, title(status)))
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:

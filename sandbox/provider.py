@@ -7,6 +7,7 @@ Not here: the HTTP of the token route (routes.identity), which caller may do wha
 import base64
 import hashlib
 import json
+import secrets
 import time
 from typing import Any
 
@@ -50,6 +51,7 @@ class Provider:
             "iss": self._issuer,
             "aud": self._audience,
             "sub": client.id,
+            "jti": secrets.token_hex(8),  # two tokens of one second are two tokens
             "iat": now,
             "exp": now + self._seconds,
             "actor": client.actor,

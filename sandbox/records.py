@@ -12,9 +12,12 @@ from pydantic.alias_generators import to_camel
 
 from sandbox.access import Actor
 
+# The interface does not state where exactly the total sits.
+PLACED: dict[str, Any] = {"x-assumed-place": True}
 Item = TypeVar("Item", bound=BaseModel)
 
-Identifier = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
+ID_PATTERN = "^[0-9a-f]{24}$"
+Identifier = Annotated[str, Field(pattern=ID_PATTERN)]
 Number = Annotated[float, Field(description="Exact decimal, do not read it as a binary float.")]
 Amount = Annotated[str, Field(pattern=r"^(0|[1-9]\d*)(\.\d+)?$", description="Exact decimal.")]
 CurrencyCode = Annotated[str, Field(pattern="^[A-Z]{3}$", description="ISO 4217.")]
@@ -57,6 +60,12 @@ class Page(BaseModel, Generic[Item]):
 
     data: list[Item] = Field(description="Items of the page.")
     pagination: Pagination
+
+
+class CountedPage(Page[Item], Generic[Item]):
+    """One page of a list that tells how many items match across all pages."""
+
+    total: int = Field(ge=0, description="Count across all pages.", json_schema_extra=PLACED)
 
 
 class Whoami(Assumed):
@@ -240,15 +249,15 @@ class Problem(BaseModel):
 
 
 class ParameterFault(Assumed):
-    """What is wrong with one parameter."""
+    """What is wrong with one parameter, or with one field of the body."""
 
-    place: str = Field(alias="in")
-    field: str
+    place: str = Field(alias="in", description="query or body.")
+    field: str = Field(description="Its name; empty where the whole body is wrong.")
     detail: str
 
 
 class ParameterProblem(Problem):
-    """A request whose parameters are out of bounds or no integers."""
+    """A request whose parameters or body are not as described."""
 
     errors: list[ParameterFault] = Field(json_schema_extra={"x-assumed": True})
 

@@ -5,6 +5,7 @@ Not here: the service, the options.
 """
 
 import socket
+import ssl
 import sys
 from types import FrameType
 
@@ -37,10 +38,10 @@ def bind(port: int) -> socket.socket:
     return bound
 
 
-def base_url(bound: socket.socket) -> str:
+def base_url(bound: socket.socket, scheme: str = "http") -> str:
     """Give the address of a bound socket."""
     host, port = bound.getsockname()
-    return f"http://{host}:{port}"
+    return f"{scheme}://{host}:{port}"
 
 
 class Server(uvicorn.Server):
@@ -51,10 +52,11 @@ class Server(uvicorn.Server):
 
         sandbox ready: http://127.0.0.1:PORT (client ID, audience AUDIENCE, secret in PLACE)
 
-    With a clients file of several it says ``clients ID, ID, …`` and ``secrets in FILE``.
+    With a clients file of several it says ``clients ID, ID, …`` and ``secrets in FILE``. With TLS
+    the address begins with https and ``authority in FILE`` stands before the secret.
     """
 
-    def __init__(self, application: ASGIApp, ready: str) -> None:
+    def __init__(self, application: ASGIApp, ready: str, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
@@ -66,6 +68,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,  # else X-Forwarded-For would choose whose limit applies
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
+                ssl_context_factory=(lambda _config, _default: tls) if tls else None,
             )
         )
         self._ready = ready

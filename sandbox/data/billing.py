@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sandbox.data.charge import PRICES, Charge, charges
 from sandbox.data.digest import ID_SIZE, identifier, source
-from sandbox.data.group import Groups
+from sandbox.data.group import Group, Groups
 from sandbox.data.money import half_even, text
 from sandbox.data.plan import PLANS
 
@@ -33,14 +33,19 @@ def amounts(lines: list[Charge]) -> Amounts:
     return Amounts(total - tax, tax, total)
 
 
-def billing_record(seed: int, groups: Groups) -> Callable[[int], bytes]:
-    """Give the function from a group's index to its billing record as JSON."""
+def billing_record(
+    seed: int, groups: Groups, billed: Callable[[Group, list[Charge]], list[Charge]]
+) -> Callable[[int], bytes]:
+    """Give the function from a group's index to its billing record as JSON.
+
+    ``billed`` gives the lines of a bill, of the charges that belong on it.
+    """
     charge_of, chance = charges(seed), source(seed, "billing")
 
     def record(index: int) -> bytes:
         group = groups.at(index)
         digits, month = group.payer.currency.digits, group.month
-        lines = [charge_of(row, group) for row in group.rows]
+        lines = billed(group, [charge_of(row, group) for row in group.rows])
         subtotal, tax, total = (text(minor, digits) for minor in amounts(lines))
         digest = chance(index)
         choice = digest[ID_SIZE:]

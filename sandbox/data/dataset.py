@@ -4,16 +4,17 @@ Here: the one door through which the server reaches the data. Not here: HTTP, an
 changes while it is served.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbox.data.billing import billing_record
 from sandbox.data.group import groups_of
-from sandbox.data.listing import Listing, each, listing
+from sandbox.data.listing import Pageable, each, listing
 from sandbox.data.organization import ORGANIZATIONS_PER_PARTNER, organization_record
 from sandbox.data.partner import partner_record
 from sandbox.data.plan import plan_records
+from sandbox.data.plant import NOTHING, Plant
 from sandbox.data.sizes import Sizes
-from sandbox.data.usage import usage_block
+from sandbox.data.usage import usage_block, usage_record
 
 USAGE_BLOCKS = 256  # kept: 64,000 rows of about 500 bytes
 OTHER_BLOCKS = 40  # kept of each other list
@@ -23,24 +24,25 @@ OTHER_BLOCKS = 40  # kept of each other list
 class Dataset:
     """The lists as of one day."""
 
-    plans: Listing
-    partners: Listing
-    organizations: Listing
-    usage: Listing
-    billing: Listing
+    plans: Pageable
+    partners: Pageable
+    organizations: Pageable
+    usage: Pageable
+    billing: Pageable
 
 
-def dataset(seed: int, sizes: Sizes) -> Dataset:
+def dataset(seed: int, sizes: Sizes, errors: Plant = NOTHING) -> Dataset:
     """Make the dataset of ``seed`` and ``sizes``; nothing is written before it is asked for."""
-    groups = groups_of(seed, sizes)
+    groups = errors.calm(groups_of(seed, sizes))
     plans = plan_records(seed)
     partners = sizes.partners_now
     organizations = each(organization_record(seed))
-    usage = usage_block(seed, groups)
+    usage = usage_block(groups, errors.usage(usage_record(seed)))
+    billing = errors.billing(billing_record(seed, errors.billed(groups), errors.lines))
     return Dataset(
-        plans=listing(len(plans), each(plans.__getitem__), OTHER_BLOCKS),
+        plans=replace(listing(len(plans), each(plans.__getitem__), OTHER_BLOCKS), write=None),
         partners=listing(partners, each(partner_record(seed)), OTHER_BLOCKS),
         organizations=listing(partners * ORGANIZATIONS_PER_PARTNER, organizations, OTHER_BLOCKS),
         usage=listing(sizes.usage_now, usage, USAGE_BLOCKS),
-        billing=listing(sizes.billing_now, each(billing_record(seed, groups)), OTHER_BLOCKS),
+        billing=listing(sizes.billing_now + errors.bills, each(billing), OTHER_BLOCKS),
     )

@@ -76,9 +76,10 @@ def _events(charge: Charge, day: str, offset: str) -> str:
     )
 
 
-def usage_block(seed: int, groups: Groups) -> Callable[[int, int], list[bytes]]:
+def usage_block(
+    groups: Groups, record: Callable[[int, Group], bytes]
+) -> Callable[[int, int], list[bytes]]:
     """Give the function that writes the usage rows [start, stop), group after group."""
-    record = usage_record(seed)
 
     def block(start: int, stop: int) -> list[bytes]:
         written: list[bytes] = []

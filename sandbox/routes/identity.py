@@ -12,12 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from sandbox.admission import JWKS_PATH, TOKEN_PATH
+from sandbox.body import LONGEST, TooLongError, is_json, whole
 from sandbox.clients import matching
 from sandbox.options import Options
 from sandbox.provider import Provider
 from sandbox.records import Token, TokenRequest
 
-LONGEST_BODY = 64 * 1024  # bytes
 FIELDS = tuple(TokenRequest.model_fields)
 
 
@@ -39,26 +39,17 @@ async def read(request: Request) -> TokenRequest:
     Raises:
         OAuthError: it is no JSON object of exactly the four fields, all texts.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    if not is_json(request):
         raise _bad("the content type must be application/json")
     try:
-        return TokenRequest.model_validate_json(await _body(request))
+        return TokenRequest.model_validate_json(await whole(request))
+    except TooLongError as error:
+        raise _bad(f"the body is longer than {LONGEST} bytes") from error
+    except ClientDisconnect as error:
+        raise _bad("the body broke off") from error
     except ValidationError as error:
         # The texts of pydantic would repeat what was sent, secrets included.
         raise _bad(f"the body must be a JSON object of {', '.join(FIELDS)}, all texts") from error
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LONGEST_BODY:
-                raise _bad(f"the body is longer than {LONGEST_BODY} bytes")
-    except ClientDisconnect as error:
-        raise _bad("the body broke off") from error
-    return body
 
 
 def _bad(description: str) -> OAuthError:

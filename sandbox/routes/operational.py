@@ -13,10 +13,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from sandbox.pages import render
 from sandbox.records import Health
-from sandbox.statistics import Statistics
 
 
-def operational_routes(statistics: Statistics, describe: Callable[[], dict[str, Any]]) -> APIRouter:
+def operational_routes(describe: Callable[[], dict[str, Any]]) -> APIRouter:
     """Give the operational routes; ``describe`` is asked once, when all routes are known."""
     router = APIRouter(tags=["Operational"])
     description = lru_cache(maxsize=1)(describe)
@@ -44,9 +43,5 @@ def operational_routes(statistics: Statistics, describe: Callable[[], dict[str, 
     @router.get("/docs", include_in_schema=False)
     async def documentation_folder() -> RedirectResponse:
         return RedirectResponse("/docs/")
-
-    @router.get("/__sandbox__/statistics", include_in_schema=False)
-    async def seen() -> JSONResponse:
-        return JSONResponse(statistics.report())
 
     return router

@@ -1,26 +1,23 @@
 """The partner surface: whoami and the five lists.
 
-Here: permission, bounds and page of each route. Not here: the envelope (paging), records (data).
+Here: bounds and page of each route. Not here: the envelope (paging), records (data).
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, BeforeValidator
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from sandbox.access import ACCESS, Access
-from sandbox.caller import CALLER, Caller
+from sandbox.access import ACCESS
+from sandbox.caller import Caller
 from sandbox.data.dataset import Dataset
-from sandbox.data.listing import Listing
+from sandbox.data.listing import Pageable
 from sandbox.options import Options
 from sandbox.paging import Bounds, integer, page
-from sandbox.problem import ProblemError
 from sandbox.records import Billing, Organization, Page, Partner, Plan, Usage, Whoami
+from sandbox.routes.permission import permitted
 
 ASSUMED = {"x-assumed": True}
 WHOAMI = "/v2/whoami"
@@ -51,28 +48,6 @@ LISTS = (
 )
 
 
-def permitted(access: Access) -> Callable[[Request], Awaitable[Caller]]:
-    """Give the dependency that lets a request pass only as ``access`` says.
-
-    The exceptions are those of "Authentication failures": 401, then 403 for the actor, then
-    403 for the scope; all before any parameter is looked at.
-    """
-
-    async def check(request: Request) -> Caller:
-        caller: Caller | None = request.scope[CALLER]
-        if caller is None:
-            raise ProblemError(HTTPStatus.UNAUTHORIZED, "The token is invalid or missing.")
-        if caller.actor not in access.actors:
-            detail = f"The actor {caller.actor} may not use this route."
-            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        if access.scope and access.scope not in caller.scopes:
-            detail = f"The token lacks the scope {access.scope}."
-            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        return caller
-
-    return check
-
-
 def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
     """Give the routes of the partner surface."""
     router = APIRouter(tags=["Partner surface"])
@@ -96,7 +71,7 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
     return router
 
 
-def _add(router: APIRouter, one: ListRoute, listing: Listing) -> None:
+def _add(router: APIRouter, one: ListRoute, listing: Pageable) -> None:
     most = one.bounds.most
     extra: dict[str, Any] = {} if one.shown else ASSUMED
 

@@ -22,6 +22,22 @@ def sandbox() -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
+def patient() -> Iterator[Running]:
+    """Start the sandbox of ``tried``."""
+    with started(
+        "--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "150"
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def tried(patient: Running) -> Iterator[Running]:
+    """A sandbox for one test's faults and changes; whatever it did is undone afterwards."""
+    yield patient
+    patient.reset()
+
+
+@pytest.fixture(scope="session")
 def demo(sandbox: Running) -> Iterator[httpx.Client]:
     """A client of ``sandbox`` with the token of ``demo``, who may read everything."""
     with sandbox.client(sandbox.token()) as client:

@@ -5,6 +5,7 @@ Here: starting and ending the real process, fetching a token. Not here: what is 
 
 import os
 import re
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from typing import Any
 
 import httpx
 
-READY = re.compile(r"sandbox ready: (http://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
+READY = re.compile(r"sandbox ready: (https?://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
 SECRET = "not secret: made for the tests"
+API_KEY = "no-key-but-the-tests"
 AUDIENCE = "partner-sync-sandbox"
 CLIENTS = """
 [[clients]]
@@ -51,10 +53,18 @@ class Running:
     line: str
     place: str
 
-    def client(self, token: str | None = None) -> httpx.Client:
-        """Give a client of this sandbox, with or without a bearer token."""
+    def client(self, token: str | None = None, key: str | None = None) -> httpx.Client:
+        """Give a client of this sandbox, with or without a bearer token or an API key."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers=headers, trust_env=False)
+        headers |= {"x-api-key": key} if key else {}
+        return httpx.Client(
+            base_url=self.url, headers=headers, trust_env=False, verify=self.trusted()
+        )
+
+    def trusted(self) -> ssl.SSLContext | bool:
+        """Give what vouches for it, where it serves HTTPS."""
+        named = re.search(r"authority in (\S+),", self.line)
+        return ssl.create_default_context(cafile=named[1]) if named else False
 
     def token_answer(self, **changed: Any) -> httpx.Response:
         """Ask for a token with the right body, some fields changed (None leaves one out)."""
@@ -81,6 +91,43 @@ class Running:
         with self.client() as client:
             return client.get("/__sandbox__/statistics").json()
 
+    def control(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """Ask a control route for something."""
+        with self.client() as client:
+            return client.request(method, f"/__sandbox__{path}", json=body)
+
+    def told(self, method: str, path: str, body: Any = None) -> Any:
+        """The same where it must not be refused; give what it says."""
+        answer = self.control(method, path, body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def fault(self, name: str, path: str | None = None, **scope: Any) -> int:
+        """Switch a fault on: ``every``, ``after``, ``times``, ``value``; give its id."""
+        body = {"name": name, **({"path": path} if path else {}), **scope}
+        return int(self.told("POST", "/faults", body)["id"])
+
+    def befallen(self, number: int) -> int:
+        """Count the requests that a fault befell."""
+        faults = self.told("GET", "/faults")["faults"]
+        return int(next(one["befallen"] for one in faults if one["id"] == number))
+
+    def change(self, name: str, **changes: Any) -> None:
+        """Let a list change: rates per page by kind, ``where``, ``order``."""
+        self.told("POST", "/changes", {"list": name, **changes})
+
+    def reset(self) -> None:
+        """Switch off every fault and change, put records into their places, count from zero."""
+        self.told("POST", "/reset")
+
+    @contextmanager
+    def scan(self, name: str) -> Iterator[dict[str, list[str]]]:
+        """Watch a list; the yielded dictionary holds the truth once the block has ended."""
+        truth: dict[str, list[str]] = {}
+        number = self.told("POST", "/scans", {"list": name})["id"]
+        yield truth
+        truth |= self.told("POST", f"/scans/{number}/end")
+
     def records(self, path: str, limit: int | None = None) -> list[Any]:
         """Read a whole list by its next_offset."""
         found: list[Any] = []
@@ -102,9 +149,10 @@ def command(*options: str) -> list[str]:
 @contextmanager
 def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
     """Start a sandbox on a free port and end it; ``secret`` None lets it make its own."""
-    environment = {k: v for k, v in os.environ.items() if k != "SANDBOX_CLIENT_SECRET"}
+    given = {"SANDBOX_CLIENT_SECRET", "SANDBOX_API_KEY"}
+    environment = {k: v for k, v in os.environ.items() if k not in given}
     if secret:
-        environment["SANDBOX_CLIENT_SECRET"] = secret
+        environment |= {"SANDBOX_CLIENT_SECRET": secret, "SANDBOX_API_KEY": API_KEY}
     process = subprocess.Popen(
         command("--port", "0", *options), stdout=subprocess.PIPE, text=True, env=environment
     )

@@ -17,9 +17,10 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "null": type(None),
 }
-NOTES = {"title", "description", "default", "format", "x-assumed"}
+NOTES = {"title", "description", "default", "format", "x-assumed", "x-assumed-place"}
 KEYWORDS = NOTES | {
-    *("$ref", "type", "anyOf", "enum", "pattern", "minimum", "maximum"),
+    *("$ref", "type", "anyOf", "enum", "const", "pattern", "minimum", "maximum"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
     *("items", "properties", "required", "additionalProperties"),
 }
 
@@ -52,12 +53,18 @@ def _has_type(name: str, value: Any) -> bool:
 
 
 def _scalar_faults(schema: Any, value: Any, where: str) -> Iterator[str]:
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{where} is none of {schema['enum']}"
+    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
+        yield f"{where} is none of {schema.get('enum', schema.get('const'))}"
     if "pattern" in schema and not re.search(schema["pattern"], value):
         yield f"{where} does not match {schema['pattern']}"
-    if "minimum" in schema and value < schema["minimum"]:
-        yield f"{where} is below {schema['minimum']}"
+    bounds = {"minimum": "maximum", "minLength": "maxLength", "minItems": "maxItems"}
+    for least, most in bounds.items():
+        if least in schema or most in schema:
+            measure = value if least == "minimum" else len(value)
+            if not schema.get(least, measure) <= measure <= schema.get(most, measure):
+                yield f"{where} is out of bounds"
+    if schema.get("uniqueItems") and len(value) > len({str(item) for item in value}):
+        yield f"{where} has an item twice"
 
 
 def _inner_faults(document: Any, schema: Any, value: Any, where: str) -> Iterator[str]:

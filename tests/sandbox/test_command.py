@@ -3,6 +3,7 @@
 Not here: what an option does to the service; that is tested beside the thing it changes.
 """
 
+import re
 import signal
 import socket
 import stat
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sandbox.__main__ import command as verb
-from tests.sandbox.running import CLIENTS, SECRET, Running, clients_file, command, started
+from tests.sandbox.running import API_KEY, CLIENTS, SECRET, Running, clients_file, command, started
 
 BAD_OPTIONS = [
     (("--port", "-1"), "--port"),
@@ -32,8 +33,16 @@ BAD_OPTIONS = [
     (("--clients", "/nowhere/clients.toml"), "cannot be read"),
     (("--nonsense",), "--nonsense"),
 ]
+KEY = """
+[[keys]]
+id = "a"
+key = "s-whole-key-1"
+organization = 0
+login = "l"
+"""
 BAD_CLIENTS = [
     ("clients = 3", "[[clients]]"),
+    ("", "[[clients]] or [[keys]]"),
     ("nothing", "cannot be read"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "king"', "actor must be one of"),
     ('[[clients]]\nid = "a"\nsecret = ""\nactor = "partner"', "secret must be"),
@@ -42,6 +51,18 @@ BAD_CLIENTS = [
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nkey = 1', "the fields are"),
     ('[[clients]]\nid = "a\\nb"\nsecret = "b"\nactor = "partner"', "printable"),
     (CLIENTS + CLIENTS, "same id"),
+    ("keys = 3", "[[keys]]"),
+    ("[[keys]]\nid = 7", "id must be"),
+    (KEY + "more = 1", "the fields are"),
+    (KEY.replace("s-whole-key", "short"), "8 ASCII characters"),
+    (KEY.replace("= 0", "= true"), "organization must be"),
+    (KEY.replace("= 0", "= 750"), "no organization 750"),
+    (KEY.replace("= 0", '= "unknown"'), "no organization unknown"),
+    (KEY + 'mappings = "companyAdmin"', "mappings must be"),
+    (KEY + 'internal = "no"', "internal must be"),
+    (KEY + KEY, "same id"),
+    (KEY + KEY.replace('"a"', '"b"'), "same key"),
+    (KEY + KEY.replace('"a"', '"b"').replace("key-1", "key-2") + "mappings = []", "two sets"),
 ]
 
 
@@ -118,7 +139,8 @@ def test_a_signal_ends_it_promptly_with_exit_0(number: signal.Signals) -> None:
 
 def test_the_ready_line_names_client_audience_and_variable() -> None:
     with started("--audience", "elsewhere", "--usage", "1") as running:
-        details = "client demo, audience elsewhere, secret in SANDBOX_CLIENT_SECRET"
+        places = "API key in SANDBOX_API_KEY, secret in SANDBOX_CLIENT_SECRET"
+        details = f"client demo, audience elsewhere, {places}"
         assert running.line == f"sandbox ready: {running.url} ({details})\n"
         assert SECRET not in running.line
 
@@ -131,7 +153,30 @@ def test_without_a_secret_one_is_made_and_removed_at_the_end() -> None:
         assert len(secret) >= 32
         assert secret not in running.line
         assert running.token("demo", secret)
+        made = re.search(r"API key in (\S+),", running.line)
+        assert made
+        key_file = Path(made[1])
+        assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+        key = key_file.read_text(encoding="utf-8")
+        assert key not in running.line
+        with running.client(key=key) as client:
+            assert client.get("/v2/gateways").status_code == 200
     assert not file.exists()
+    assert not key_file.exists()
+
+
+def test_a_clients_file_may_hold_keys_alone(tmp_path: Path) -> None:
+    with started("--usage", "1", "--clients", str(clients_file(tmp_path, KEY))) as running:
+        assert running.line.startswith(f"sandbox ready: {running.url} (clients none, audience")
+        with running.client(key="s-whole-key-1") as client:
+            assert client.get("/v2/gateways").status_code == 200
+
+
+def test_without_organizations_there_is_no_key() -> None:
+    nothing = ("--partners", "0", "--usage", "0", "--billing", "0")
+    with started(*nothing) as running, running.client(key=API_KEY) as client:
+        assert client.get("/v2/gateways").status_code == 401
+        assert client.get("/docs/").status_code == 200
 
 
 def test_only_the_loopback_address_answers(sandbox: Running) -> None:

@@ -16,10 +16,8 @@ import pytest
 from sandbox.clients import Client
 from sandbox.data.sizes import Sizes
 from sandbox.options import Limits, Options
-from sandbox.provider import Provider
 from sandbox.server import Server, base_url, bind
-from sandbox.service import layered, routes
-from sandbox.statistics import Statistics
+from sandbox.service import layered, parts, routes
 from tests.sandbox.running import Running, started
 
 HEADERS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
@@ -97,18 +95,18 @@ def broken() -> Iterator[tuple[str, str]]:
     with bind(0) as bound:
         client = Client("demo", "s")
         options = Options((client,), base_url(bound), sizes=Sizes(1, 1, 1), limits=Limits(1000))
-        provider, statistics = Provider(options), Statistics(1.0)
-        api = routes(options, provider, statistics)
+        made = parts(options)
+        api = routes(made)
 
         @api.get("/v2/broken")
         async def fail() -> None:
             raise RuntimeError("secret reason")
 
-        server = Server(layered(api, options, provider, statistics), "ready")
+        server = Server(layered(api, made), "ready")
         thread = threading.Thread(target=asyncio.run, args=[server.serve(sockets=[bound])])
         thread.start()
         try:
-            yield options.base_url, str(provider.issue(client)["access_token"])
+            yield options.base_url, str(made.provider.issue(client)["access_token"])
         finally:
             server.should_exit = True
             thread.join(5)

@@ -1,0 +1,232 @@
+"""Lists that change while they are read: what changes, how often, where, and what lived through it.
+
+Here: the order of a list's records and its changes, repeatable from the seed. Not here: pages
+(paging), records (data). A list that nothing was ever changed in costs nothing; one that changes
+keeps its order in memory, which is meant for lists of up to about 20,000 records.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from sandbox.data.listing import Listing
+
+Where = Literal["head", "tail", "anywhere"]
+Order = Literal["stable", "newest-first", "shuffled"]
+WHERE: tuple[Where, ...] = get_args(Where)
+ORDERS: tuple[Order, ...] = get_args(Order)
+REVISION = re.compile(rb'"revision":(\d+)')
+NAME = re.compile(rb'"name":"')
+
+
+GROWING = ("partners", "organizations", "usage", "billing")  # plans are a fixed table
+LISTS = ("plans", *GROWING)
+OPTION = re.compile(r"(?:([a-z]+):)?([a-z]+)=([0-9.]+)(?:@([a-z]+))?")
+
+
+class UnchangeableError(ValueError):
+    """A list cannot change as asked."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many of each kind befall a list per page that is read of it, where, and its order.
+
+    ``newest-first`` turns the list round once, ``shuffled`` gives every page another order.
+    """
+
+    insert: float = 0.0
+    delete: float = 0.0
+    move: float = 0.0
+    duplicate: float = 0.0
+    update: float = 0.0
+    where: Where = "anywhere"
+    order: Order = "stable"
+
+
+KINDS = tuple(field.name for field in fields(Changes) if field.type is float)
+
+
+def read(texts: Iterable[str], order: str) -> tuple[tuple[str, Changes], ...]:
+    """Read ``[LIST:]KIND=RATE[@WHERE]``, one a change; without LIST it is every list that can grow.
+
+    Raises:
+        UnchangeableError: a text is something else.
+    """
+    if order not in ORDERS:
+        raise UnchangeableError(f"order {order} is not {' or '.join(ORDERS)}")
+    wanted: dict[str, dict[str, Any]] = {name: {"order": order} for name in GROWING}
+    for text in texts:
+        parts = OPTION.fullmatch(text)
+        name, kind, rate, where = parts.groups() if parts else (None, None, "", None)
+        known = kind in KINDS and name in (None, *GROWING) and where in (None, *WHERE)
+        if not known or rate.count(".") > 1 or not rate.strip("."):
+            raise UnchangeableError(
+                f"{text} is not [LIST:]KIND=RATE[@WHERE] with a list of {', '.join(GROWING)}, "
+                f"a kind of {', '.join(KINDS)}, a rate per page and {' or '.join(WHERE)}"
+            )
+        given: dict[str, Any] = {str(kind): float(rate)} | ({"where": where} if where else {})
+        for one in [name] if name else GROWING:
+            wanted[one] |= given
+    found = {name: Changes(**given) for name, given in wanted.items()}
+    return tuple((name, changes) for name, changes in found.items() if changes != Changes())
+
+
+class Scan:
+    """What befell a list's records, by kind, since the first page after the scan was opened.
+
+    The changes before that page belong to the state that the scan begins with.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.happened: dict[str, set[int]] = {kind: set() for kind in KINDS}
+
+    def note(self, kind: str, index: int) -> None:
+        """Note a change to the record of an index."""
+        if self.begun:
+            self.happened[kind].add(index)
+
+
+class Living:
+    """One list. It changes before a page is read, never within one: every page is atomic."""
+
+    def __init__(self, name: str, base: Listing, seed: int) -> None:
+        self.name = name
+        self._base = base
+        self._seed = seed
+        self._scans: dict[int, Scan] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again: every record in its place, nothing changes, no scan is open."""
+        self.changes = Changes()
+        self._chance = random.Random(f"{self._seed}/{self.name}")  # noqa: S311 - repeatable
+        self._order: list[int] | None = None  # None: nothing was ever changed
+        self._following = self._base.count  # the index of the next record to insert
+        self._due = dict.fromkeys(KINDS, 0.0)
+        self._versions: dict[int, int] = {}
+        self._scans.clear()
+
+    def configure(self, changes: Changes) -> None:
+        """Change like this from the next page on.
+
+        Raises:
+            UnchangeableError: it cannot grow.
+        """
+        if changes.insert and (self._base.write is None or not self._base.count):
+            raise UnchangeableError(f"{self.name} cannot grow")
+        if changes.order == "newest-first" and self.changes.order != changes.order:
+            self._order = self._indices()[::-1]
+        self.changes = changes
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return self._base.count if self._order is None else len(self._order)
+
+    @property
+    def rows(self) -> Callable[[int, int], list[bytes]]:
+        """Those that exist in [start, stop), as JSON; nothing changes."""
+        return self._listing(self._indices()).rows
+
+    def now(self) -> Listing:
+        """Let the changes that are due happen, and give the list as it is then."""
+        if self._order is None and self.changes == Changes():
+            seen = self._base
+        else:
+            self._change()
+            seen = self._listing(self._shown())
+        for scan in self._scans.values():
+            scan.begun = True
+        return seen
+
+    def open(self, number: int) -> None:
+        """Watch from the next page on what lives through it."""
+        self._scans[number] = Scan()
+
+    def close(self, number: int) -> dict[str, list[str]] | None:
+        """End a scan: the keys of the records that lived through it, in order, and what happened.
+
+        A complete reading contains every one that ``lived``; of the others it may have any.
+        """
+        scan = self._scans.pop(number, None)
+        if scan is None:
+            return None
+        there = dict.fromkeys(self._indices())
+        happened = {kind: self.keys(sorted(found)) for kind, found in scan.happened.items()}
+        inserted = scan.happened["insert"]
+        return {"lived": self.keys([one for one in there if one not in inserted]), **happened}
+
+    def keys(self, indices: Iterable[int]) -> list[str]:
+        """Give the keys of records: the first member of each."""
+        return [self._row(index).split(b'"', 4)[3].decode() for index in indices]
+
+    def _indices(self) -> list[int]:
+        return list(range(self._base.count)) if self._order is None else self._order
+
+    def _shown(self) -> list[int]:
+        indices = self._indices()
+        if self.changes.order == "shuffled":
+            return self._chance.sample(indices, len(indices))
+        return indices
+
+    def _listing(self, indices: list[int]) -> Listing:
+        return Listing(
+            len(indices), lambda start, stop: [self._row(index) for index in indices[start:stop]]
+        )
+
+    def _row(self, index: int) -> bytes:
+        write = self._base.write if index >= self._base.count else None
+        row = (write or self._base.rows)(index, index + 1)[0]
+        version = self._versions.get(index, 0)
+        return revised(row, version) if version else row
+
+    def _change(self) -> None:
+        for kind in KINDS:
+            self._due[kind] += getattr(self.changes, kind)
+            while self._due[kind] >= 1:
+                self._due[kind] -= 1
+                self._happen(kind)
+
+    def _happen(self, kind: str) -> None:
+        order = self._order = self._indices()
+        if kind == "insert":
+            self._put(self._following)
+            self._note(kind, self._following)
+            self._following += 1
+            return
+        if not order:
+            return
+        doomed = kind == "delete"  # only there does ``where`` say which record is meant
+        place = max(0, self._place() - 1) if doomed else self._chance.randrange(len(order))
+        index = order[place]
+        if kind in ("delete", "move"):
+            del order[place]
+        if kind in ("move", "duplicate"):
+            self._put(index)
+        if kind == "update":
+            self._versions[index] = self._versions.get(index, 0) + 1
+        if kind != "delete" or index not in order:
+            self._note(kind, index)
+
+    def _put(self, index: int) -> None:
+        self._indices().insert(self._place(), index)
+
+    def _place(self) -> int:
+        size = len(self._indices())
+        places = {"head": 0, "tail": size, "anywhere": self._chance.randrange(size + 1)}
+        return places[self.changes.where]
+
+    def _note(self, kind: str, index: int) -> None:
+        for scan in self._scans.values():
+            scan.note(kind, index)
+
+
+def revised(row: bytes, version: int) -> bytes:
+    """Write a record's later version: a higher revision, or else another name."""
+    if REVISION.search(row):
+        return REVISION.sub(lambda found: b'"revision":%d' % (int(found[1]) + version), row)
+    return NAME.sub(b'"name":"%d. ' % version, row)

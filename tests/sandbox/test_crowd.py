@@ -1,0 +1,21 @@
+"""200 clients at once that never wait: nobody gets more than the limit, nothing fails.
+
+Three seconds of what ``python -m benchmarks crowd`` does for thirty.
+"""
+
+from benchmarks.crowd import ACTORS, gathered
+
+SECONDS = 3.0
+
+
+def test_a_crowd_never_exceeds_the_window_and_breaks_nothing() -> None:
+    seen = gathered(SECONDS)
+    assert seen.failures == 0
+    assert seen.most <= 5
+    assert len(seen.counted["callers"]) == ACTORS
+    addresses = seen.counted["unauthenticated"].values()
+    assert max(one["most_admitted_in_any_window"] for one in addresses) == 1
+    counts = [one["admitted"] for one in seen.counted["callers"].values()]
+    assert max(counts) <= 5 * (SECONDS + 2)
+    assert min(seen.statuses[status] for status in (200, 401, 404, 429)) > 0
+    assert seen.end < seen.warm + 15
