@@ -12,7 +12,7 @@ IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check dev bench test-next lock format
+.PHONY: help demo test check dev bench fuzz test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.
 
 bench: $(VENV)/.installed ## what docs/benchmarks.md reports, measured again
 	$(IN) $(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/.installed ## schemathesis against the sandbox's own description, both surfaces
+	@$(IN) $(BIN)/python -m tests.fuzz
 
 test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python -m pytest

@@ -1,0 +1,44 @@
+"""`make fuzz`: schemathesis against the running sandbox, both surfaces, with credentials given.
+
+All checks in the phases examples, coverage and fuzzing; a fixed seed, so that CI asks the same
+twice. What it finds (500s, statuses or schemas that are not described, bad input taken) fails it.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.sandbox.running import API_KEY, started
+
+AUTH = """
+[auth.openapi.bearer]
+bearer = "${TOKEN}"
+
+[auth.openapi.apiKey]
+api_key = "${SANDBOX_API_KEY}"
+"""
+OPTIONS = (
+    "--checks=all",
+    "--phases=examples,coverage,fuzzing",
+    "--seed=7",
+    "--max-examples=100",
+    "--continue-on-failure",
+    "--generation-database=none",
+    "--no-color",
+)
+
+
+def main() -> int:
+    """Run it in an empty folder; return its exit code."""
+    program = str(Path(sys.executable).with_name("st"))
+    with tempfile.TemporaryDirectory() as folder, started("--rate", "0") as running:
+        (Path(folder) / "schemathesis.toml").write_text(AUTH, encoding="utf-8")
+        environment = os.environ | {"TOKEN": running.token(), "SANDBOX_API_KEY": API_KEY}
+        command = [program, "run", f"{running.url}/docs/openapi.json", *OPTIONS]
+        return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
