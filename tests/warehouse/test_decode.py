@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.errors import LandingFailed
@@ -122,6 +122,8 @@ def test_an_unknown_key_is_a_misfit_that_names_it() -> None:
 
 
 @given(RECORDS)
+@example([{"a": [None, None]}])
+@example([{"a": [[]]}, {"a": [[None], []]}])
 def test_the_fast_path_and_the_exact_path_agree(rows: list[dict[str, Any]]) -> None:
     body = page(written(rows))
     assert lexemes(body) == rows
