@@ -25,7 +25,8 @@ def render(description: JSON) -> str:
         f'<li><a href="#{operation["operationId"]}"><b>{method.upper()}</b> {escape(path)}</a></li>'
         for path, method, operation in operations
     )
-    sections = "".join(_operation(*one) for one in operations)
+    shared = description["components"]["responses"]
+    sections = "".join(_operation(*one, shared) for one in operations)
     schemas = "".join(
         _schema(name, schema) for name, schema in description["components"]["schemas"].items()
     )
@@ -40,8 +41,11 @@ def render(description: JSON) -> str:
     )
 
 
-def _operation(path: str, method: str, operation: JSON) -> str:
-    answers = "".join(_answer(status, body) for status, body in operation["responses"].items())
+def _operation(path: str, method: str, operation: JSON, shared: JSON) -> str:
+    answers = "".join(
+        _answer(status, shared.get(body.get("$ref", "").rpartition("/")[2], body))
+        for status, body in operation["responses"].items()
+    )
     return (
         f'<section id="{operation["operationId"]}"><h2><b>{method.upper()}</b> '
         f"<code>{escape(path)}</code>{_badge(operation)}</h2>"
