@@ -4,9 +4,10 @@ from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
 
 import filelock
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
 
-from pipelines.state.tables import METADATA
+from pipelines.errors import ConfigurationError
+from pipelines.state.tables import METADATA, SHAPE
 
 
 def _configure(connection: SQLiteConnection, _record: object) -> None:
@@ -23,12 +24,31 @@ def _begin(connection: Connection) -> None:
 
 
 def connect(folder: Path) -> Engine:
-    """Open (or create) the ledger in the state folder."""
+    """Open (or create) the ledger in the state folder.
+
+    Raises ConfigurationError for a ledger of another version's shape.
+    """
+    file = folder / "state.sqlite"
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
-    engine = create_engine(URL.create("sqlite", database=str(folder / "state.sqlite")))
+    engine = create_engine(URL.create("sqlite", database=str(file)))
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     # SQLite does not wait where two processes make a new file WAL: one would fail, locked.
     with filelock.FileLock(folder / "state.lock"):
-        METADATA.create_all(engine)
+        _prepare(engine, file)
     return engine
+
+
+def _prepare(engine: Engine, file: Path) -> None:
+    """Create the tables in an empty file; tell a ledger of ours from one of another shape."""
+    with engine.begin() as ledger:
+        if not inspect(ledger).get_table_names():
+            METADATA.create_all(ledger)
+            ledger.exec_driver_sql(f"PRAGMA user_version = {SHAPE}")
+        found = ledger.exec_driver_sql("PRAGMA user_version").scalar()
+    if found != SHAPE:
+        engine.dispose()
+        raise ConfigurationError(
+            f"{file} was written by another version of partner-sync (ledger {found}, this version "
+            f"reads {SHAPE}); use that version, or another PARTNER_SYNC_HOME"
+        )

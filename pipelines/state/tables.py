@@ -9,6 +9,8 @@ from sqlalchemy import JSON, Column, Date, Float, Integer, MetaData, String, Tab
 from pipelines.state.types import UtcTime
 
 METADATA = MetaData()
+# Of the ledger as a whole; kept in the file, so that another version's is told apart.
+SHAPE = 1
 
 RUNS = Table(
     "runs",

@@ -1,12 +1,15 @@
 """The ledger's database: durable, open to several processes, wherever it lies."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect
 
+from pipelines.errors import ConfigurationError
 from pipelines.state import database, runs
 from pipelines.state.tables import METADATA
 from tests.virtual import EPOCH
@@ -17,6 +20,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from pipelines.errors import ConfigurationError
 from pipelines.state import database, runs
 from pipelines.state.runs import Call
 
@@ -106,3 +110,11 @@ def test_processes_make_a_new_ledger_and_write_it_at_once(tmp_path: Path) -> Non
     assert {stream: effort.requests for stream, effort in efforts.items()} == {
         f"writer {number}": 60 for number in range(3)
     }
+
+
+def test_a_ledger_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
+    database.connect(tmp_path).dispose()
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as file:
+        file.execute("PRAGMA user_version = 7")
+    with pytest.raises(ConfigurationError, match=r"ledger 7, this version reads 1"):
+        database.connect(tmp_path)
