@@ -113,7 +113,7 @@ class Surfaces:
         return self.described()["paths"][path][method]
 
 
-def problem(answer: httpx.Response, status: int) -> Any:
+def assert_problem(answer: httpx.Response, status: int) -> Any:
     """Insist on a problem of this status; gives its body."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == PROBLEM

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.interface.calling import Limited, Surfaces, problem, shown
+from tests.interface.calling import Limited, Surfaces, assert_problem, shown
 from tests.interface.routes import EXEMPT, LISTS, bounds
 
 BAD_LIMITS = ["0", "-1", "1.0", "ten", "", "1e1", " 5"]
@@ -45,7 +45,7 @@ def test_4_3_gateways_are_a_list_of_the_merchant_surface(whole: Surfaces) -> Non
     assert fields(whole.page("/v2/gateways"))
     page = whole.page("/v2/gateways", limit=1, offset=1)
     assert page["pagination"]["prev_offset"] == 0
-    problem(whole.bearer.get("/v2/gateways"), 401)
+    assert_problem(whole.bearer.get("/v2/gateways"), 401)
 
 
 def test_4_4_invoices_are_a_list_with_a_total(whole: Surfaces) -> None:
@@ -53,7 +53,7 @@ def test_4_4_invoices_are_a_list_with_a_total(whole: Surfaces) -> None:
     assert type(first["total"]) is int
     assert first["total"] == second["total"] > 6
     assert first["data"] != second["data"]
-    problem(whole.bearer.get("/v2/invoices"), 401)
+    assert_problem(whole.bearer.get("/v2/invoices"), 401)
 
 
 def test_4_5_whoami_describes_the_caller(whole: Surfaces) -> None:
@@ -68,7 +68,7 @@ def test_4_6_partners_are_a_list_of_partner_items(whole: Surfaces) -> None:
     page = whole.page("/v2/partners", limit=7, offset=14)
     assert fields(page) == {"partnerId", "name", "externalId"}
     assert (page["pagination"]["limit"], page["pagination"]["offset"]) == (7, 14)
-    problem(whole.keyed.get("/v2/partners"), 401)
+    assert_problem(whole.keyed.get("/v2/partners"), 401)
 
 
 @pytest.mark.parametrize(("limit", "status"), [(500, 200), (501, 400)])
@@ -121,7 +121,7 @@ def test_4_12_limit_is_an_integer_within_its_bounds(whole: Surfaces, path: str) 
     for limit in (1, most):
         assert whole.page(path, limit=limit)["pagination"]["limit"] == limit
     for wrong in (*BAD_LIMITS, str(most + 1)):
-        assert "limit" in problem(whole.get(path, limit=wrong), 400)["detail"]
+        assert "limit" in assert_problem(whole.get(path, limit=wrong), 400)["detail"]
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -131,7 +131,7 @@ def test_4_13_offset_is_an_integer_of_0_or_greater(whole: Surfaces, path: str) -
         page = whole.page(path, limit=1, offset=offset)
         assert page["pagination"]["offset"] == offset
     for wrong in BAD_OFFSETS:
-        assert "offset" in problem(whole.get(path, offset=wrong), 400)["detail"]
+        assert "offset" in assert_problem(whole.get(path, offset=wrong), 400)["detail"]
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -172,4 +172,4 @@ def test_4_18_own_bounds_override_the_general_ones(whole: Surfaces, path: str) -
     assert (default, most) != (20, 100)
     assert len(whole.page(path)["data"]) == default
     assert len(whole.page(path, limit=most)["data"]) == most
-    problem(whole.get(path, limit=most + 1), 400)
+    assert_problem(whole.get(path, limit=most + 1), 400)

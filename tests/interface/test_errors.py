@@ -6,7 +6,7 @@ from http import HTTPStatus
 import httpx
 import pytest
 
-from tests.interface.calling import MEMBERS, PROBLEM, Limited, Surfaces, problem
+from tests.interface.calling import MEMBERS, PROBLEM, Limited, Surfaces, assert_problem
 from tests.sandbox.merchants import SECRETS
 from tests.sandbox.running import Running
 
@@ -102,7 +102,7 @@ def test_7_8_the_429_adds_retry_after_seconds_and_nothing_else_does(
 ) -> None:
     with slow.stranger() as client:
         answer = [client.get("/v2/whoami") for _ in range(2)][-1]
-    body = problem(answer, 429)
+    body = assert_problem(answer, 429)
     assert set(body) == MEMBERS | {"retry_after_seconds"}
     assert type(body["retry_after_seconds"]) is int
     assert body["retry_after_seconds"] == int(answer.headers["retry-after"])
@@ -112,7 +112,7 @@ def test_7_8_the_429_adds_retry_after_seconds_and_nothing_else_does(
 
 def test_7_9_a_401_says_that_the_token_is_invalid_or_missing(nobody: httpx.Client) -> None:
     for path in ("/v2/partners", "/v2/invoices"):
-        found = problem(nobody.get(path), 401)
+        found = assert_problem(nobody.get(path), 401)
         assert "token is invalid or missing" in found["detail"]
         assert found["title"] == "Unauthorized"
 
@@ -120,15 +120,15 @@ def test_7_9_a_401_says_that_the_token_is_invalid_or_missing(nobody: httpx.Clien
 @pytest.mark.parametrize("path", ["/v2/usage", "/v2/partners"])
 def test_7_10_a_403_is_told_from_a_401_by_valid_credentials(whole: Surfaces, path: str) -> None:
     with whole.running.client(whole.running.token("merchant", "s-merchant")) as client:
-        assert problem(client.get(path), 403)["title"] == "Forbidden"
+        assert assert_problem(client.get(path), 403)["title"] == "Forbidden"
     with whole.running.client("no.such.token") as client:
-        problem(client.get(path), 401)
+        assert_problem(client.get(path), 401)
 
 
 def test_7_11_a_429_carries_retry_after(slow: Limited) -> None:
     with slow.actor() as client:
         answer = [client.get("/v2/whoami") for _ in range(6)][-1]
-    assert problem(answer, 429)["title"] == "Too Many Requests"
+    assert assert_problem(answer, 429)["title"] == "Too Many Requests"
     assert answer.headers["retry-after"].isdigit()
 
 
@@ -143,6 +143,6 @@ def test_7_13_a_server_error_is_assumed_to_be_a_problem_too(
     whole: Surfaces, undone: Running
 ) -> None:
     undone.fault("error-500", times=1)
-    found = problem(whole.bearer.get("/v2/usage"), 500)
+    found = assert_problem(whole.bearer.get("/v2/usage"), 500)
     assert found["type"] == f"{undone.url}/problems/internal_server_error"
     assert whole.bearer.get("/v2/usage").status_code == 200

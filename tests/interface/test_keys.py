@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.interface.calling import Surfaces, problem
+from tests.interface.calling import Surfaces, assert_problem
 from tests.sandbox.merchants import SECRETS
 
 NO_KEYS = ["", "wrong", "key-of-the-admi", "KEY-OF-THE-ADMIN", "Bearer key-of-the-admin"]
@@ -79,8 +79,8 @@ def test_5_1_the_key_is_sent_in_x_api_key(whole: Surfaces) -> None:
         wrong = client.get("/v2/gateways", headers=elsewhere)
         query = client.get("/v2/gateways", params={"x-api-key": SECRETS["admin"]})
     assert right.status_code == 200
-    problem(wrong, 401)
-    problem(query, 401)
+    assert_problem(wrong, 401)
+    assert_problem(query, 401)
 
 
 def test_5_2_a_key_is_scoped_to_one_organization(whole: Surfaces) -> None:
@@ -89,7 +89,7 @@ def test_5_2_a_key_is_scoped_to_one_organization(whole: Surfaces) -> None:
         customer = whole.page("/v2/customers")["data"][0]["customerId"]
         assert ours["organizationId"] != theirs["organizationId"]
         assert whole.keyed.get(f"/v2/customers/{customer}").status_code == 200
-        problem(other.get(f"/v2/customers/{customer}"), 404)
+        assert_problem(other.get(f"/v2/customers/{customer}"), 404)
 
 
 def test_5_3_no_route_of_the_interface_issues_a_key(whole: Surfaces) -> None:
@@ -100,7 +100,7 @@ def test_5_3_no_route_of_the_interface_issues_a_key(whole: Surfaces) -> None:
 @pytest.mark.parametrize("key", NO_KEYS)
 def test_5_4_the_service_validates_the_key(whole: Surfaces, key: str) -> None:
     with whole.running.client() as client:
-        problem(client.get("/v2/gateways", headers={"x-api-key": key}), 401)
+        assert_problem(client.get("/v2/gateways", headers={"x-api-key": key}), 401)
 
 
 def test_5_5_the_acting_identity_is_the_owning_login(whole: Surfaces) -> None:
@@ -130,7 +130,7 @@ def test_5_8_revoking_a_key_takes_effect_immediately(whole: Surfaces) -> None:
     with whole.running.client(key=SECRETS["revocable"]) as client:
         assert client.get("/v2/profile").status_code == 200
         whole.running.told("POST", "/keys/revocable/revoke")
-        problem(client.get("/v2/profile"), 401)
+        assert_problem(client.get("/v2/profile"), 401)
 
 
 def test_5_9_the_organization_must_be_enabled(
@@ -158,7 +158,7 @@ def test_5_11_the_conditions_hold_for_every_organization_scoped_route(
     whole.running.told("PATCH", place, {"enabled": False})
     for _, operations in SCOPES.values():
         for operation in operations:
-            problem(client.request(*operation.split()), 401)
+            assert_problem(client.request(*operation.split()), 401)
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"trial": "ended", "billing": False}])
@@ -193,4 +193,4 @@ def test_5_scope_needs_its_mapping(
             if mapping in suffice:
                 assert answer.status_code in REACHED
             else:
-                assert f"organizations:{scope}" in problem(answer, 403)["detail"]
+                assert f"organizations:{scope}" in assert_problem(answer, 403)["detail"]

@@ -13,8 +13,8 @@ from tests.interface.calling import (
     PROBLEM,
     Limited,
     Surfaces,
+    assert_problem,
     claims,
-    problem,
     shown,
     until,
 )
@@ -176,7 +176,7 @@ def test_8_13_too_many_are_429_with_nothing_remaining(slow: Limited) -> None:
     with slow.actor() as client:
         statuses(client, 5)
         answer = client.get("/v2/usage")
-    found = problem(answer, 429)
+    found = assert_problem(answer, 429)
     assert answer.headers["content-type"] == PROBLEM
     assert answer.headers["x-ratelimit-remaining"] == "0"
     assert found["instance"] == "/v2/usage"
@@ -222,13 +222,13 @@ def test_8_17_default_and_largest_limit_are_those_of_the_table(whole: Surfaces, 
     default, most = bounds(path)
     assert whole.page(path)["pagination"]["limit"] == default
     assert whole.page(path, limit=most)["pagination"]["limit"] == most
-    problem(whole.get(path, limit=most + 1), 400)
+    assert_problem(whole.get(path, limit=most + 1), 400)
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_8_18_offset_is_0_by_default_and_at_least(whole: Surfaces, path: str) -> None:
     assert whole.page(path) == whole.page(path, offset=0)
-    problem(whole.get(path, offset=-1), 400)
+    assert_problem(whole.get(path, offset=-1), 400)
 
 
 def test_8_19_tokens_live_3600_seconds_by_default(untouched: Limited) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.interface.calling import Surfaces, problem
+from tests.interface.calling import Surfaces, assert_problem
 from tests.interface.routes import SHOWN
 from tests.sandbox.merchants import SECRETS
 
@@ -84,7 +84,7 @@ def test_4_20_each_operation_is_guarded_by_its_scope(whole: Surfaces, what: str)
     access = whole.operation(method, path)["x-access"]
     assert access == {"scope": f"organizations:{scope}", "mappings": ["companyAdmin"]}
     with whole.running.client(key=SECRETS["nothing"]) as client:
-        problem(client.request(method, path), 403)
+        assert_problem(client.request(method, path), 403)
 
 
 def test_4_21_notes_and_replies_are_created(writer: httpx.Client, customer: str) -> None:
@@ -117,13 +117,13 @@ def test_4_23_notes_replies_and_alerts_are_deleted(writer: httpx.Client, custome
     writer.put(f"{customer}/alert", json={"message": "C", "severity": "info"})
     for gone in (f"{path}/replies/{reply['replyId']}", path, f"{customer}/alert"):
         done(writer.delete(gone), 204)
-        problem(writer.get(gone), 404)
+        assert_problem(writer.get(gone), 404)
 
 
 def test_4_24_payment_links_are_created_unapplied_and_applied(
     writer: httpx.Client, customer: str
 ) -> None:
-    body = {"customerId": customer.rpartition("/")[2], "amount": "12.50"}
+    body: dict[str, Any] = {"customerId": customer.rpartition("/")[2], "amount": "12.50"}
     unapplied = done(writer.post("/v2/payment-links/unapplied", json=body), 201)
     invoices = done(writer.get("/v2/invoices?limit=100"), 200)["data"]
     due = next(one for one in invoices if one["amountDue"] != "0.00")

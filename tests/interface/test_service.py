@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.interface.calling import PROBLEM, Surfaces, problem
+from tests.interface.calling import PROBLEM, Surfaces, assert_problem
 from tests.interface.routes import (
     MERCHANT_GROUPS,
     PARTNER_GROUPS,
@@ -32,7 +32,7 @@ def test_1_1_what_the_document_does_not_show_is_marked_assumed(whole: Surfaces) 
 def test_1_2_each_route_accepts_exactly_one_method(whole: Surfaces, path: str) -> None:
     other = whole.keyed if path in PARTNER_READS else whole.bearer
     assert whole.get(path).status_code == 200
-    problem(other.get(path), 401)
+    assert_problem(other.get(path), 401)
     assert len(whole.operation("get", path)["security"]) == 1
 
 
@@ -42,7 +42,7 @@ def test_1_3_the_merchant_groups_take_an_api_key(
 ) -> None:
     path = whole.filled(MERCHANT_GROUPS[group])
     assert whole.keyed.get(path).status_code == 200
-    problem(nobody.get(path), 401)
+    assert_problem(nobody.get(path), 401)
     operation = whole.operation("get", MERCHANT_GROUPS[group])
     assert (operation["tags"], operation["security"]) == ([group], [{"apiKey": []}])
 
@@ -53,7 +53,7 @@ def test_1_4_the_partner_groups_take_a_bearer_token(
 ) -> None:
     path = PARTNER_GROUPS[group]
     assert whole.bearer.get(path).status_code == 200
-    problem(nobody.get(path), 401)
+    assert_problem(nobody.get(path), 401)
     assert [set(one) for one in whole.operation("get", path)["security"]] == [{"bearer"}]
 
 
@@ -64,7 +64,7 @@ def test_1_5_there_is_one_base_address(whole: Surfaces) -> None:
 @pytest.mark.parametrize("path", READS)
 def test_1_6_all_routes_live_under_v2(whole: Surfaces, path: str) -> None:
     bare = path.removeprefix("/v2")
-    problem(whole.of(path).get(bare), 404)
+    assert_problem(whole.of(path).get(bare), 404)
     assert bare not in whole.described()["paths"]
 
 
@@ -81,7 +81,7 @@ def test_1_8_failures_are_problems(whole: Surfaces, nobody: httpx.Client, status
     with whole.running.client(key="key-of-nothing") as unmapped:
         client = {401: nobody, 403: unmapped}.get(status, whole.bearer)
         answer = client.request(method, FAILURES[status])
-    assert problem(answer, status)["status"] == status
+    assert assert_problem(answer, status)["status"] == status
     assert answer.headers["content-type"] == PROBLEM
 
 

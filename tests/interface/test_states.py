@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.interface.calling import Surfaces, problem
+from tests.interface.calling import Surfaces, assert_problem
 from tests.sandbox.merchants import SECRETS
 
 # Standing, and whether it lets the organization's keys in.
@@ -66,7 +66,7 @@ def test_3_4_these_conditions_gate_merchant_routes_and_no_partner_route(
     whole: Surfaces, gated: httpx.Client
 ) -> None:
     place(whole, {"enabled": False})
-    problem(gated.get("/v2/invoices"), 401)
+    assert_problem(gated.get("/v2/invoices"), 401)
     assert whole.bearer.get("/v2/organizations").status_code == 200
     assert whole.keyed.get("/v2/invoices").status_code == 200  # another organization
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.interface.calling import Surfaces, claims, problem
+from tests.interface.calling import Surfaces, assert_problem, claims
 from tests.interface.routes import PARTNER_READS
 from tests.sandbox.running import AUDIENCE
 
@@ -87,8 +87,8 @@ def test_5_37_the_token_is_sent_as_authorization_bearer(whole: Surfaces, path: s
         right = client.get(path, headers={"Authorization": f"Bearer {token}"})
         assert right.status_code == 200
         for wrong in ({"Authorization": token}, {"x-api-key": token}, {"Authorization": "Bearer"}):
-            problem(client.get(path, headers=wrong), 401)
-        problem(client.get(path, params={"access_token": token}), 401)
+            assert_problem(client.get(path, headers=wrong), 401)
+        assert_problem(client.get(path, params={"access_token": token}), 401)
 
 
 @pytest.mark.parametrize(("client_id", "path"), MATRIX)

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.interface.calling import Surfaces, problem
+from tests.interface.calling import Surfaces, assert_problem
 from tests.interface.routes import LISTS, READS, bounds
 from tests.sandbox.schema import faults
 
@@ -51,6 +51,6 @@ def test_9_4_the_description_lies_under_docs_for_programs_and_for_people(
 def test_9_5_there_is_no_other_version_and_nothing_is_deprecated(
     whole: Surfaces, version: str
 ) -> None:
-    problem(whole.bearer.get(f"/{version}/whoami"), 404)
+    assert_problem(whole.bearer.get(f"/{version}/whoami"), 404)
     assert "deprecated" not in str(whole.described())
     assert whole.described()["info"]["version"] == "v2"
