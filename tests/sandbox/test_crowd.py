@@ -15,7 +15,9 @@ def test_a_crowd_never_exceeds_the_window_and_breaks_nothing() -> None:
     assert len(seen.counted["callers"]) == ACTORS
     addresses = seen.counted["unauthenticated"].values()
     assert max(one["most_admitted_in_any_window"] for one in addresses) == 1
-    counts = [one["admitted"] for one in seen.counted["callers"].values()]
-    assert max(counts) <= 5 * (SECONDS + 2)
+    for one in seen.counted["callers"].values():
+        # Of the server's own clock: a busy machine makes the crowd take longer.
+        windows = int(one["last_admitted"] - one["first_admitted"]) + 1
+        assert one["admitted"] <= 5 * windows
     assert min(seen.statuses[status] for status in (200, 401, 404, 429)) > 0
     assert seen.end < seen.warm + 15
