@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.sandbox.merchants import key_client, keys_file
 from tests.sandbox.running import Running, clients_file, started
 
 
@@ -50,3 +51,18 @@ def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     file = clients_file(tmp_path_factory.mktemp("clients"))
     with started("--rate", "0", "--usage", "30", "--clients", str(file)) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def merchants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A sandbox with the keys of ``merchants.KEYS``, one for each module: its tests write."""
+    file = keys_file(tmp_path_factory.mktemp("clients"))
+    with started("--rate", "0", "--usage", "30", "--clients", file) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(merchants: Running) -> Iterator[httpx.Client]:
+    """A client with the key of a login that may do everything."""
+    with key_client(merchants, "admin") as client:
+        yield client

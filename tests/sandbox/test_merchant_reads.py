@@ -4,14 +4,13 @@ Not here: who is let in (test_keys), what is written (test_merchant_writes).
 """
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.sandbox.merchants import assert_problem, key_client, keys_file, listed
+from tests.sandbox.merchants import assert_problem, key_client, listed
 from tests.sandbox.running import API_KEY, Running, started
 from tests.sandbox.schema import faults, resolved
 
@@ -29,19 +28,6 @@ LISTS = {
 OBJECTS = ["/v2/settings", "/v2/profile"]
 BAD_QUERIES = ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=1.0", "limit=", "offset=-1"]
 ID = re.compile(r"[0-9a-f]{24}")
-
-
-@pytest.fixture(scope="module")
-def merchants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    file = keys_file(tmp_path_factory.mktemp("clients"))
-    with started("--rate", "0", "--usage", "30", "--clients", file) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def admin(merchants: Running) -> Iterator[httpx.Client]:
-    with key_client(merchants, "admin") as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,19 +82,6 @@ MISSING = [
     ("POST", "/v2/payment-method-requests", {"customerId": UNKNOWN, "kinds": ["card"]}),
     ("GET", "/v2/payment-method-requests/{0}", None),
 ]
-
-
-@pytest.fixture(scope="module")
-def merchants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    file = keys_file(tmp_path_factory.mktemp("clients"))
-    with started("--rate", "0", "--usage", "30", "--clients", file) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def admin(merchants: Running) -> Iterator[httpx.Client]:
-    with key_client(merchants, "admin") as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
