@@ -29,8 +29,9 @@ KEY = dg.AssetKey(["published", "warehouse"])
 )
 def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeResult[None]:
     """Publish the work database, then fail for every day and stream that is not in it."""
-    orders = {key: Order(day, run=context.run.run_id) for key, day in days(context)}
     with sync.session(context) as session:
+        connection = session.settings.connection()
+        orders = {key: Order(connection, day, run=context.run.run_id) for key, day in days(context)}
         publication = run.publish(session, list(orders.values()))
     metadata = _metadata(publication.version)
     if any(publication.lacking):

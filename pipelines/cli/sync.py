@@ -32,6 +32,6 @@ def sync(
     streams = chosen(stream or [])
     chosen_settings = settings.load()
     with screen.watching() as watch, run.open(chosen_settings, watch) as session:
-        outcome = run.sync(session, streams)
+        outcome = run.sync(session, [run.today(session, streams)])
     screen.closing(outcome, chosen_settings.place.link)
     raise typer.Exit(outcome.exit_code)
