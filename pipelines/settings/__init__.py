@@ -8,7 +8,17 @@ and reads it when it is asked.
 
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
-from pipelines.settings.model import Settings, load
-from pipelines.settings.values import PREFIX, Address
+from pipelines.settings.model import Settings, StreamSettings, load
+from pipelines.settings.values import PREFIX, Address, Surface
 
-__all__ = ["PREFIX", "Address", "Connection", "Home", "Secret", "Settings", "load"]
+__all__ = [
+    "PREFIX",
+    "Address",
+    "Connection",
+    "Home",
+    "Secret",
+    "Settings",
+    "StreamSettings",
+    "Surface",
+    "load",
+]

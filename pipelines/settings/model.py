@@ -20,7 +20,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
-from pipelines.settings.values import PREFIX, Address, FromJson, Place, Zone, expanded
+from pipelines.settings.values import PREFIX, Address, FromJson, Place, Surface, Zone, expanded
 
 
 class StreamSettings(BaseModel):
@@ -30,6 +30,13 @@ class StreamSettings(BaseModel):
 
     key: str | None = Field(default=None, description="the field that identifies a record")
     may_be_empty: bool = Field(default=False, description="an empty list is no accident")
+    path: str | None = Field(
+        default=None,
+        pattern=r"^/v2/[\w.~-]+(/[\w.~-]+)*$",
+        description="of a list that is read only because it is set here",
+    )
+    surface: Surface = Field(default="partner", description="whose credentials open that path")
+    limit: int | None = Field(default=None, ge=1, description="records a page, at most")
 
 
 class Settings(BaseSettings):
@@ -57,6 +64,11 @@ class Settings(BaseSettings):
     ca_file: Place | None = Field(
         default=None, description="certificates to trust instead of the built-in ones"
     )
+    description_path: str | None = Field(
+        default=None,
+        pattern=r"^/[^\s?#]*$",
+        description="where the interface description is, where nothing under /docs/ leads to it",
+    )
     rate: int = Field(
         default=5, ge=1, description="requests a window, until the service's headers tell"
     )
@@ -83,7 +95,7 @@ class Settings(BaseSettings):
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
     streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
-        default={}, description="per stream: key, may_be_empty"
+        default={}, description="per stream: key, may_be_empty, limit; path and surface of others"
     )
 
     @classmethod
