@@ -8,11 +8,9 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from pipelines.errors import ConfigurationError
-
-Surface = Literal["partner", "merchant"]
+from pipelines.settings.values import Surface
 
 
 @dataclass(frozen=True)

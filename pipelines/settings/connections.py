@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.connection import Connection, Secret, Surface
-from pipelines.settings.values import PREFIX, Address, Place
+from pipelines.settings.connection import Connection, Secret
+from pipelines.settings.values import PREFIX, Address, Place, Surface
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 OWN_VARIABLE = f"{PREFIX}CLIENT_SECRET"

@@ -159,7 +159,14 @@ class Settings(BaseSettings):
                 f"{self.place.config / 'settings.toml'}; `partner-sync demo` needs none of them."
             )
         secret = Secret(connections.OWN_VARIABLE, self.client_secret_file)
-        return Connection(name="default", secret=secret, **values)
+        return Connection(
+            "default",
+            values["base_url"],
+            values["auth_url"],
+            values["audience"],
+            values["client_id"],
+            secret,
+        )
 
     def stream(self, name: str) -> StreamSettings:
         """Return what is set for one stream."""
