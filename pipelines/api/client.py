@@ -11,14 +11,16 @@ wire (transport)      the request budget, the ledger, caps
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TypeVar
 
 import httpx
 import msgspec
 
-from pipelines.api import body, page, problem, retry
+from pipelines.api import actor, body, page, problem, retry
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
+from pipelines.api.terms import ALONE, Seat, Terms
 from pipelines.api.token import ClientCredentials
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
@@ -137,16 +139,21 @@ def _object(answer: Answer) -> dict[str, object]:
 
 @asynccontextmanager
 async def connect(
-    connection: Connection, settings: Settings, clock: Clock, record: Record
+    connection: Connection,
+    settings: Settings,
+    clock: Clock,
+    record: Record,
+    seat: Seat = ALONE,
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
     try:
         trust = ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else True
     except OSError as error:
         raise ConfigurationError(f"ca_file {settings.ca_file}: {error}") from None
-    budget = Budget(clock, settings.rate, settings.window)
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = ClientCredentials(connection, clock)
+    terms = Terms(settings.rate, settings.window)
+    budget = Budget(clock, terms, seat, partial(_actor, connection, token))
     async with httpx.AsyncClient(
         base_url=connection.base_url,
         headers={"Accept-Encoding": "gzip"},
@@ -157,3 +164,9 @@ async def connect(
         trust_env=False,
     ) as http:
         yield Client(http, token, budget)
+
+
+def _actor(connection: Connection, token: ClientCredentials) -> str:
+    """Return whose budget it is; asked at the first signed request, when there is a token."""
+    claims = token.token.claims() if token.token else {}
+    return actor.of_token(connection.base_url, claims, connection.client_id)
