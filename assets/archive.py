@@ -6,11 +6,11 @@ import dagster as dg
 
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
+from assets.streams import STREAMS
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
 from pipelines.state.journal import ManifestRow
-from pipelines.streams import STREAMS
 
 
 class Fetch(dg.Config):
@@ -54,8 +54,9 @@ def fetch(
     selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
     with sync.session(context) as session:
+        connection = session.settings.connection()
         for partition, day in days(context):
-            order = Order(day, selected, refetch=config.refetch, run=context.run.run_id)
+            order = Order(connection, day, selected, refetch=config.refetch, run=context.run.run_id)
             for stream, outcome in run.fetch(session, order).items():
                 outcomes.setdefault(stream, {})[partition] = outcome
     for stream, by_partition in outcomes.items():

@@ -7,10 +7,10 @@ import dagster as dg
 from assets import archive
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
+from assets.streams import STREAMS
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
-from pipelines.streams import STREAMS
 from pipelines.warehouse.meta import Fold
 
 
@@ -47,7 +47,9 @@ def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.Materiali
     selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     newest = max(day for _partition, day in days(context))
     with sync.session(context) as session:
-        folded = run.fold(session, Order(newest, selected, run=context.run.run_id))
+        connection = session.settings.connection()
+        order = Order(connection, newest, selected, run=context.run.run_id)
+        folded = run.fold(session, order)
     for stream in selected:
         yield _result(stream.name, folded[stream.name])
 

@@ -147,12 +147,13 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
     try:
-        trust = ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else True
+        own = connection.ca_file
+        trust = ssl.create_default_context(cafile=own) if own else True
     except OSError as error:
-        raise ConfigurationError(f"ca_file {settings.ca_file}: {error}") from None
+        raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = ClientCredentials(connection, clock)
-    terms = Terms(settings.rate, settings.window)
+    terms = Terms(settings.rate, settings.window, connection.allowance)
     budget = Budget(clock, terms, seat, partial(_actor, connection, token))
     async with httpx.AsyncClient(
         base_url=connection.base_url,
@@ -168,5 +169,9 @@ async def connect(
 
 def _actor(connection: Connection, token: ClientCredentials) -> str:
     """Return whose budget it is; asked at the first signed request, when there is a token."""
+    if connection.budget_key:
+        return connection.budget_key
+    if connection.surface == "merchant":
+        return actor.of_api_key(connection.base_url, connection.secret.read())
     claims = token.token.claims() if token.token else {}
     return actor.of_token(connection.base_url, claims, connection.client_id)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
-from pipelines.api.lanes import NIGHTLY, Lane
+from pipelines.api.lanes import Lane
 
 
 def _nobody(*_news: object) -> None:
@@ -35,7 +35,7 @@ class Seat:
     """
 
     ledger: Engine | None = None
-    lane: Lane = NIGHTLY
+    lane: Lane = Lane.NIGHTLY
     waiting: Callable[[datetime | None, str], None] = _nobody
     foreign: Callable[[str], None] = _nobody
 

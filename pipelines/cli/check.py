@@ -13,7 +13,7 @@ app = typer.Typer()
 def check() -> None:
     """Fetch a token, ask who we are and for one record of each list; store none of it."""
     with run.open(settings.load()) as session:
-        report = run.check(session)
+        report = run.check(session, session.settings.connection())
     rows = [
         {"route": each.route, "answer": each.words, "": "no" if each.error else "yes"}
         for each in report.routes

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BeforeValidator
 PREFIX = "PARTNER_SYNC_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
+# Each route accepts exactly one authentication method: bearer token or API key.
+Surface = Literal["partner", "merchant"]
 
 
 def _address(text: str) -> str:

@@ -139,3 +139,10 @@ def manifests(
     with engine.connect() as ledger:
         rows = ledger.execute(query.order_by(MANIFESTS.c.sequence)).mappings()
         return tuple(ManifestRow(**row) for row in rows)
+
+
+def read_once(engine: Engine) -> set[tuple[str, str]]:
+    """Return connection and stream of everything that was ever read to its end."""
+    query = select(MANIFESTS.c.connection, MANIFESTS.c.stream).distinct()
+    with engine.connect() as ledger:
+        return {(connection, stream) for connection, stream in ledger.execute(query)}

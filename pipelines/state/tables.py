@@ -22,7 +22,7 @@ from pipelines.state.types import UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 1
+SHAPE = 2
 
 RUNS = Table(
     "runs",

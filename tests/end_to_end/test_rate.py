@@ -18,7 +18,7 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
     with sandbox.running(*options, *sizes) as service:
         service.environment["PARTNER_SYNC_WINDOW"] = WINDOW
         with run.open(point(service)) as session:
-            outcome = run.sync(session)
+            outcome = run.sync(session, [run.today(session)])
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
 
     assert outcome.exit_code == 0
@@ -32,7 +32,7 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
 def test_the_budget_is_used_though_the_limit_is_learned(point: Point) -> None:
     with sandbox.running("--rate=50", "--window=1.0", "--usage=4000", "--billing=0") as service:
         with run.open(point(service)) as session:
-            outcome = run.sync(session, STREAMS)
+            outcome = run.sync(session, [run.today(session, STREAMS)])
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
 
     assert outcome.exit_code == 0

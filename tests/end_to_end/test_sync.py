@@ -26,7 +26,7 @@ def settings(point: Point, unlimited: Service) -> Settings:
 
 def sync(settings: Settings) -> run.Outcome:
     with run.open(settings) as session:
-        return run.sync(session)
+        return run.sync(session, [run.today(session)])
 
 
 def served(service: Service, path: str, limit: int) -> list[landed.Row]:
@@ -153,7 +153,7 @@ def test_what_the_work_database_lost_is_folded_again(settings: Settings) -> None
     partners = [stream for stream in STREAMS if stream.name == "partners"]
 
     with run.open(settings) as session:
-        outcome = run.sync(session, partners)
+        outcome = run.sync(session, [run.today(session, partners)])
 
     assert outcome.exit_code == 0
     assert [each.stream for each in outcome.streams] == ["partners"]

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, inspect
 
 from pipelines.errors import ConfigurationError
 from pipelines.state import database, runs
-from pipelines.state.tables import METADATA
+from pipelines.state.tables import METADATA, SHAPE
 from tests.virtual import EPOCH
 
 # synchronous 2 is FULL: a commit is on the disk when it returns.
@@ -116,5 +116,5 @@ def test_a_ledger_of_another_version_is_refused_in_words(tmp_path: Path) -> None
     database.connect(tmp_path).dispose()
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as file:
         file.execute("PRAGMA user_version = 7")
-    with pytest.raises(ConfigurationError, match=r"ledger 7, this version reads 1"):
+    with pytest.raises(ConfigurationError, match=rf"ledger 7, this version reads {SHAPE}"):
         database.connect(tmp_path)

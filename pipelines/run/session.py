@@ -1,0 +1,56 @@
+"""What every run works with: one home opened, and who is told while it runs."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from pipelines.clock import SYSTEM, Clock
+from pipelines.settings import Settings
+from pipelines.state import database
+from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.database import Work
+from pipelines.warehouse.scan import Progress
+
+
+def _silent(_news: object) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told while it runs: pages as they are read, and reasons to wait."""
+
+    progress: Callable[[Progress], None] = _silent
+    waiting: Callable[[str], None] = _silent
+
+
+@dataclass(frozen=True)
+class Session:
+    """One home, opened: its ledger, archive and work database, for every connection of it."""
+
+    settings: Settings
+    ledger: Engine
+    archive: Archive
+    work: Work
+    clock: Clock
+    watch: Watch
+
+
+@contextmanager
+def open(settings: Settings, watch: Watch = Watch(), clock: Clock = SYSTEM) -> Iterator[Session]:  # noqa: A001
+    """Yield a session on the settings' home; files made in it are its owner's alone."""
+    home = settings.place
+    home.prepare()
+    mask = os.umask(0o077)  # DuckDB and SQLite would make theirs readable to all
+    try:
+        ledger = database.connect(home.state)
+        try:
+            work = Work(home, settings.memory_limit, watch.waiting)
+            yield Session(settings, ledger, Archive(home.archive), work, clock, watch)
+        finally:
+            ledger.dispose()
+    finally:
+        os.umask(mask)
