@@ -4,7 +4,7 @@ page · whoami         what is asked for
 _ask                  failures that may pass
 _ask_in_time          429s
 _exchange             one request, one whole body
-token (httpx.Auth)    the signature
+signature (httpx.Auth) token or API key
 wire (transport)      the request budget, the ledger, caps
 """
 
@@ -17,11 +17,11 @@ from typing import TypeVar
 import httpx
 import msgspec
 
-from pipelines.api import actor, body, page, problem, retry
+from pipelines.api import actor, body, page, problem, retry, signature
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
+from pipelines.api.signature import Signature
 from pipelines.api.terms import ALONE, Seat, Terms
-from pipelines.api.token import ClientCredentials
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
 from pipelines.errors import ConfigurationError, ContractBroken, RateLimited, Unavailable
@@ -36,7 +36,7 @@ RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit
 class Client:
     """Asks one service on behalf of one connection."""
 
-    def __init__(self, http: httpx.AsyncClient, token: ClientCredentials, budget: Budget) -> None:
+    def __init__(self, http: httpx.AsyncClient, token: Signature, budget: Budget) -> None:
         self._http = http
         self._token = token
         self._budget = budget
@@ -56,7 +56,7 @@ class Client:
 
     def claims(self) -> dict[str, object]:
         """Return what the token in use says of itself, unverified; empty before the first."""
-        return self._token.token.claims() if self._token.token else {}
+        return self._token.claims()
 
     async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
         async for attempt in retry.transient(self._clock):
@@ -152,7 +152,7 @@ async def connect(
     except OSError as error:
         raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
-    token = ClientCredentials(connection, clock)
+    token = signature.of(connection, clock)
     terms = Terms(settings.rate, settings.window, connection.allowance)
     budget = Budget(clock, terms, seat, partial(_actor, connection, token))
     async with httpx.AsyncClient(
@@ -167,11 +167,10 @@ async def connect(
         yield Client(http, token, budget)
 
 
-def _actor(connection: Connection, token: ClientCredentials) -> str:
+def _actor(connection: Connection, token: Signature) -> str:
     """Return whose budget it is; asked at the first signed request, when there is a token."""
     if connection.budget_key:
         return connection.budget_key
     if connection.surface == "merchant":
         return actor.of_api_key(connection.base_url, connection.secret.read())
-    claims = token.token.claims() if token.token else {}
-    return actor.of_token(connection.base_url, claims, connection.client_id)
+    return actor.of_token(connection.base_url, token.claims(), connection.client_id)
