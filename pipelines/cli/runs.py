@@ -34,5 +34,5 @@ def _row(each: Run) -> dict[str, object]:
         "429s": each.refused,
         "seconds waited": round(each.waited, 1),
         "outcome": each.outcome or "running or killed",
-        "run": each.run,
+        "run": each.run[:8],  # enough to tell it apart
     }

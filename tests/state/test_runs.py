@@ -81,7 +81,7 @@ def test_the_latest_runs_with_what_they_cost(ledger: Engine) -> None:
     newest, second, third = runs.latest(ledger, 3)
 
     assert [newest.run, second.run, third.run] == ["run-3", "run-2", "run-1"]
-    assert newest.outcome is newest.ended_at is None
+    assert (newest.outcome, newest.ended_at) == (None, None)
     assert (newest.requests, newest.refused, newest.waited) == (0, 0, 0.0)
     assert second.ended_at == EPOCH.replace(hour=5)
     assert (second.requests, second.refused, second.waited) == (3, 1, 0.5)
