@@ -6,11 +6,11 @@ import dagster as dg
 
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
+from assets.streams import STREAMS
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
 from pipelines.state.journal import ManifestRow
-from pipelines.streams import STREAMS
 
 
 class Fetch(dg.Config):

@@ -7,10 +7,10 @@ import dagster as dg
 from assets import archive
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
+from assets.streams import STREAMS
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
-from pipelines.streams import STREAMS
 from pipelines.warehouse.meta import Fold
 
 

@@ -9,10 +9,10 @@ from assets import current
 from assets.partitions import PARTITIONS, days
 from assets.previews import preview
 from assets.resources import Sync
+from assets.streams import STREAMS
 from pipelines import run
 from pipelines.run import Order
 from pipelines.state.versions import Version
-from pipelines.streams import STREAMS
 
 Metadata = dict[str, str | dg.MarkdownMetadataValue]
 KEY = dg.AssetKey(["published", "warehouse"])
@@ -31,7 +31,10 @@ def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeRe
     """Publish the work database, then fail for every day and stream that is not in it."""
     with sync.session(context) as session:
         connection = session.settings.connection()
-        orders = {key: Order(connection, day, run=context.run.run_id) for key, day in days(context)}
+        orders = {
+            key: Order(connection, day, STREAMS, run=context.run.run_id)
+            for key, day in days(context)
+        }
         publication = run.publish(session, list(orders.values()))
     metadata = _metadata(publication.version)
     if any(publication.lacking):

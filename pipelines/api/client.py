@@ -164,9 +164,10 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
     try:
-        trust = ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else True
+        own = connection.ca_file
+        trust = ssl.create_default_context(cafile=own) if own else True
     except OSError as error:
-        raise ConfigurationError(f"ca_file {settings.ca_file}: {error}") from None
+        raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
     budget = Budget(clock, settings.rate, settings.window)
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = ClientCredentials(connection, clock)

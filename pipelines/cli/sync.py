@@ -4,18 +4,18 @@ from typing import Annotated
 
 import typer
 
-from pipelines import run, settings
+from pipelines import run, settings, streams
 from pipelines.cli import screen
 from pipelines.errors import ConfigurationError
-from pipelines.streams import STREAMS
+from pipelines.settings import Settings
 from pipelines.streams.base import Stream
 
 app = typer.Typer()
 
 
-def chosen(names: list[str]) -> tuple[Stream, ...]:
+def chosen(names: list[str], own: Settings) -> tuple[Stream, ...]:
     """Return the named streams, all of them where none is named."""
-    known = {stream.name: stream for stream in STREAMS}
+    known = {stream.name: stream for stream in streams.known(own)}
     for name in names:
         if name not in known:
             raise ConfigurationError(f"no stream {name!r}; there are {', '.join(known)}")
@@ -29,9 +29,9 @@ def sync(
     ] = None,
 ) -> None:
     """Read today's lists, fold and publish them. Exit codes: 0, 1, 2, 3 as in the README."""
-    streams = chosen(stream or [])
-    chosen_settings = settings.load()
-    with screen.watching() as watch, run.open(chosen_settings, watch) as session:
-        outcome = run.sync(session, [run.today(session, streams)])
-    screen.closing(outcome, chosen_settings.place.link)
+    own = settings.load()
+    selected = chosen(stream or [], own)
+    with screen.watching() as watch, run.open(own, watch) as session:
+        outcome = run.sync(session, [run.today(session, selected)])
+    screen.closing(outcome, own.place.link)
     raise typer.Exit(outcome.exit_code)

@@ -13,7 +13,7 @@ from pipelines.run.order import Lane, Order, Outcome, Publication, StreamOutcome
 from pipelines.run.reading import check, fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.state import runs
-from pipelines.streams import STREAMS
+from pipelines.streams import known
 from pipelines.streams.base import Stream
 
 __all__ = [
@@ -35,11 +35,12 @@ __all__ = [
 
 
 def today(
-    session: Session, streams: Sequence[Stream] = STREAMS, *, lane: Lane = Lane.ADHOC
+    session: Session, streams: Sequence[Stream] | None = None, *, lane: Lane = Lane.ADHOC
 ) -> Order:
-    """Return the order to read lists again today, on the connection `default`."""
+    """Return the order to read lists again today, on the connection `default`; all unless named."""
     day = session.clock.now().date()
-    return Order(session.settings.connection(), day, streams, refetch=True, lane=lane)
+    every = known(session.settings) if streams is None else streams
+    return Order(session.settings.connection(), day, every, refetch=True, lane=lane)
 
 
 def sync(session: Session, orders: Sequence[Order]) -> Outcome:

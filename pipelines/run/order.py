@@ -13,7 +13,6 @@ from pipelines.state.days import Day
 from pipelines.state.journal import ManifestRow
 from pipelines.state.runs import Effort
 from pipelines.state.versions import Version
-from pipelines.streams import STREAMS
 from pipelines.streams.base import Stream
 from pipelines.warehouse.meta import Fold
 
@@ -35,7 +34,7 @@ class Order:
 
     connection: Connection
     day: date
-    streams: Sequence[Stream] = STREAMS
+    streams: Sequence[Stream]
     refetch: bool = False
     scheduled: bool = False
     lane: Lane = Lane.ADHOC

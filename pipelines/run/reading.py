@@ -11,6 +11,7 @@ from functools import partial
 
 from sqlalchemy import Engine
 
+from pipelines import streams
 from pipelines.api import chain, client, key, preflight
 from pipelines.api.client import Client
 from pipelines.api.preflight import Report
@@ -103,7 +104,7 @@ async def _scan(
 
 def check(session: Session, connection: Connection) -> Report:
     """Ask who we are and for one record of each stream; nothing is archived."""
-    order = Order(connection, session.clock.now().date())
+    order = Order(connection, session.clock.now().date(), streams.known(session.settings))
     return asyncio.run(_check(session, order))
 
 

@@ -1,6 +1,7 @@
 """What a user can set, where it comes from, and where things lie on disk.
 
 Precedence: command line, environment `PARTNER_SYNC_*`, `config/settings.toml` in the home, default.
+Connections are those of `config/connections.toml`, else the environment's, called `default`.
 Secrets are never held here: a `Secret` knows the name of an environment variable or of a 0600 file
 and reads it when it is asked.
 """

@@ -1,4 +1,8 @@
-"""A set of credentials: where the service is, who asks, and where the secret can be read."""
+"""A set of credentials: where the service is, who asks, and where the secret can be read.
+
+Here: the value that every floor above is given, and the one place where a secret is read. Not here:
+where the value comes from (model, connections).
+"""
 
 import os
 import stat
@@ -6,18 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.values import Surface
 
 
 @dataclass(frozen=True)
 class Secret:
     """The whereabouts of a secret: an environment variable, else a file only its owner can read."""
 
-    variable: str
+    variable: str | None
     file: Path | None = None
 
     def read(self) -> str:
         """Return the secret; raise ConfigurationError where it is absent or open to others."""
-        if value := os.environ.get(self.variable):
+        if self.variable and (value := os.environ.get(self.variable)):
             return value
         if self.file is None:
             raise ConfigurationError(f"{self.variable} is not set")
@@ -36,10 +41,23 @@ class Secret:
             raise ConfigurationError(f"secret file {self.file} is empty")
         return text
 
+    @property
+    def there(self) -> bool:
+        """Whether it can be read now."""
+        try:
+            return bool(self.read())
+        except ConfigurationError:
+            return False
+
 
 @dataclass(frozen=True)
 class Connection:
-    """One set of credentials: where the service is and who asks."""
+    """One set of credentials: where the service is and who asks.
+
+    `secret` is the client's on the partner surface and the API key on the merchant surface, which
+    has no `auth_url`, `audience` and `client_id`. `whoami` are the paths into its answer that make
+    up the identity, chosen by rule where it is empty.
+    """
 
     name: str
     base_url: str
@@ -47,3 +65,8 @@ class Connection:
     audience: str
     client_id: str
     secret: Secret = field(repr=False)
+    surface: Surface = "partner"
+    budget_key: str | None = None
+    allowance: int | None = None
+    ca_file: Path | None = None
+    whoami: tuple[str, ...] = ()

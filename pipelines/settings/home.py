@@ -30,7 +30,7 @@ class Home:
 
     @property
     def config(self) -> Path:
-        """What a person wrote: settings.toml."""
+        """What a person wrote: settings.toml, connections.toml."""
         return self.root / "config"
 
     @property

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from pydantic_settings import (
 )
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
 from pipelines.settings.values import PREFIX, Address, FromJson, Place, Surface, Zone, expanded
@@ -73,6 +75,12 @@ class Settings(BaseSettings):
     window: float = Field(
         default=1.0, ge=0, allow_inf_nan=False, description="seconds of the sliding window (Limits)"
     )
+    allowance: int | None = Field(
+        default=None, ge=1, description="requests a window that are ours; all, where it is not set"
+    )
+    budget_key: str | None = Field(
+        default=None, description="what connections share whose clients or keys are one actor"
+    )
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
     memory_limit: str = Field(
         default="160MB",
@@ -109,11 +117,34 @@ class Settings(BaseSettings):
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{PREFIX}HOME, config/settings.toml: {error}") from None
 
-    def connection(self) -> Connection:
-        """Return the connection `default` that the settings describe.
+    def connections(self) -> Mapping[str, Connection]:
+        """Return every connection by its name: those of connections.toml, else the environment's.
 
-        Raises ConfigurationError naming every variable that is missing.
+        What a table leaves out (`allowance`, `budget_key`, `ca_file`) is the setting of that name.
+        Raises ConfigurationError naming all that is wrong or missing.
         """
+        own = connections.read(self.place.config / "connections.toml")
+        every = (own or {"default": self._environments()}).values()
+        return {
+            each.name: replace(
+                each,
+                allowance=each.allowance or self.allowance,
+                budget_key=each.budget_key or self.budget_key,
+                ca_file=each.ca_file or self.ca_file,
+            )
+            for each in every
+        }
+
+    def connection(self, name: str = "default") -> Connection:
+        """Return a connection; raise ConfigurationError where there is none of that name."""
+        every = self.connections()
+        if name not in every:
+            known = ", ".join(every)
+            raise ConfigurationError(f"no connection {name!r}; there are {known}")
+        return every[name]
+
+    def _environments(self) -> Connection:
+        """Return the connection `default` that the environment and settings.toml describe."""
         needed = {
             "base_url": self.base_url,
             "auth_url": self.auth_url,
@@ -127,10 +158,14 @@ class Settings(BaseSettings):
                 f"not set: {missing}. Set them in the environment or in "
                 f"{self.place.config / 'settings.toml'}; `partner-sync demo` needs none of them."
             )
+        secret = Secret(connections.OWN_VARIABLE, self.client_secret_file)
         return Connection(
-            name="default",
-            secret=Secret(f"{PREFIX}CLIENT_SECRET", self.client_secret_file),
-            **values,
+            "default",
+            values["base_url"],
+            values["auth_url"],
+            values["audience"],
+            values["client_id"],
+            secret,
         )
 
     def stream(self, name: str) -> StreamSettings:

@@ -54,7 +54,13 @@ class Desk:
 
     def ask(self, question: Callable[[Client], Awaitable[T]], clock: Clock | None = None) -> T:
         connection = Connection(
-            "default", self.url, self.url, "api", "me", Secret("PARTNER_SYNC_CLIENT_SECRET")
+            "default",
+            self.url,
+            self.url,
+            "api",
+            "me",
+            Secret("PARTNER_SYNC_CLIENT_SECRET"),
+            ca_file=self.settings.ca_file,
         )
 
         async def main() -> T:

@@ -139,6 +139,7 @@ BAD = [
     ("BASE_URL", f"https://{CANARY}\nhost", SHAPE),
     ("RATE", CANARY, "valid integer"),
     ("RATE", "0", "greater than or equal to 1"),
+    ("ALLOWANCE", "0", "greater than or equal to 1"),
     ("WINDOW", "-1", "greater than or equal to 0"),
     ("WINDOW", "nan", "finite"),
     ("WINDOW", "inf", "finite"),
