@@ -7,6 +7,7 @@ its anchors and grades, takes this function's place and keeps its shape.
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from pipelines.api.page import Page
+from pipelines.errors import ContractBroken
 
 
 async def walk(fetch: Callable[[int], Awaitable[Page]]) -> AsyncIterator[Page]:
@@ -18,4 +19,12 @@ async def walk(fetch: Callable[[int], Awaitable[Page]]) -> AsyncIterator[Page]:
     while offset is not None:
         page = await fetch(offset)
         yield page
-        offset = page.next_offset
+        offset = _next(page) if page.has_more else None
+
+
+def _next(page: Page) -> int:
+    """Return the offset of the next page (Pagination rule 1)."""
+    following = page.offset + page.rows if page.next_offset is None else page.next_offset
+    if following <= page.offset:
+        raise ContractBroken(f"server does not advance (offset {page.offset} -> {following})")
+    return following

@@ -47,11 +47,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a list: where it stands, how many records it holds, and the answer itself."""
+    """A page of a list: where it stands, how many records it holds, and the answer itself.
+
+    `has_more` and `next_offset` are as the page says; what they are worth is the chain's to judge.
+    """
 
     offset: int
     limit: int
     rows: int
+    has_more: bool
     next_offset: int | None
     answer: Answer
 
@@ -75,9 +79,8 @@ def read(answer: Answer, offset: int) -> Page:
     paging = envelope.pagination
     if paging.offset != offset:
         raise ContractBroken(f"{where}: the page says that it is at offset {paging.offset}")
-    rows = len(envelope.data)
-    following = _next(paging, rows, where) if paging.has_more else None
-    return Page(offset, paging.limit, rows, following, answer)
+    rows, more = len(envelope.data), paging.has_more
+    return Page(offset, paging.limit, rows, more, paging.next_offset, answer)
 
 
 def _opened(body: bytes) -> _Envelope:
@@ -112,13 +115,3 @@ def _misshapen(error: msgspec.ValidationError) -> str:
     if re.search(r"required field `pagination`|Expected `object`.*`\$\.pagination`$", words):
         return "page has no pagination object"
     return f"no page of a list: {cleaned(words)}"
-
-
-def _next(paging: Pagination, rows: int, where: str) -> int:
-    """Return the offset of the next page (Pagination rule 1)."""
-    following = paging.offset + rows if paging.next_offset is None else paging.next_offset
-    if following <= paging.offset:
-        raise ContractBroken(
-            f"{where}: server does not advance (offset {paging.offset} -> {following})"
-        )
-    return following

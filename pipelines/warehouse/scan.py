@@ -53,7 +53,7 @@ class Scanner:
                 search.look(page.answer.body)
                 await asyncio.to_thread(self._keep, scan, position, page)
                 rows, position = rows + page.rows, position + 1
-                done = page.next_offset is None
+                done = not page.has_more
                 self.progress(Progress(reading.stream, position, rows, done))
         except PartnerSyncError as error:
             journal.end(self.ledger, scan, self.clock.now(), str(error))

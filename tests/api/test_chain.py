@@ -26,7 +26,8 @@ async def walked(following: Mapping[int, int | None]) -> tuple[list[int], list[i
         asked.append(offset)
         if offset not in following:
             raise Unavailable("gone")
-        return Page(offset, 500, 0, following[offset], answer(b""))
+        after = following[offset]
+        return Page(offset, 500, 0, after is not None, after, answer(b""))
 
     return asked, [page.offset async for page in chain.walk(fetch)]
 
@@ -48,7 +49,7 @@ def test_no_page_is_asked_for_before_the_last_was_taken() -> None:
 
     async def fetch(offset: int) -> Page:
         asked.append(offset)
-        return Page(offset, 1, 1, offset + 1, answer(b""))
+        return Page(offset, 1, 1, True, offset + 1, answer(b""))
 
     async def main() -> None:
         async for page in chain.walk(fetch):
