@@ -4,7 +4,7 @@ page · whoami         what is asked for
 _ask                  failures that may pass
 _ask_in_time          429s
 _exchange             one request, one whole body
-token (httpx.Auth)    the signature
+signature (httpx.Auth) token or API key
 wire (transport)      the request budget, the ledger, caps
 """
 
@@ -17,12 +17,12 @@ from typing import TypeVar
 import httpx
 import msgspec
 
-from pipelines.api import body, page, problem, retry
+from pipelines.api import body, page, problem, retry, signature
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
 from pipelines.api.problem import Problem
 from pipelines.api.retry import Quota
-from pipelines.api.token import ClientCredentials
+from pipelines.api.signature import Signature
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
 from pipelines.errors import ConfigurationError, ContractBroken, ServiceError, Unavailable
@@ -38,7 +38,7 @@ RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit
 class Client:
     """Asks one service on behalf of one connection."""
 
-    def __init__(self, http: httpx.AsyncClient, token: ClientCredentials, budget: Budget) -> None:
+    def __init__(self, http: httpx.AsyncClient, token: Signature, budget: Budget) -> None:
         self._http = http
         self._token = token
         self._budget = budget
@@ -63,7 +63,7 @@ class Client:
 
     def claims(self) -> dict[str, object]:
         """Return what the token in use says of itself, unverified; empty before the first."""
-        return self._token.token.claims() if self._token.token else {}
+        return self._token.claims()
 
     async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
         async for attempt in retry.transient(self._clock, self._quota):
@@ -170,7 +170,7 @@ async def connect(
         raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
     budget = Budget(clock, settings.rate, settings.window)
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
-    token = ClientCredentials(connection, clock)
+    token = signature.of(connection, clock)
     async with httpx.AsyncClient(
         base_url=connection.base_url,
         headers={"Accept-Encoding": "gzip"},

@@ -16,6 +16,7 @@ from pipelines.api.budget import Budget
 from pipelines.clock import Clock
 from pipelines.state.runs import Call
 
+SIGNATURES = ("authorization", "x-api-key")
 Record = Callable[[Call], Awaitable[None]]
 
 
@@ -32,7 +33,7 @@ class Wire(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request when the budget allows; unsigned ones are nobody's budget (Limits, 1)."""
-        signed = "authorization" in request.headers
+        signed = any(name in request.headers for name in SIGNATURES)
         async with self._budget.slot() if signed else nullcontext(0.0) as waited:
             sent_at, begun = self._clock.now(), self._clock.monotonic()
             result = await self._send(request)

@@ -22,7 +22,8 @@ HIDDEN = Secret(VARIABLE)
 class Provider:
     """An identity provider and the service behind it; tokens are t1, t2 … until told otherwise.
 
-    `refused` are the tokens that the service answers 401; `took` is the seconds of any answer.
+    `refused` are the tokens that the service answers 401; `took` is the seconds of any answer. A
+    request for `/late` is always too late: its token opens something else first, and is over then.
     """
 
     expires_in: int = 3600
@@ -35,9 +36,12 @@ class Provider:
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.host != "login":
-            token = request.headers["Authorization"].removeprefix("Bearer ")
+            token = request.headers.get("Authorization", "").removeprefix("Bearer ")
             await asyncio.sleep(self.took)
             self.served.append(token)
+            if request.url.path == "/late":
+                await self.client().get("/")
+                return httpx.Response(401)
             return httpx.Response(401 if token in self.refused else 200)
         self.asked.append((seconds(), request))
         number = len(self.asked)
@@ -50,10 +54,16 @@ class Provider:
     async def record(self, call: Call) -> None:
         self.calls.append(call)
 
-    def client(self) -> httpx.AsyncClient:
+    def client(self, audience: str = "the-api") -> httpx.AsyncClient:
         connection = Connection(
-            "default", "https://service", "https://login/realm", "the-api", "me", HIDDEN
+            "default", "https://service", "https://login/realm", audience, "me", HIDDEN
         )
         wire = Wire(httpx.MockTransport(self), Budget(CLOCK, 1000, 1.0), self.record, CLOCK)
         self.token = ClientCredentials(connection, CLOCK)
         return httpx.AsyncClient(base_url="https://service", transport=wire, auth=self.token)
+
+
+async def together(http: httpx.AsyncClient, count: int) -> list[int]:
+    """Ask so many times at once; return the statuses."""
+    answers = await asyncio.gather(*(http.get("/") for _ in range(count)))
+    return [answer.status_code for answer in answers]

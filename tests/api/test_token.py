@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-from itertools import pairwise
 
 import httpx
 import jwt
@@ -11,18 +10,13 @@ import pytest
 
 from pipelines.errors import AccessDenied, ContractBroken, Unavailable
 from tests import virtual
-from tests.api.provider import HIDDEN, SECRET, VARIABLE, Provider
+from tests.api.provider import HIDDEN, SECRET, VARIABLE, Provider, together
 from tests.virtual import seconds
 
 
 @pytest.fixture(autouse=True)
 def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET)
-
-
-async def together(http: httpx.AsyncClient, count: int) -> list[int]:
-    answers = await asyncio.gather(*(http.get("/") for _ in range(count)))
-    return [answer.status_code for answer in answers]
 
 
 def test_the_documented_body_is_sent_and_nothing_else() -> None:
@@ -84,61 +78,6 @@ def test_a_token_is_renewed_before_it_expires(expires_in: int, age: float) -> No
 
     virtual.run(main())
     assert provider.served == ["t1", "t1", "t2"]
-
-
-@pytest.mark.parametrize("count", [1, 2, 20])
-def test_a_refused_token_is_renewed_once_for_all(count: int) -> None:
-    provider = Provider(took=0.5, refused={"t1"})
-
-    async def main() -> list[int]:
-        return await together(provider.client(), count)
-
-    assert virtual.run(main()) == [200] * count
-    assert provider.served == ["t1"] * count + ["t2"] * count
-    assert len(provider.asked) == 2
-
-
-def test_a_late_401_does_not_cost_the_token_that_another_renewed() -> None:
-    provider = Provider(took=0.5, refused={"t1"})
-
-    async def main() -> list[int]:
-        http = provider.client()
-        early = asyncio.create_task(together(http, 1))
-        await asyncio.sleep(0.9)
-        provider.took = 5
-        late = asyncio.create_task(together(http, 1))
-        await asyncio.sleep(0.05)
-        provider.took = 0.1
-        return await early + await late
-
-    assert virtual.run(main()) == [200, 200]
-    assert sorted(provider.served) == ["t1", "t1", "t2", "t2"]
-    assert len(provider.asked) == 2
-
-
-def test_a_second_401_is_the_answer_and_the_token_is_not_used_again() -> None:
-    provider = Provider(refused={"t1", "t2"})
-
-    async def main() -> list[int]:
-        http = provider.client()
-        return await together(http, 1) + await together(http, 1)
-
-    assert virtual.run(main()) == [401, 200]
-    assert provider.served == ["t1", "t2", "t3"]
-
-
-def test_at_most_one_token_call_a_second() -> None:
-    provider = Provider(refused={f"t{number}" for number in range(100)})
-
-    async def main() -> None:
-        http = provider.client()
-        await asyncio.gather(*(together(http, 3) for _ in range(4)))
-
-    virtual.run(main())
-    moments = [moment for moment, _ in provider.asked]
-    assert len(moments) > 5
-    gaps = [after - before for before, after in pairwise(moments)]
-    assert min(gaps) >= 1 - 1e-6
 
 
 LIES = (f'{{"error": "invalid_client", "error_description": "{SECRET}"}}', SECRET, "")
