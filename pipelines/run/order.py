@@ -25,6 +25,15 @@ class Lane(StrEnum):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What a person asks for: connections and streams by name, all where none is named."""
+
+    connections: Sequence[str] = ()
+    streams: Sequence[str] = ()
+    lane: Lane = Lane.ADHOC
+
+
+@dataclass(frozen=True)
 class Order:
     """What a run is to do: which streams of which connection and day, under which run's name.
 
