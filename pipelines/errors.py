@@ -7,6 +7,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── ConfigurationError      fix a setting; nothing was sent
     ├── ServiceError            the service, or the way to it
     │   ├── RateLimited         wait, then ask again
+    │   ├── Postponed           stop for now: run again when the time is over, it goes on
     │   ├── Unavailable         try again a few times
     │   ├── AccessDenied        stop: credentials, scope or actor
     │   └── ContractBroken      stop: the answer is not what the interface document promises
@@ -16,6 +17,8 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── WarehouseBusy           another run writes; it did not finish in time
     └── WarehouseDamaged        tables are not what was folded; the archive builds them again
 """
+
+from datetime import datetime
 
 
 class PartnerSyncError(Exception):
@@ -34,15 +37,29 @@ class RateLimited(ServiceError):
     """The service answered 429 (Limits, rule 4); the budget already waits for it."""
 
 
+class Postponed(ServiceError):
+    """The service asks to wait longer than a run does; from `until` on the scan goes on."""
+
+    def __init__(self, text: str, until: datetime) -> None:
+        super().__init__(text)
+        self.until = until
+
+
 class Unavailable(ServiceError):
     """A failure that may pass: no connection, a broken answer, 408, 425 or 5xx.
 
-    `tries` is how often the request may be made in all, the first time included.
+    `tries` is how often the request may be made in all, the first time included; `wait` the
+    seconds that the service asks for (Retry-After); `said` are its own words, put last.
     """
 
-    def __init__(self, text: str, *, tries: int = 6) -> None:
-        super().__init__(text)
+    def __init__(
+        self, text: str, *, tries: int = 6, wait: float | None = None, said: str = ""
+    ) -> None:
+        super().__init__(f"{text}: {said}" if said else text)
+        self.text = text
         self.tries = tries
+        self.wait = wait
+        self.said = said
 
 
 class AccessDenied(ServiceError):

@@ -27,6 +27,7 @@ class Guarded(httpx.AsyncByteStream):
             raise TypeError("an asynchronous transport answers with an asynchronous stream")
         self._stream = response.stream
         self._encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        self._length = response.headers.get("content-length", "")
         self._path = path
         self._cap = cap
         self._clock = clock
@@ -36,13 +37,24 @@ class Guarded(httpx.AsyncByteStream):
         if self._encoding not in ENCODINGS:
             raise ContractBroken(f"{self._path}: answer in an encoding that was not asked for")
         begun, size = self._clock.monotonic(), 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > self._cap:
-                raise _too_large(self._path, self._cap)
-            if self._clock.monotonic() - begun > LONGEST_SECONDS:
-                raise Unavailable(f"{self._path}: answer not whole after {LONGEST_SECONDS:.0f} s")
-            yield chunk
+        try:
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > self._cap:
+                    raise _too_large(self._path, self._cap)
+                if self._clock.monotonic() - begun > LONGEST_SECONDS:
+                    raise self._broken_off(size, f"not whole in {LONGEST_SECONDS:.0f} s")
+                yield chunk
+        except httpx.TransportError as error:
+            silent = isinstance(error, httpx.TimeoutException)
+            raise self._broken_off(
+                size, "nothing more came" if silent else "connection closed"
+            ) from None
+
+    def _broken_off(self, size: int, why: str) -> Unavailable:
+        """Say how much of the answer came; its length in bytes where it was said before."""
+        whole = f" of {int(self._length):,}" if self._length.isdecimal() else ""
+        return Unavailable(f"{self._path}: answer broke off after {size:,}{whole} bytes ({why})")
 
     async def aclose(self) -> None:
         """Close the connection, or give it back where the body was read to its end."""

@@ -9,25 +9,31 @@ wire (transport)      the request budget, the ledger, caps
 """
 
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TypeVar
 
 import httpx
 import msgspec
 
-from pipelines.api import body, page, problem, retry, signature
+from pipelines.api import actor, body, page, problem, retry, signature
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
+from pipelines.api.problem import Problem
+from pipelines.api.retry import Quota
 from pipelines.api.signature import Signature
+from pipelines.api.terms import ALONE, Seat, Terms
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
-from pipelines.errors import ConfigurationError, ContractBroken, RateLimited, Unavailable
+from pipelines.errors import ConfigurationError, ContractBroken, ServiceError, Unavailable
 from pipelines.settings import Connection, Settings
 from pipelines.streams.base import Stream
 
 T = TypeVar("T")
-TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
+IDLE = 30.0  # seconds without a byte
+TIMEOUT = httpx.Timeout(IDLE, connect=5.0, pool=None)
 RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 
 
@@ -39,6 +45,9 @@ class Client:
         self._token = token
         self._budget = budget
         self._clock = budget.clock
+        self._quota = Quota()
+        self._let_in = False  # whether the service ever accepted a signature of ours
+        self._rows: Counter[str] = Counter()  # by path
 
     async def page(self, stream: Stream, offset: int, limit: int | None = None) -> Page:
         """Return the page of a list at an offset, the largest that the document allows."""
@@ -46,7 +55,9 @@ class Client:
         request = self._http.build_request(
             "GET", stream.path, params=query, extensions={"stream": stream.name}
         )
-        return await self._ask(request, lambda answer: page.read(answer, offset))
+        found = await self._ask(request, lambda answer: page.read(answer, offset))
+        self._rows[request.url.path] += found.rows
+        return found
 
     async def whoami(self) -> dict[str, object]:
         """Return what the service says of the caller."""
@@ -69,9 +80,11 @@ class Client:
             return response, await body.whole(response)
 
     async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
-        async for attempt in retry.transient(self._clock):
+        async for attempt in retry.transient(self._clock, self._quota):
             with attempt:
-                return read(await self._ask_in_time(request))
+                answer = read(await self._ask_in_time(request))
+                self._quota.earn()
+                return answer
         raise AssertionError("tenacity raises what the last attempt raised")
 
     async def _ask_in_time(self, request: httpx.Request) -> Answer:
@@ -85,15 +98,26 @@ class Client:
             response = await self._http.send(request, stream=True)
             content = await body.whole(response)
         if response.has_redirect_location:
-            target = problem.cleaned(response.headers["location"])
+            target = problem.place(response.headers["location"])
             raise ContractBroken(f"{request.url.host} redirects to {target}; set base_url")
         if not response.is_success:
-            failed = problem.read(response, content, self._clock.now())
-            error = retry.failure(failed)
-            if isinstance(error, RateLimited):
-                self._budget.block(retry.pause(failed.retry_after, attempt))
-            raise error
+            raise self._refusal(problem.read(response, content, self._clock.now()), attempt)
+        self._let_in = True
         return _answer(response, content)
+
+    def _refusal(self, failed: Problem, attempt: int) -> ServiceError:
+        """Return what a failed answer means, in the user's words; a 429 stops everybody."""
+        if failed.status == httpx.codes.NOT_FOUND:
+            base = str(self._http.base_url).rstrip("/")
+            path = failed.path.removeprefix(self._http.base_url.path.rstrip("/"))
+            return ContractBroken(f"{path} does not exist at {base} (404)")
+        if failed.status == httpx.codes.UNAUTHORIZED:
+            rows = self._rows[failed.path] if self._let_in else None
+            return retry.locked_out(failed, rows)
+        error = retry.failure(failed, self._clock.now())
+        if failed.status == retry.TOO_MANY_REQUESTS:
+            self._budget.block(retry.pause(failed.retry_after, attempt))
+        return error
 
 
 def _answer(response: httpx.Response, content: bytes) -> Answer:
@@ -124,9 +148,9 @@ def _in_words() -> Iterator[None]:
                 ) from None
             raise Unavailable(f"no connection to {place}") from None
         if isinstance(error, httpx.TimeoutException):
-            raise Unavailable(f"{url.path}: no answer from {place} in time") from None
+            raise Unavailable(f"{url.path}: no answer from {place} in {IDLE:.0f} s") from None
         raise Unavailable(
-            f"{url.path}: answer broke off ({problem.cleaned(error) or type(error).__name__})"
+            f"{url.path}: no answer from {place}", said=problem.cleaned(error)
         ) from None
     except httpx.DecodingError as error:
         raise Unavailable(f"{error.request.url.path}: answer cannot be decompressed") from None
@@ -144,12 +168,17 @@ def _object(answer: Answer) -> dict[str, object]:
     try:
         return msgspec.json.decode(answer.body, type=dict[str, object])
     except problem.UNREADABLE:
-        raise Unavailable(f"{answer.path}: answer is not a JSON object", tries=2) from None
+        text = f"{answer.path}: answer is not a JSON object"
+        raise Unavailable(text, tries=2, said=problem.redacted(answer.body)) from None
 
 
 @asynccontextmanager
 async def connect(
-    connection: Connection, settings: Settings, clock: Clock, record: Record
+    connection: Connection,
+    settings: Settings,
+    clock: Clock,
+    record: Record,
+    seat: Seat = ALONE,
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
     try:
@@ -157,9 +186,10 @@ async def connect(
         trust = ssl.create_default_context(cafile=own) if own else True
     except OSError as error:
         raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
-    budget = Budget(clock, settings.rate, settings.window)
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = signature.of(connection, clock)
+    terms = Terms(settings.rate, settings.window, connection.allowance)
+    budget = Budget(clock, terms, seat, partial(_actor, connection, token))
     async with httpx.AsyncClient(
         base_url=connection.base_url,
         headers={"Accept-Encoding": "gzip"},
@@ -170,3 +200,12 @@ async def connect(
         trust_env=False,
     ) as http:
         yield Client(http, token, budget)
+
+
+def _actor(connection: Connection, token: Signature) -> str:
+    """Return whose budget it is; asked at the first signed request, when there is a token."""
+    if connection.budget_key:
+        return connection.budget_key
+    if connection.surface == "merchant":
+        return actor.of_api_key(connection.base_url, connection.secret.read())
+    return actor.of_token(connection.base_url, token.claims(), connection.client_id)

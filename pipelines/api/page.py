@@ -1,11 +1,17 @@
-"""One page of a list: the envelope read and checked, the records left as the bytes they are."""
+"""One page of a list: the envelope read and checked, the records left as the bytes they are.
 
+Not here: what is in a record (record), taking a page apart that no reader takes whole (items).
+"""
+
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
 
-from pipelines.api.problem import UNREADABLE, cleaned
+from pipelines.api import items
+from pipelines.api.items import NoPage
+from pipelines.api.problem import UNREADABLE, cleaned, redacted
 from pipelines.errors import ContractBroken, Unavailable
 
 
@@ -55,8 +61,11 @@ class Page:
 
 
 def records(body: bytes) -> list[msgspec.Raw]:
-    """Return the records of an archived page, each as its own JSON text."""
-    return _envelope.decode(body).data
+    """Return the records of a page, each as its own JSON text; some may not be readable.
+
+    For a page that `read` has accepted: it never fails for what a record holds.
+    """
+    return _opened(body).data
 
 
 def read(answer: Answer, offset: int) -> Page:
@@ -66,16 +75,43 @@ def read(answer: Answer, offset: int) -> Page:
     says something the interface document rules out.
     """
     where = f"{answer.path} at offset {offset}"
-    try:
-        answer.body.decode()
-        envelope = _envelope.decode(answer.body)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Unavailable(f"{where}: no page of a list: {error}", tries=2) from None
-    except UNREADABLE:
-        begin = cleaned(answer.body[:80].decode(errors="replace"))
-        raise Unavailable(f"{where}: answer is not whole JSON: {begin}", tries=3) from None
+    envelope = _envelope_of(answer.body, where)
     paging = envelope.pagination
     if paging.offset != offset:
         raise ContractBroken(f"{where}: the page says that it is at offset {paging.offset}")
     rows, more = len(envelope.data), paging.has_more
     return Page(offset, paging.limit, rows, more, paging.next_offset, answer)
+
+
+def _opened(body: bytes) -> _Envelope:
+    """Take a page apart; raise what msgspec raises, or NoPage, where it is none."""
+    try:
+        return _envelope.decode(body)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, RecursionError):
+        shell, texts = items.split(body)
+        envelope = _envelope.decode(shell)
+        envelope.data = texts
+        return envelope
+
+
+def _envelope_of(body: bytes, where: str) -> _Envelope:
+    try:
+        body.decode()
+        return _opened(body)
+    except msgspec.ValidationError as error:
+        raise Unavailable(f"{where}: {_misshapen(error)}", tries=2) from None
+    except (*UNREADABLE, NoPage):
+        begin = redacted(body)
+        # A page of HTML is a portal's or a proxy's, and stays; half a JSON may be whole next time.
+        tries = 2 if begin.startswith("<") else 3
+        raise Unavailable(f"{where}: answer is not whole JSON", tries=tries, said=begin) from None
+
+
+def _misshapen(error: msgspec.ValidationError) -> str:
+    """Say what a JSON body lacks of a page."""
+    words = str(error)
+    if re.search(r"required field `pagination`|Expected `object`.*`\$\.pagination`$", words):
+        return "page has no pagination object"
+    return f"no page of a list: {cleaned(words)}"

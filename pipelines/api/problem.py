@@ -11,6 +11,15 @@ import msgspec
 
 LONGEST_TEXT = 200
 LONGEST_WAIT = 1e9  # seconds; 30 years are for ever
+# Of a broken answer: what is looked at, and what is shown of it.
+QUOTED, SHOWN = 2000, 80
+# A text, which may have lost its end, or a number; what a colon follows is a name.
+_JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?(\s*:)?|-?\d[\d.eE+-]*')
+_OPAQUE = re.compile(r"[\w+/=~.-]{20,}")
+_NAMED_SECRET = re.compile(
+    r"(?i)((?:secret|token|passw(?:or)?d|api[_-]?key|session|cookie|bearer|basic)"
+    r"[\w-]*[\"'\s:=>]*)[^\s\"'<>&;,}]+"
+)
 # What msgspec raises for a body that is not the JSON we want.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
@@ -26,8 +35,15 @@ class Problem:
     retry_after: float | None
 
     def __str__(self) -> str:
-        words = f": {self.detail or self.title}" if self.detail or self.title else ""
-        return f"{self.status} on {self.path}{words}"
+        return _joined(f"{self.status} on {self.path}", self.detail or self.title)
+
+    def whole(self) -> str:
+        """Return title and detail both: for what nobody expected."""
+        return _joined(f"{self.status} on {self.path}", self.title, self.detail)
+
+
+def _joined(*words: str) -> str:
+    return ": ".join(filter(None, words))
 
 
 class _Body(msgspec.Struct):
@@ -40,6 +56,27 @@ def cleaned(text: object) -> str:
     """Return a foreign text fit for a terminal and a log: one line, no control characters."""
     begin = str(text).strip()[:LONGEST_TEXT]
     return "".join(letter if letter.isprintable() else " " for letter in begin).strip()
+
+
+def place(location: str) -> str:
+    """Return where a redirection leads, without what may be a secret: query, user, fragment."""
+    try:
+        url = httpx.URL(location)
+    except httpx.InvalidURL:
+        return "an address that is none"
+    return cleaned(url.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def redacted(body: bytes) -> str:
+    """Return the first 80 characters of a broken answer, without what could be a secret.
+
+    Of JSON only the names are left, of all else no long opaque strings and nothing that a word
+    such as token or password goes before. What follows the cut may be the end of a secret.
+    """
+    begin = body[:QUOTED].decode(errors="replace").strip()
+    if begin.startswith(("{", "[")):
+        begin = _JSON_VALUE.sub(lambda found: found[0] if found[1] else "…", begin)
+    return cleaned(_OPAQUE.sub("…", _NAMED_SECRET.sub(r"\1…", begin)))[:SHOWN]
 
 
 def read(response: httpx.Response, body: bytes, now: datetime) -> Problem:

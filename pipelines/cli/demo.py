@@ -53,7 +53,7 @@ def demo(
         sandbox.point_at(service)
         own = settings.load(home)
         with screen.watching() as watch, run.open(own, watch) as session:
-            outcome = run.sync(session, [run.today(session)])
+            outcome = run.sync(session, run.orders(session))
     screen.closing(outcome, own.place.link)
     if outcome.exit_code == 0:
         answer(own.place.link)

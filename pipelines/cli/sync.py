@@ -4,34 +4,33 @@ from typing import Annotated
 
 import typer
 
-from pipelines import run, settings, streams
+from pipelines import run, settings
 from pipelines.cli import screen
-from pipelines.errors import ConfigurationError
-from pipelines.settings import Settings
-from pipelines.streams.base import Stream
+from pipelines.run import Choice, Lane
 
+Streams = Annotated[list[str] | None, typer.Option(help="This stream only; may be repeated.")]
+Connections = Annotated[
+    list[str] | None, typer.Option(help="This connection only; may be repeated.")
+]
 app = typer.Typer()
-
-
-def chosen(names: list[str], own: Settings) -> tuple[Stream, ...]:
-    """Return the named streams, all of them where none is named."""
-    known = {stream.name: stream for stream in streams.known(own)}
-    for name in names:
-        if name not in known:
-            raise ConfigurationError(f"no stream {name!r}; there are {', '.join(known)}")
-    return tuple(known[name] for name in dict.fromkeys(names or known))
 
 
 @app.command()
 def sync(
-    stream: Annotated[
-        list[str] | None, typer.Option(help="Read this stream only; may be repeated.")
-    ] = None,
+    stream: Streams = None,
+    connection: Connections = None,
+    lane: Annotated[
+        Lane, typer.Option(help="Whose turn it is where runs share a limit: nightly 4, adhoc 1.")
+    ] = Lane.ADHOC,
 ) -> None:
-    """Read today's lists, fold and publish them. Exit codes: 0, 1, 2, 3 as in the README."""
+    """Read today's lists, fold and publish them. Exit codes: 0, 1, 2, 3 as in the README.
+
+    A list whose reading was interrupted less than 6 hours ago is read on from where it stood.
+    """
     own = settings.load()
-    selected = chosen(stream or [], own)
     with screen.watching() as watch, run.open(own, watch) as session:
-        outcome = run.sync(session, [run.today(session, selected)])
+        outcome = run.sync(
+            session, run.orders(session, Choice(connection or (), stream or (), lane))
+        )
     screen.closing(outcome, own.place.link)
     raise typer.Exit(outcome.exit_code)

@@ -6,17 +6,19 @@ publish   the file that analysts open                                       land
 sync      all three, for today
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from pipelines.api.lanes import Lane
+from pipelines.errors import ConfigurationError
 from pipelines.run.landing import fold, publish
-from pipelines.run.order import Lane, Order, Outcome, Publication, StreamOutcome, outcomes
+from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import check, fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.state import runs
 from pipelines.streams import known
-from pipelines.streams.base import Stream
 
 __all__ = [
+    "Choice",
     "Lane",
     "Order",
     "Outcome",
@@ -28,19 +30,48 @@ __all__ = [
     "fetch",
     "fold",
     "open",
+    "orders",
     "publish",
     "sync",
-    "today",
 ]
 
 
-def today(
-    session: Session, streams: Sequence[Stream] | None = None, *, lane: Lane = Lane.ADHOC
-) -> Order:
-    """Return the order to read lists again today, on the connection `default`; all unless named."""
+EVERYTHING = Choice()
+
+
+def orders(session: Session, choice: Choice = EVERYTHING) -> list[Order]:
+    """Return an order to read today's lists again for each connection chosen.
+
+    Raises ConfigurationError for a connection or stream that is not known, and where the choice
+    leaves nothing to read.
+    """
+    connections = session.settings.connections()
+    own = known(session.settings)
+    names = _named("connection", choice.connections, connections)
+    streams = _named("stream", choice.streams, [stream.name for stream in own])
     day = session.clock.now().date()
-    every = known(session.settings) if streams is None else streams
-    return Order(session.settings.connection(), day, every, refetch=True, lane=lane)
+    given = [
+        Order(
+            of,
+            day,
+            [each for each in own if each.name in streams and each.surface == of.surface],
+            refetch=True,
+            lane=choice.lane,
+        )
+        for name, of in connections.items()
+        if name in names
+    ]
+    if not any(order.streams for order in given):
+        raise ConfigurationError("the connections chosen have none of the streams chosen")
+    return [order for order in given if order.streams]
+
+
+def _named(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
+    """Return the names chosen, all where none is; refuse one that nobody knows."""
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"no {what} {name!r}; there are {', '.join(known)}")
+    return set(names or known)
 
 
 def sync(session: Session, orders: Sequence[Order]) -> Outcome:

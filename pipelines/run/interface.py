@@ -36,12 +36,13 @@ async def look(session: Session, service: Client, connection: Connection) -> Fou
         session.watch.waiting(found.words)
     else:
         base = service.address.path
-        await asyncio.to_thread(_remember, session, connection.name, found, base)
+        for each in await asyncio.to_thread(_remember, session, connection.name, found, base):
+            session.watch.waiting(f"the interface changed: {each}")
     return found
 
 
-def _remember(session: Session, connection: str, found: Found, base: str) -> None:
-    """Record a description, and what changed since the last one."""
+def _remember(session: Session, connection: str, found: Found, base: str) -> list[SeenChange]:
+    """Record a description; return what changed since the last one."""
     ledger, now = session.ledger, session.clock.now()
     seen, older = descriptions.latest(ledger, connection), last(session, connection)
     newer = found.description
@@ -49,7 +50,7 @@ def _remember(session: Session, connection: str, found: Found, base: str) -> Non
     if seen is not None and not changed:
         again = replace(seen, body=found.body, base=base, last_seen_at=now)
         descriptions.again(ledger, again)
-        return
+        return []
     names = {stream.path: stream.name for stream in streams.known(session.settings)}
     rows = [
         SeenChange(
@@ -66,6 +67,7 @@ def _remember(session: Session, connection: str, found: Found, base: str) -> Non
     ]
     number = seen.number + 1 if seen else 1
     descriptions.add(ledger, Seen(connection, number, found.body, base, now, now), rows)
+    return rows
 
 
 def last(session: Session, connection: str) -> Description | None:

@@ -38,6 +38,21 @@ class Effort:
     waited: float = 0.0
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run and what it cost; `outcome` and `ended_at` are None while it runs or if killed."""
+
+    run: str
+    connection: str
+    day: date
+    begun_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    requests: int
+    refused: int
+    waited: float
+
+
 def begin(engine: Engine, run: str, connection: str, day: date, now: datetime) -> None:
     """Record that a run begins; each step of one run may say so."""
     values = {"run": run, "connection": connection, "day": day, "begun_at": now}
@@ -65,15 +80,38 @@ def record(engine: Engine, run: str, call: Call) -> None:
         ledger.execute(insert(REQUESTS).values(asdict(call) | {"run": run}))
 
 
+_COST = (
+    func.count(REQUESTS.c.number),
+    func.count(case((REQUESTS.c.status == 429, 1))),  # noqa: PLR2004
+    func.coalesce(func.sum(REQUESTS.c.waited), 0.0),
+)
+
+
+def latest(engine: Engine, count: int) -> tuple[Run, ...]:
+    """Return the newest runs, the newest first."""
+    columns = (
+        RUNS.c.run,
+        RUNS.c.connection,
+        RUNS.c.day,
+        RUNS.c.begun_at,
+        RUNS.c.ended_at,
+        RUNS.c.outcome,
+    )
+    query = (
+        select(*columns, *_COST)
+        .outerjoin(REQUESTS, REQUESTS.c.run == RUNS.c.run)
+        .group_by(*columns)
+        .order_by(RUNS.c.begun_at.desc(), RUNS.c.run)
+        .limit(count)
+    )
+    with engine.connect() as ledger:
+        return tuple(Run(*row) for row in ledger.execute(query))
+
+
 def efforts(engine: Engine, run: str) -> dict[str, Effort]:
     """Return what each stream of a run cost: requests, 429s among them, seconds waited."""
     query = (
-        select(
-            REQUESTS.c.stream,
-            func.count(),
-            func.sum(case((REQUESTS.c.status == 429, 1), else_=0)),  # noqa: PLR2004
-            func.sum(REQUESTS.c.waited),
-        )
+        select(REQUESTS.c.stream, *_COST)
         .where(REQUESTS.c.run == run, REQUESTS.c.stream.is_not(None))
         .group_by(REQUESTS.c.stream)
     )

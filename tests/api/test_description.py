@@ -141,7 +141,7 @@ SCHEMES = {
     "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "basic": {"type": "http", "scheme": "basic"},
 }
-SURFACES = [
+SURFACES: list[tuple[Any, Any, str | None]] = [
     ([{"token": []}], None, "partner"),
     ([{"oauth": ["plans:read"]}], None, "partner"),
     ([{"key": []}], None, "merchant"),

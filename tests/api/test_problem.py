@@ -178,3 +178,49 @@ def test_the_longer_of_header_and_body_counts(
     headers = {} if header is None else {"Retry-After": header}
     body = json.dumps({"retry_after_seconds": member}).encode()
     assert read(body, 429, headers).retry_after == wait
+
+
+# The begin of a broken answer, and what of it may be shown.
+BROKEN = [
+    (
+        b'{"data":[{"partnerId":"5f01","name":"Ann","n":-1.5e3},{"na',
+        '{"data":[{"partnerId":…,"name":…,"n":…},{…',
+    ),
+    (
+        b'{"access_token": "eyJhbGciOi.eyJz", "expires_in": 3600',
+        '{"access_token": …, "expires_in": …',
+    ),
+    (b'["a\\"b", "c', "[…, …"),
+    (b"<html><body>Please sign in</body></html>", "<html><body>Please sign in</body></html>"),
+    (b"<a href='/x?session=abc&next=1'>", "<a href='/x?session=…&next=1'>"),
+    (b"Authorization: Bearer abc.def", "Authorization: Bearer …"),
+    (b"password=hunter2; api_key: k1", "password=…; api_key: …"),
+    (b"x " + b"A1b2C3d4" * 30, "x …"),
+    (b"\x1b[31mred\x00", "[31mred"),
+    (b"", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "shown"), BROKEN)
+def test_of_a_broken_answer_no_secret_is_shown(body: bytes, shown: str) -> None:
+    assert problem.redacted(body) == shown
+
+
+@given(st.binary(max_size=3000), st.text("abcdefXYZ0123456789_-", min_size=20, max_size=99))
+def test_no_long_opaque_text_is_ever_shown(around: bytes, secret: str) -> None:
+    shown = problem.redacted(around[:1500] + b" " + secret.encode() + b" " + around[1500:])
+    assert secret not in shown
+    assert len(shown) <= 80
+
+
+PLACES = [
+    ("https://elsewhere.test/login?session=1#x", "https://elsewhere.test/login"),
+    ("https://me:secret@elsewhere.test", "https://elsewhere.test"),
+    ("/v3/usage?offset=1", "/v3/usage"),
+    ("http://host:port/", "an address that is none"),
+]
+
+
+@pytest.mark.parametrize(("location", "place"), PLACES)
+def test_where_a_redirection_leads(location: str, place: str) -> None:
+    assert problem.place(location) == place

@@ -68,6 +68,19 @@ def test_one_stream_can_be_chosen(tmp_path: Path) -> None:
     assert "usage " not in done.stdout.replace("current.usage", "")
 
 
+def test_runs_lists_what_was_run(tmp_path: Path) -> None:
+    with sandbox.running("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
+        environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+        before = ran(environment, "runs")
+        ran(environment, "sync")
+        done = ran(environment, "runs")
+
+    assert (before.returncode, before.stdout) == (0, "nothing was run yet\n")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line.split() for line in done.stdout.splitlines() if "published" in line)
+    assert line[2] == "default"
+
+
 def test_check_says_what_may_be_read(tmp_path: Path) -> None:
     clients = tmp_path / "clients.toml"
     clients.write_text(
@@ -93,13 +106,17 @@ def test_check_says_what_may_be_read(tmp_path: Path) -> None:
     assert "Traceback" not in synced.stderr
 
 
+SET = {f"PARTNER_SYNC_{name}": "https://127.0.0.1:9" for name in ("BASE_URL", "AUTH_URL")} | {
+    f"PARTNER_SYNC_{name}": "somebody" for name in ("AUDIENCE", "CLIENT_ID")
+}
 FAILURES = [
     ({}, ["sync"], 2, UNSET),
     ({}, ["check"], 2, UNSET),
     ({"PARTNER_SYNC_BASE_URL": "http://example.com"}, ["sync"], 2, "PARTNER_SYNC_BASE_URL"),
     ({"PARTNER_SYNC_WINDOW": "soon"}, ["sync"], 2, "PARTNER_SYNC_WINDOW"),
     ({"PARTNER_SYNC_KEEP_VERSION": "9"}, ["sync"], 2, "no such setting: PARTNER_SYNC_KEEP_VERSION"),
-    ({}, ["sync", "--stream", "invoices"], 2, "no stream 'invoices'; there are billing, partners"),
+    (SET, ["sync", "--stream", "invoices"], 2, "no stream 'invoices'; there are billing, partners"),
+    (SET, ["sync", "--connection", "acme"], 2, "no connection 'acme'; there are default"),
     ({}, ["sync", "--nonsense"], 2, "--nonsense"),
 ]
 

@@ -32,7 +32,7 @@ def synced(secure: Running, point: Point, ca_file: str) -> run.Outcome:
         "PARTNER_SYNC_CA_FILE": ca_file,
     }
     with run.open(point(Service(secure.url, environment))) as session:
-        return run.sync(session, [run.today(session)])
+        return run.sync(session, run.orders(session))
 
 
 def test_a_sync_that_trusts_the_authority_reads_everything(secure: Running, point: Point) -> None:

@@ -45,7 +45,7 @@ def test_a_list_is_read_under_the_day_its_run_was_meant_for(
     settings = point(unlimited)
     clock = Clock(now=lambda: DAY + timedelta(hours=case.now))
     with run.open(settings, clock=clock) as session:
-        order = run.today(session)
+        (order,) = run.orders(session)
         order = replace(order, day=DAY.date(), scheduled=case.scheduled, refetch=False)
         runs.begin(
             session.ledger, order.run, "default", order.day, DAY + timedelta(hours=case.begun)

@@ -18,7 +18,7 @@ def test_lists_of_the_settings_are_read_and_published(
     monkeypatch.setenv("PARTNER_SYNC_STREAMS", json.dumps(PARTNER))
     settings = point(unlimited)
     with run.open(settings) as session:
-        outcome = run.sync(session, [run.today(session)])
+        outcome = run.sync(session, run.orders(session))
 
     assert outcome.exit_code == 0
     rows = {each.stream: each.fold.rows for each in outcome.streams if each.fold}

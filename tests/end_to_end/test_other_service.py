@@ -76,10 +76,14 @@ async def token(request: Request) -> JSONResponse:
 
 
 @contextmanager
-def served() -> Iterator[Service]:
-    """Run the other service on this machine."""
+def served(*more: Route) -> Iterator[Service]:
+    """Run the other service on this machine, with more routes where they are given."""
     app = Starlette(
-        routes=[Route("/v2/{name}", page), Route("/idp/oauth/token", token, methods=["POST"])]
+        routes=[
+            *more,
+            Route("/v2/{name}", page),
+            Route("/idp/oauth/token", token, methods=["POST"]),
+        ]
     )
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -110,7 +114,7 @@ def reader(point: Point) -> Iterator[duckdb.DuckDBPyConnection]:
     with served() as service:
         settings = point(service)
         with run.open(settings) as session:
-            outcome = run.sync(session, [run.today(session)])
+            outcome = run.sync(session, run.orders(session))
         assert [each.error for each in outcome.streams] == [None, None, None]
         with duckdb.connect(settings.place.link, read_only=True) as published:
             yield published
@@ -186,7 +190,7 @@ def test_a_stream_that_breaks_leaves_the_others_published(
     with served() as service:
         settings = point(service)
         with run.open(settings) as session:
-            outcome = run.sync(session, [run.today(session)])
+            outcome = run.sync(session, run.orders(session))
 
     errors = {each.stream: each.error for each in outcome.streams}
     assert errors["usage"] is errors["partners"] is None
@@ -201,12 +205,12 @@ def test_an_empty_answer_where_rows_were_is_not_published(
     with served() as service:
         settings = point(service)
         with run.open(settings) as session:
-            assert run.sync(session, [run.today(session)]).exit_code == 0
+            assert run.sync(session, run.orders(session)).exit_code == 0
             monkeypatch.setitem(LISTS, "usage", [])
-            refused = run.sync(session, [run.today(session)])
+            refused = run.sync(session, run.orders(session))
         monkeypatch.setenv("PARTNER_SYNC_STREAMS", '{"usage": {"may_be_empty": true}}')
         with run.open(load()) as session:
-            accepted = run.sync(session, [run.today(session)])
+            accepted = run.sync(session, run.orders(session))
 
     errors = {each.stream: str(each.error) for each in refused.streams}
     assert refused.exit_code == 3
@@ -222,9 +226,9 @@ def test_one_field_of_another_kind_stops_nobody(
     point: Point, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served() as service, run.open(point(service)) as session:
-        assert run.sync(session, [run.today(session)]).exit_code == 0
+        assert run.sync(session, run.orders(session)).exit_code == 0
         monkeypatch.setitem(LISTS, "usage", ['{"id": 7, "zeit": "bald", "marken": "keine"}'])
-        outcome = run.sync(session, [run.today(session)])
+        outcome = run.sync(session, run.orders(session))
         with session.work.writing() as writer:
             row = writer.execute("SELECT id::INT, zeit, marken FROM current.usage").fetchall()
 

@@ -5,7 +5,6 @@ import pytest
 
 from pipelines import run
 from pipelines.cli import sandbox
-from pipelines.streams import STREAMS
 from tests.end_to_end.conftest import Point
 
 WINDOW = "0.1"  # a tenth of the documented second: the same rule, ten times as fast
@@ -18,7 +17,7 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
     with sandbox.running(*options, *sizes) as service:
         service.environment["PARTNER_SYNC_WINDOW"] = WINDOW
         with run.open(point(service)) as session:
-            outcome = run.sync(session, [run.today(session)])
+            outcome = run.sync(session, run.orders(session))
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
 
     assert outcome.exit_code == 0
@@ -32,7 +31,7 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
 def test_the_budget_is_used_though_the_limit_is_learned(point: Point) -> None:
     with sandbox.running("--rate=50", "--window=1.0", "--usage=4000", "--billing=0") as service:
         with run.open(point(service)) as session:
-            outcome = run.sync(session, [run.today(session, STREAMS)])
+            outcome = run.sync(session, run.orders(session))
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
 
     assert outcome.exit_code == 0

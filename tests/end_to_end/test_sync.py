@@ -26,7 +26,7 @@ def settings(point: Point, unlimited: Service) -> Settings:
 
 def sync(settings: Settings) -> run.Outcome:
     with run.open(settings) as session:
-        return run.sync(session, [run.today(session)])
+        return run.sync(session, run.orders(session))
 
 
 def served(service: Service, path: str, limit: int) -> list[landed.Row]:
@@ -150,10 +150,9 @@ def test_an_analyst_with_the_file_open_disturbs_nobody(settings: Settings) -> No
 def test_what_the_work_database_lost_is_folded_again(settings: Settings) -> None:
     sync(settings)
     shutil.rmtree(settings.place.work)
-    partners = [stream for stream in STREAMS if stream.name == "partners"]
 
     with run.open(settings) as session:
-        outcome = run.sync(session, [run.today(session, partners)])
+        outcome = run.sync(session, run.orders(session, run.Choice(streams=["partners"])))
 
     assert outcome.exit_code == 0
     assert [each.stream for each in outcome.streams] == ["partners"]

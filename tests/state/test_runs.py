@@ -68,3 +68,20 @@ def test_the_effort_of_a_run_by_stream(ledger: Engine) -> None:
         "billing": Effort(requests=1, refused=0, waited=0.0),
     }
     assert runs.efforts(ledger, "none") == {}
+
+
+def test_the_latest_runs_with_what_they_cost(ledger: Engine) -> None:
+    for hour in range(4):
+        begun = EPOCH.replace(hour=hour)
+        runs.begin(ledger, f"run-{hour}", "default", EPOCH.date(), begun)
+    for call in (CALL, replace(CALL, stream=None, waited=0.0), replace(CALL, status=429)):
+        runs.record(ledger, "run-2", call)
+    runs.end(ledger, "run-2", "published", EPOCH.replace(hour=5))
+
+    newest, second, third = runs.latest(ledger, 3)
+
+    assert [newest.run, second.run, third.run] == ["run-3", "run-2", "run-1"]
+    assert (newest.outcome, newest.ended_at) == (None, None)
+    assert (newest.requests, newest.refused, newest.waited) == (0, 0, 0.0)
+    assert second.ended_at == EPOCH.replace(hour=5)
+    assert (second.requests, second.refused, second.waited) == (3, 1, 0.5)
