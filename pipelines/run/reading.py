@@ -30,6 +30,7 @@ from pipelines.warehouse.scan import Scanner
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
 # or waited long is still that night.
 GRACE = time(12)
+AGAIN = 30.0  # seconds until the same reason to wait is told again
 
 
 def fetch(session: Session, order: Order) -> Read:
@@ -88,11 +89,13 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
 
 
 def _seat(session: Session, order: Order) -> Seat:
-    """Return this run's place among all that share an actor's budget."""
-    tell = session.watch.waiting
+    """Return this run's place among all that share an actor's budget; it tells each wait once."""
+    tell, monotonic = session.watch.waiting, session.clock.monotonic
+    told: dict[str, float] = {}
 
     def waiting(until: datetime | None, why: str) -> None:
-        if why:
+        if why and monotonic() >= told.get(why, float("-inf")) + AGAIN:
+            told[why] = monotonic()
             tell(f"waiting until {until:%H:%M:%S} UTC ({why})" if until else f"waiting for {why}")
 
     return Seat(session.ledger, order.lane, waiting, tell)
