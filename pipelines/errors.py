@@ -12,6 +12,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     │   ├── AccessDenied        stop: credentials, scope or actor
     │   └── ContractBroken      stop: the answer is not what the interface document promises
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
+    ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
     ├── WarehouseBusy           another run writes; it did not finish in time
@@ -72,6 +73,10 @@ class ContractBroken(ServiceError):
 
 class DayUnread(PartnerSyncError):
     """A day that is over and was never read."""
+
+
+class NotProven(PartnerSyncError):
+    """A list was read to no end that can be trusted; its pages are archived."""
 
 
 class LandingFailed(PartnerSyncError):

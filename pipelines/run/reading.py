@@ -12,8 +12,9 @@ from functools import partial
 from sqlalchemy import Engine
 
 from pipelines import streams
-from pipelines.api import chain, client, key, preflight
+from pipelines.api import client, key, preflight
 from pipelines.api.client import Client
+from pipelines.api.prefetch import Race
 from pipelines.api.preflight import Report
 from pipelines.api.terms import Seat
 from pipelines.errors import PartnerSyncError
@@ -26,6 +27,7 @@ from pipelines.state.journal import ManifestRow, Reading
 from pipelines.state.runs import Call
 from pipelines.streams.base import Stream
 from pipelines.warehouse.scan import Scanner
+from pipelines.warehouse.turn import Turns
 
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
 # or waited long is still that night.
@@ -80,9 +82,10 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
     ) as service:
         found = await interface.look(session, service, order.connection)
         described = interface.described(session, order.streams, found)
+        race = Race()
         async with asyncio.TaskGroup() as group:
             tasks = {
-                stream.name: group.create_task(_scan(session, service, stream, order))
+                stream.name: group.create_task(_scan(session, service, stream, order, race))
                 for stream in described
             }
     return {name: task.result() for name, task in tasks.items()}
@@ -106,16 +109,19 @@ async def _record(ledger: Engine, run: str, call: Call) -> None:
 
 
 async def _scan(
-    session: Session, service: Client, stream: Stream, order: Order
+    session: Session, service: Client, stream: Stream, order: Order, race: Race
 ) -> ManifestRow | PartnerSyncError:
     """Read one list; a failure is returned, so that the other streams go on."""
     connection = order.connection.name
     reading = Reading(order.run, connection, stream.name, order.day)
-    scanner = Scanner(session.ledger, session.archive, session.clock, session.watch.progress)
-    pages = chain.walk(partial(service.page, stream))
+    clock, watch = session.clock, session.watch
+    turns = Turns(session.settings.place.state, clock, watch.waiting)
+    scanner = Scanner(
+        session.ledger, session.archive, clock, turns, watch.progress, service.ahead, race
+    )
     try:
-        search = key.search(session.ledger, session.settings, connection, stream)
-        return await scanner.scan(reading, pages, search)
+        identity = key.search(session.ledger, session.settings, connection, stream)
+        return await scanner.scan(reading, partial(service.page, stream), identity)
     except PartnerSyncError as error:
         return error
 

@@ -60,11 +60,13 @@ class Pages:
     def _read(self) -> Iterator[Read]:
         self.equals.clear()
         self.spellings.clear()
-        for linked in self.manifest.pages:
+        whole = [page.rows for page in self.manifest.pages]
+        stitched = self.manifest.stitched or whole
+        for linked, rows in zip(self.manifest.pages, stitched, strict=True):
             try:
                 body = self.archive.body(linked.sha256)
                 records = self._decoded(body)
-                yield Read(linked, body, records, self._keys(body, records))
+                yield Read(linked, body, records, self._keys(body, records, rows))
             except LandingFailed as error:
                 raise LandingFailed(
                     f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
@@ -78,10 +80,10 @@ class Pages:
             self.decoder = Decoder(identified_by(misfit.shape, self.manifest.key))
             return self.decoder.records(body)
 
-    def _keys(self, body: bytes, records: pa.StructArray) -> pa.Array:
+    def _keys(self, body: bytes, records: pa.StructArray, stitched: int) -> pa.Array:
         key = self.manifest.key
         if key is None:
-            return pa.array([self._ordinal(row) for row in canonical(body)], pa.string())
+            return pa.array(list(self._ordinals(canonical(body), stitched)), pa.string())
         if len(records) == 0:
             return pa.array([], pa.string())
         if records.type.get_field_index(key) < 0 or records.field(key).null_count:
@@ -96,11 +98,30 @@ class Pages:
         """Whether the last reading spelled all keys alike: 1 is "1.0" once a decimal was seen."""
         return len(self.spellings) <= 1
 
-    def _ordinal(self, record: bytes) -> str:
-        """Return what identifies a record without a key: its content, and which of its equals."""
-        digest = sha256(record).hexdigest()
-        self.equals[digest] += 1
-        return f"{digest}.{self.equals[digest]}"
+    def _ordinals(self, records: list[bytes], stitched: int) -> Iterator[str]:
+        """Yield what identifies records without a key: their content, and which of its equals.
+
+        The stitched rows are counted through the chain. The others were read again, or are in no
+        chain: they count from what is stitched so far, or from nothing, so that no reading of a
+        record makes another of it. There are as many equals as any one view of the list held.
+        """
+        others: Counter[str] = Counter()
+        for row, record in enumerate(records):
+            digest = sha256(record).hexdigest()
+            (self.equals if row < stitched else others)[digest] += 1
+            before = self.equals[digest] if stitched else 0
+            yield f"{digest}.{before + others[digest]}"
+
+
+def contents(body: bytes) -> list[bytes]:
+    """Return what tells a page's records apart where no field does: all that they say.
+
+    A record that nothing can read is told apart by its bytes.
+    """
+    try:
+        return canonical(body)
+    except (ValueError, ArithmeticError, RecursionError):
+        return [bytes(record) for record in page.records(body)]
 
 
 def canonical(body: bytes) -> list[bytes]:
