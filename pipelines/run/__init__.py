@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
+from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import check, fetch, fetch_all
@@ -26,7 +27,9 @@ __all__ = [
     "Session",
     "StreamOutcome",
     "Watch",
+    "changed",
     "check",
+    "differing",
     "fetch",
     "fold",
     "open",
