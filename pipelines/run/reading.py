@@ -17,6 +17,7 @@ from pipelines.api.client import Client
 from pipelines.api.preflight import Report
 from pipelines.api.terms import Seat
 from pipelines.errors import PartnerSyncError
+from pipelines.run import interface
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
 from pipelines.settings import Connection
@@ -74,14 +75,16 @@ def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
     record = partial(_record, session.ledger, order.run)
     settings, clock = session.settings, session.clock
-    async with (
-        client.connect(order.connection, settings, clock, record, _seat(session, order)) as service,
-        asyncio.TaskGroup() as group,
-    ):
-        tasks = {
-            stream.name: group.create_task(_scan(session, service, stream, order))
-            for stream in order.streams
-        }
+    async with client.connect(
+        order.connection, settings, clock, record, _seat(session, order)
+    ) as service:
+        found = await interface.look(session, service, order.connection)
+        described = interface.described(session, order.streams, found)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                stream.name: group.create_task(_scan(session, service, stream, order))
+                for stream in described
+            }
     return {name: task.result() for name, task in tasks.items()}
 
 
