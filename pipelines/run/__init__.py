@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
+from pipelines.run.discovery import discover
 from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
@@ -30,6 +31,7 @@ __all__ = [
     "changed",
     "check",
     "differing",
+    "discover",
     "fetch",
     "fold",
     "open",
