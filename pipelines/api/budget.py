@@ -2,72 +2,134 @@
 
 The service counts arrivals in a sliding window; we know only when we sent and when we were
 answered, and an arrival lies between. So a request holds its slot until one window after its
-answer (the strict rule). In one process for now; sharing comes with the ledger.
+answer (the strict rule), less what the path proves (the tight rule, `path`). One budget for all
+processes that use an actor, through the state database.
+
+Here is the waiting; what the shared rows allow is decided in `rule`.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import cached_property, partial
 
+from pipelines.api.rule import POLL, Rule, Wait
+from pipelines.api.terms import ALONE, Said, Seat, Terms
 from pipelines.clock import Clock
+from pipelines.state.slots import Busy, Slots, Taken
 
-# Clocks and timers round: a slot is free this much after the window (measured: it matters).
-MARGIN = 0.001
+WORTH_TELLING = 1.0  # seconds
+SIGHTINGS = 3  # answers that count others' requests, before it is said
+SPARE = 0.1  # of a request's share of the window: a path so short is filled by one chain
 
 
 class Budget:
-    """At most `limit` requests in any `window` seconds, as the service counts them."""
+    """The budget of one actor, as one process uses it; `key` names the actor at the first slot."""
 
-    def __init__(self, clock: Clock, limit: int, window: float) -> None:
+    def __init__(
+        self, clock: Clock, terms: Terms, seat: Seat = ALONE, key: Callable[[], str] = str
+    ) -> None:
         self.clock = clock
-        self._limit = limit
-        self._window = window
-        self._unanswered = 0
-        self._answered: deque[float] = deque()
-        self._blocked_until = 0.0
+        self._terms = terms
+        self._seat = seat
+        self._key = key
         self._turn = asyncio.Lock()
         self._freed = asyncio.Event()
+        self._waiting = 0
+        self._travelling = 0
+        self._said: Said | None = None
+        self._measured = False
+        self._foreign_told = False
+        self._news: list[Callable[[], None]] = []  # for the state database, in order
+        self._telling: asyncio.Task[None] | None = None
+
+    @cached_property
+    def _slots(self) -> Slots:
+        return Slots(self._seat.ledger, self._key())
+
+    @cached_property
+    def _rule(self) -> Rule:
+        return Rule(self.clock, self._terms, self._seat.lane, self._slots)
 
     def learn(self, limit: int) -> None:
         """Adopt the limit that the service states to an authenticated caller (Limits, rule 3)."""
         if limit >= 1:
-            self._limit = limit
+            self._tell(partial(self._rule.learned, limit))
 
     def block(self, seconds: float) -> None:
         """Send nothing for so long: Retry-After, never earlier (Limits, rule 4)."""
-        self._blocked_until = max(self._blocked_until, self.clock.monotonic() + seconds)
+        self._tell(partial(self._rule.blocked, self.clock.monotonic() + seconds))
+
+    def hear(self, said: Said) -> None:
+        """Note what an answer says; to be called before its slot is given back, without a pause."""
+        self._said = said
+
+    def ahead(self) -> bool:
+        """Say whether latency leaves allowance unused: one more request may be on its way."""
+        if not self._measured or not self._terms.window:
+            return self._travelling + self._waiting < 1
+        per_second = self._rule.limit / self._terms.window
+        filling = math.ceil(per_second * self._rule.path.typical - SPARE)
+        return self._travelling + self._waiting < filling + 1
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """Wait, first come first served, until a request may be sent; yield the seconds waited.
+        """Wait by turns until a request may be sent; yield the seconds waited.
 
         The block ends when the answer's headers are there: the request had arrived by then. A
         request that failed counts from its failure, since nobody knows when it arrived.
         """
         begun = self.clock.monotonic()
-        async with self._turn:
-            while (delay := self._delay()) != 0:
-                await self._wait(delay)
-            self._unanswered += 1
+        self._waiting += 1
+        try:
+            async with self._turn:
+                taken = await self._taken(begun)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and self._rule.queued:
+                self._tell(self._rule.left)
+        self._travelling += 1
         try:
             yield self.clock.monotonic() - begun
         finally:
-            self._unanswered -= 1
-            self._answered.append(self.clock.monotonic())
+            self._travelling -= 1
+            said, self._said = self._said, None
+            self._tell(partial(self._rule.answered, taken, self.clock.monotonic(), said))
             self._freed.set()
+            self._measured |= said is not None
+            self._tell_of_others()
 
-    def _delay(self) -> float | None:
-        """Return seconds until a slot may be free: 0 now, None when an answer comes."""
-        now = self.clock.monotonic()
-        if now < self._blocked_until:
-            return self._blocked_until - now
-        hold = self._window + MARGIN
-        while self._answered and self._answered[0] + hold <= now:
-            self._answered.popleft()
-        if self._unanswered + len(self._answered) < self._limit:
-            return 0
-        return self._answered[0] + hold - now if self._answered else None
+    def close(self) -> None:
+        """Leave; what was sent still counts until its time is over."""
+        if "_slots" in vars(self):
+            if self._telling is not None:
+                self._telling.cancel()
+            self._slots.wait_for_others()
+            self._told()
+            self._slots.close()
+
+    async def _taken(self, begun: float) -> Taken:
+        told: tuple[datetime | None, str] | None = None
+        try:
+            while isinstance(found := self._looked(), Wait):
+                told = self._worth_telling(found, begun, told)
+                await self._wait(found.delay)
+        finally:
+            if told:
+                self._seat.waiting(None, "")
+        return found
+
+    def _looked(self) -> Taken | Wait:
+        try:
+            with self._slots.transaction():
+                self._pass_on()
+                found = self._rule.look(more=self._waiting > 1)
+        except Busy:
+            return Wait(POLL, "")
+        self._news.clear()
+        return found
 
     async def _wait(self, delay: float | None) -> None:
         if delay is None:
@@ -75,3 +137,49 @@ class Budget:
             await self._freed.wait()
         else:
             await self.clock.sleep(delay)
+
+    def _worth_telling(
+        self, wait: Wait, begun: float, told: tuple[datetime | None, str] | None
+    ) -> tuple[datetime | None, str] | None:
+        """Tell of a wait of more than a second, once; return what was told last."""
+        delay = wait.delay or 0.0
+        if max(delay, self.clock.monotonic() - begun) <= WORTH_TELLING or not wait.why:
+            return told
+        until = self.clock.now() + timedelta(seconds=delay) if delay > WORTH_TELLING else None
+        if told is None or (until, wait.why) != told:
+            self._seat.waiting(until, wait.why)
+        return until, wait.why
+
+    def _tell_of_others(self) -> None:
+        if self._rule.sightings < SIGHTINGS or self._foreign_told:
+            return
+        self._foreign_told = True
+        limit = self._rule.limit
+        self._seat.foreign(
+            f"somebody else uses the request budget of {self._key()}: the service counts more "
+            f"requests than we sent. Both are slowed by 429s; set allowance = {max(1, limit - 1)} "
+            f"to leave room (a setting `window` shorter than the service's looks the same)."
+        )
+
+    def _tell(self, news: Callable[[], None]) -> None:
+        """Write to the state database: at once or, where another process writes, soon."""
+        self._news.append(news)
+        if not self._told() and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.ensure_future(self._tell_later())
+
+    async def _tell_later(self) -> None:
+        while not self._told():
+            await self.clock.sleep(POLL)
+
+    def _told(self) -> bool:
+        try:
+            with self._slots.transaction():
+                self._pass_on()
+        except Busy:
+            return False
+        self._news.clear()
+        return True
+
+    def _pass_on(self) -> None:
+        for news in self._news:
+            news()

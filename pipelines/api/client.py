@@ -12,17 +12,19 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TypeVar
 
 import httpx
 import msgspec
 
-from pipelines.api import body, page, problem, retry, signature
+from pipelines.api import actor, body, page, problem, retry, signature
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
 from pipelines.api.problem import Problem
 from pipelines.api.retry import Quota
 from pipelines.api.signature import Signature
+from pipelines.api.terms import ALONE, Seat, Terms
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
 from pipelines.errors import ConfigurationError, ContractBroken, ServiceError, Unavailable
@@ -160,7 +162,11 @@ def _object(answer: Answer) -> dict[str, object]:
 
 @asynccontextmanager
 async def connect(
-    connection: Connection, settings: Settings, clock: Clock, record: Record
+    connection: Connection,
+    settings: Settings,
+    clock: Clock,
+    record: Record,
+    seat: Seat = ALONE,
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
     try:
@@ -168,9 +174,10 @@ async def connect(
         trust = ssl.create_default_context(cafile=own) if own else True
     except OSError as error:
         raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
-    budget = Budget(clock, settings.rate, settings.window)
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = signature.of(connection, clock)
+    terms = Terms(settings.rate, settings.window, connection.allowance)
+    budget = Budget(clock, terms, seat, partial(_actor, connection, token))
     async with httpx.AsyncClient(
         base_url=connection.base_url,
         headers={"Accept-Encoding": "gzip"},
@@ -181,3 +188,12 @@ async def connect(
         trust_env=False,
     ) as http:
         yield Client(http, token, budget)
+
+
+def _actor(connection: Connection, token: Signature) -> str:
+    """Return whose budget it is; asked at the first signed request, when there is a token."""
+    if connection.budget_key:
+        return connection.budget_key
+    if connection.surface == "merchant":
+        return actor.of_api_key(connection.base_url, connection.secret.read())
+    return actor.of_token(connection.base_url, token.claims(), connection.client_id)

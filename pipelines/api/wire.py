@@ -13,6 +13,7 @@ import httpx
 
 from pipelines.api import body, problem, retry
 from pipelines.api.budget import Budget
+from pipelines.api.terms import Said
 from pipelines.clock import Clock
 from pipelines.state.runs import Call
 
@@ -38,7 +39,7 @@ class Wire(httpx.AsyncBaseTransport):
             sent_at, begun = self._clock.now(), self._clock.monotonic()
             result = await self._send(request)
             if signed and isinstance(result, httpx.Response):
-                self._heed(result)
+                self._budget.hear(self._said(result, begun))
             answered_at, took = self._clock.now(), self._clock.monotonic() - begun
         # Outside the slot: others need not wait for the ledger's disk.
         await self._record(_call(request, result, (sent_at, waited, took)))
@@ -50,13 +51,14 @@ class Wire(httpx.AsyncBaseTransport):
         result.extensions |= {"sent_at": sent_at, "answered_at": answered_at}
         return result
 
-    def _heed(self, response: httpx.Response) -> None:
-        """Learn the limit, and stop everybody at a 429, before the slot is given back."""
-        if response.is_success or response.status_code == httpx.codes.FORBIDDEN:
-            self._budget.learn(_number(response.headers, "x-ratelimit-limit") or 0)
+    def _said(self, response: httpx.Response, sent: float) -> Said:
+        """Return what an answer says of the budget, a 429 how long everybody is to stop."""
+        headers, pause = response.headers, None
         if response.status_code == retry.TOO_MANY_REQUESTS:
-            seconds = problem.retry_after(response.headers, self._clock.now())
-            self._budget.block(retry.pause(seconds, attempt=1))
+            pause = retry.pause(problem.retry_after(headers, self._clock.now()), attempt=1)
+        limit = _number(headers, "x-ratelimit-limit")
+        remaining = _number(headers, "x-ratelimit-remaining")
+        return Said(response.status_code, sent, limit, remaining, pause)
 
     async def _send(self, request: httpx.Request) -> httpx.Response | BaseException:
         """Return the answer, or the failure: it is recorded before it is raised."""
@@ -66,7 +68,8 @@ class Wire(httpx.AsyncBaseTransport):
             return failure
 
     async def aclose(self) -> None:
-        """Close the network's connections."""
+        """Close the network's connections and leave the budget to others."""
+        self._budget.close()
         await self._network.aclose()
 
 

@@ -8,9 +8,10 @@ sync      all three, for today
 
 from collections.abc import Collection, Sequence
 
+from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
 from pipelines.run.landing import fold, publish
-from pipelines.run.order import Choice, Lane, Order, Outcome, Publication, StreamOutcome, outcomes
+from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import check, fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.state import runs

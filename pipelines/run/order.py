@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from enum import StrEnum
 from typing import TypeVar
 from uuid import uuid4
 
+from pipelines.api.lanes import Lane
 from pipelines.errors import PartnerSyncError
 from pipelines.settings import Connection
 from pipelines.state.days import Day
@@ -15,13 +15,6 @@ from pipelines.state.runs import Effort
 from pipelines.state.versions import Version
 from pipelines.streams.base import Stream
 from pipelines.warehouse.meta import Fold
-
-
-class Lane(StrEnum):
-    """Who goes first where several runs share a request budget: nightly 4, ad-hoc 1."""
-
-    NIGHTLY = "nightly"
-    ADHOC = "adhoc"
 
 
 @dataclass(frozen=True)

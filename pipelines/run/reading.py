@@ -15,6 +15,7 @@ from pipelines import streams
 from pipelines.api import chain, client, key, preflight
 from pipelines.api.client import Client
 from pipelines.api.preflight import Report
+from pipelines.api.terms import Seat
 from pipelines.errors import PartnerSyncError
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
@@ -73,7 +74,7 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
     record = partial(_record, session.ledger, order.run)
     settings, clock = session.settings, session.clock
     async with (
-        client.connect(order.connection, settings, clock, record) as service,
+        client.connect(order.connection, settings, clock, record, _seat(session, order)) as service,
         asyncio.TaskGroup() as group,
     ):
         tasks = {
@@ -81,6 +82,17 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
             for stream in order.streams
         }
     return {name: task.result() for name, task in tasks.items()}
+
+
+def _seat(session: Session, order: Order) -> Seat:
+    """Return this run's place among all that share an actor's budget."""
+    tell = session.watch.waiting
+
+    def waiting(until: datetime | None, why: str) -> None:
+        if why:
+            tell(f"waiting until {until:%H:%M:%S} UTC ({why})" if until else f"waiting for {why}")
+
+    return Seat(session.ledger, order.lane, waiting, tell)
 
 
 async def _record(ledger: Engine, run: str, call: Call) -> None:
@@ -111,5 +123,6 @@ def check(session: Session, connection: Connection) -> Report:
 async def _check(session: Session, order: Order) -> Report:
     record = partial(_record, session.ledger, order.run)
     settings, clock = session.settings, session.clock
-    async with client.connect(order.connection, settings, clock, record) as service:
+    seat = _seat(session, order)
+    async with client.connect(order.connection, settings, clock, record, seat) as service:
         return await preflight.ask(service, order.streams)

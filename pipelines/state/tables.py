@@ -4,7 +4,19 @@ Keys are strings (uuid) or what the world already counts by. Rows about decision
 added, never changed.
 """
 
-from sqlalchemy import JSON, Column, Date, Float, Integer, MetaData, String, Table, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Date,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
 
 from pipelines.state.types import UtcTime
 
@@ -119,4 +131,49 @@ VERSIONS = Table(
     Column("holds", JSON, nullable=False, comment="manifest of every connection/stream in it"),
     Column("counts", JSON, nullable=False, comment="rows of every table in it"),
     Column("published_at", UtcTime, nullable=False),
+)
+
+# The request budget of an actor, shared by every process of this home (state/slots.py). Times are
+# seconds of CLOCK_MONOTONIC: they mean something within one boot only.
+BUDGETS = Table(
+    "budgets",
+    METADATA,
+    Column("actor", String, primary_key=True, comment="host and actor, or the setting budget_key"),
+    Column("boot", String, nullable=False, comment="the boot that the monotonic times belong to"),
+    Column("learned", Integer, comment="X-RateLimit-Limit of an authenticated answer"),
+    Column("learned_at", Float, nullable=False),
+    Column("blocked_until", Float, nullable=False, comment="nobody sends before: a Retry-After"),
+    Column("blocked_to", Float, nullable=False, comment="the same in Unix time, for a reboot"),
+    Column("gap", Float, nullable=False, comment="learned seconds between requests; 0: none"),
+    Column("hold", Float, nullable=False, comment="seconds that the last incident held the gap"),
+    Column("ease_at", Float, nullable=False, comment="when the gap may become smaller"),
+    Column("incident_at", Float, nullable=False, comment="when the last 429 was heard"),
+    Column("sent_at", Float, nullable=False, comment="when the last slot was taken"),
+    Column("turn", Float, nullable=False, comment="virtual time of the fair queue"),
+    Column("nightly", Float, nullable=False, comment="when the lane is due, in virtual time"),
+    Column("adhoc", Float, nullable=False),
+    Column("foreign_uses", Integer, nullable=False, comment="answers that counted others' use too"),
+    Column("foreign_at", Float, nullable=False, comment="the last of them, in Unix time"),
+)
+
+SLOTS = Table(
+    "slots",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("actor", String, nullable=False),
+    Column("owner", String, nullable=False, comment="its lock file in state/present"),
+    Column("taken_at", Float, nullable=False),
+    Column("answered_at", Float, comment="empty while the request is on its way"),
+    Column("credit", Float, nullable=False, comment="seconds by which its path frees it earlier"),
+    Column("lost", Boolean, nullable=False, comment="no answer came: it may count at any moment"),
+    Index("slots_by_answer", "actor", "answered_at"),
+)
+
+TICKETS = Table(
+    "tickets",
+    METADATA,
+    Column("number", Integer, primary_key=True, comment="the order within a lane"),
+    Column("actor", String, nullable=False),
+    Column("owner", String, nullable=False, unique=True),
+    Column("lane", String, nullable=False, comment="nightly | adhoc"),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from pipelines.api.budget import Budget
+from pipelines.api.terms import Terms
 from pipelines.api.token import ClientCredentials
 from pipelines.api.wire import Wire
 from pipelines.settings import Connection, Secret
@@ -58,7 +59,7 @@ class Provider:
         connection = Connection(
             "default", "https://service", "https://login/realm", audience, "me", HIDDEN
         )
-        wire = Wire(httpx.MockTransport(self), Budget(CLOCK, 1000, 1.0), self.record, CLOCK)
+        wire = Wire(httpx.MockTransport(self), Budget(CLOCK, Terms(1000, 1.0)), self.record, CLOCK)
         self.token = ClientCredentials(connection, CLOCK)
         return httpx.AsyncClient(base_url="https://service", transport=wire, auth=self.token)
 

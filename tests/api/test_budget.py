@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.api.budget import MARGIN, Budget
+from pipelines.api.budget import Budget
+from pipelines.api.rule import MARGIN
+from pipelines.api.terms import Terms
 from tests import virtual
 from tests.virtual import CLOCK, seconds
 
@@ -76,7 +78,7 @@ def test_no_window_ever_holds_more_arrivals_than_the_limit(
     trips: list[Trip], limit: int, window: float
 ) -> None:
     async def main() -> Server:
-        server = Server(Budget(CLOCK, limit, window))
+        server = Server(Budget(CLOCK, Terms(limit, window)))
         await server.serve(trips)
         return server
 
@@ -89,7 +91,7 @@ def test_no_window_ever_holds_more_arrivals_than_the_limit(
 @given(TRIPS, st.integers(1, 6))
 def test_whatever_happened_no_slot_is_lost(trips: list[Trip], limit: int) -> None:
     async def main() -> list[float]:
-        server = Server(Budget(CLOCK, limit, 1.0))
+        server = Server(Budget(CLOCK, Terms(limit, 1.0)))
         await server.serve(trips)
         await asyncio.sleep(1.0 + 2 * MARGIN)
         server.sent.clear()
@@ -106,7 +108,7 @@ def test_first_come_first_served(starts: list[int], limit: int, latency: float) 
     trips = [Trip(start / 1000, latency, 0.0, "answered") for start in starts]
 
     async def main() -> list[int]:
-        server = Server(Budget(CLOCK, limit, 0.5))
+        server = Server(Budget(CLOCK, Terms(limit, 0.5)))
         await server.serve(trips)
         return [number for number, _ in server.sent]
 
@@ -121,7 +123,7 @@ def test_a_steady_path_uses_all_but_its_round_trip(limit: int, round_trip: float
     trips = [Trip(0, round_trip / 2, round_trip / 2, "answered")] * (limit * bursts)
 
     async def main() -> float:
-        server = Server(Budget(CLOCK, limit, 1.0))
+        server = Server(Budget(CLOCK, Terms(limit, 1.0)))
         await server.serve(trips)
         return max(server.arrivals) - min(server.arrivals)
 
@@ -139,7 +141,7 @@ def test_nothing_is_sent_while_a_block_lasts(
     trips: list[Trip], blocks: list[tuple[float, float]]
 ) -> None:
     async def main() -> tuple[float, Server]:
-        server = Server(Budget(CLOCK, 5, 1.0))
+        server = Server(Budget(CLOCK, Terms(5, 1.0)))
         begun, loop = seconds(), asyncio.get_running_loop()
         for at, length in blocks:
             loop.call_later(at, server.budget.block, length)
@@ -156,7 +158,7 @@ def test_nothing_is_sent_while_a_block_lasts(
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=5))
 def test_a_shorter_block_never_shortens_a_longer_one(lengths: list[float]) -> None:
     async def main() -> float:
-        budget = Budget(CLOCK, 5, 1.0)
+        budget = Budget(CLOCK, Terms(5, 1.0))
         for length in lengths:
             budget.block(length)
         async with budget.slot() as waited:
@@ -170,7 +172,7 @@ def test_a_shorter_block_never_shortens_a_longer_one(lengths: list[float]) -> No
 )
 def test_the_stated_limit_is_adopted_up_and_down(learned: list[int], burst: int) -> None:
     async def main() -> list[float]:
-        server = Server(Budget(CLOCK, 5, 1.0))
+        server = Server(Budget(CLOCK, Terms(5, 1.0)))
         for limit in learned:
             server.budget.learn(limit)
         await server.serve([Trip(0, 0, 0, "answered")] * 20)
@@ -183,7 +185,7 @@ def test_the_stated_limit_is_adopted_up_and_down(learned: list[int], burst: int)
 
 def test_a_limit_learned_under_way_counts_what_was_sent_before() -> None:
     async def main() -> list[float]:
-        server = Server(Budget(CLOCK, 5, 1.0))
+        server = Server(Budget(CLOCK, Terms(5, 1.0)))
         asyncio.get_running_loop().call_later(0.5, server.budget.learn, 2)
         await server.serve([Trip(0.1 * number, 0.05, 0.05, "answered") for number in range(12)])
         return [arrival - 1000 for arrival in server.arrivals]
@@ -195,7 +197,7 @@ def test_a_limit_learned_under_way_counts_what_was_sent_before() -> None:
 
 def test_a_window_of_nothing_leaves_the_margin() -> None:
     async def main() -> float:
-        server = Server(Budget(CLOCK, 1, 0.0))
+        server = Server(Budget(CLOCK, Terms(1, 0.0)))
         await server.serve([Trip(0, 0, 0, "answered")] * 100)
         return seconds()
 
@@ -204,7 +206,7 @@ def test_a_window_of_nothing_leaves_the_margin() -> None:
 
 def test_the_wait_is_told() -> None:
     async def main() -> list[float]:
-        budget = Budget(CLOCK, 2, 1.0)
+        budget = Budget(CLOCK, Terms(2, 1.0))
         waits = []
         for _ in range(5):
             async with budget.slot() as waited:

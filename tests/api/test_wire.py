@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from pipelines.api.budget import Budget
+from pipelines.api.terms import Terms
 from pipelines.api.wire import Wire
 from pipelines.errors import ContractBroken, Unavailable
 from pipelines.state.runs import Call
@@ -27,7 +28,7 @@ class Line:
     calls: list[Call] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(CLOCK, self.limit, 1.0)
+        self.budget = Budget(CLOCK, Terms(self.limit, 1.0))
         wire = Wire(httpx.MockTransport(self.service), self.budget, self.record, CLOCK)
         self.http = httpx.AsyncClient(base_url="http://service", transport=wire)
 

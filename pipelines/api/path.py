@@ -1,0 +1,47 @@
+"""The path to the service: its last round trips, and what they prove.
+
+A request that was answered at r had arrived by r less its way back, and the next one needs its way
+there: together no less than the shortest round trip. So a slot may be used again that much earlier.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+
+REMEMBERED = 600  # round trips: two minutes at 5 a second
+ENOUGH = 20  # round trips, before which nothing is proved
+LEAST_DOUBT = 0.003  # seconds
+
+
+class Path:
+    """The last round trips, in seconds from sending to the answer's headers.
+
+    A connection's first request has the handshakes in it; the minimum does not mind.
+    """
+
+    def __init__(self) -> None:
+        self._trips: deque[float] = deque()
+        self._ordered: list[float] = []
+
+    def add(self, trip: float) -> None:
+        """Remember a round trip, of whatever was answered."""
+        if len(self._trips) == REMEMBERED:
+            del self._ordered[bisect_left(self._ordered, self._trips.popleft())]
+        self._trips.append(trip)
+        insort(self._ordered, trip)
+
+    @property
+    def typical(self) -> float:
+        """The median round trip; 0 before the first."""
+        return self._ordered[len(self._ordered) // 2] if self._ordered else 0.0
+
+    @property
+    def credit(self) -> float:
+        """How much earlier than one window after its answer a slot may be used; 0 at first.
+
+        The doubt is at least the distance from shortest to median: with a quarter of it, 12 % of
+        runs of 300 requests at a jitter of 40 % of the latency met a 429.
+        """
+        if len(self._ordered) < ENOUGH:
+            return 0.0
+        shortest = self._ordered[0]
+        return max(0.0, shortest - max(LEAST_DOUBT, self.typical - shortest))

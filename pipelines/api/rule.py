@@ -1,0 +1,192 @@
+"""The rule: what the shared rows of an actor mean for its next request.
+
+Every method runs inside one transaction of `slots` and never waits; waiting is the budget's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pipelines.api import gap, lanes
+from pipelines.api.lanes import Lane
+from pipelines.api.path import Path
+from pipelines.api.terms import Said, Terms
+from pipelines.clock import Clock
+from pipelines.state.slots import Account, Slots, Taken, Ticket
+
+# Clocks and timers round: a slot is free this much after the window (measured: it matters).
+MARGIN = 0.001
+POLL = 0.003  # seconds between two looks at what other processes do
+PATIENCE = 0.05  # seconds for which a process may leave a slot unused that is its turn
+LEARNED_FOR = 600.0  # seconds for which a limit that the service stated is believed
+ADDRESS_LIMIT = 1  # what the bucket of callers without a valid signature states (Limits)
+FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Seconds until it is worth another look (None: until an answer of ours), and why."""
+
+    delay: float | None
+    why: str
+
+
+class Rule:
+    """Decides for one process, by the clock, what the rows allow it."""
+
+    def __init__(self, clock: Clock, terms: Terms, lane: Lane, slots: Slots) -> None:
+        self._clock = clock
+        self._terms = terms
+        self._lane = lane
+        self._slots = slots
+        self.path = Path()
+        self.limit = terms.limit
+        self.queued = False
+        self._passed: tuple[Ticket, float, float] | None = None  # a head that leaves a slot unused
+        self.sightings = 0  # answers that counted others' requests
+
+    def look(self, *, more: bool) -> Taken | Wait:
+        """Take a slot, or queue for one; `more` requests of ours wait behind this one."""
+        now = self._clock.monotonic()
+        account = self._account(now)
+        unanswered = self._slots.unanswered()
+        due = self._due(account, unanswered, now)
+        tickets = self._slots.tickets()
+        mine = [each for each in tickets if each.owner == self._slots.owner]
+        others = [each for each in tickets if each.owner != self._slots.owner]
+        head = lanes.first(
+            account, others + (mine or [Ticket(float("inf"), self._slots.owner, self._lane)])
+        )
+        free = due is not None and due <= now
+        if free and (head.owner == self._slots.owner or self._slept(head, account, now)):
+            return self._take(account, unanswered, now, more=more)
+        if not mine:
+            self._slots.queue(self._lane)
+            self.queued = True
+        if not free:
+            self._passed = None
+        if self._bury([*unanswered, *others], now):
+            return Wait(0.0, "")
+        return self._wait(account, head, due, unanswered)
+
+    def answered(self, taken: Taken, at: float, said: Said | None) -> None:
+        """Note the end of a request, and what its answer said."""
+        if said is not None:
+            self.path.add(at - said.sent)
+            self._heed(said, at)
+        self._slots.answer(taken, at, self.path.credit, lost=said is None)
+
+    def left(self) -> None:
+        """Give up our place in the queue."""
+        self._slots.leave()
+        self.queued = False
+
+    def learned(self, limit: int) -> None:
+        """Keep the limit that was stated to the actor."""
+        now = self._clock.monotonic()
+        self._slots.save(replace(self._account(now), learned=limit, learned_at=now))
+
+    def blocked(self, until: float) -> None:
+        """Keep everybody from sending until then; a longer block stays."""
+        now = self._clock.monotonic()
+        account = self._account(now)
+        if until > account.blocked_until:
+            to = self._clock.now().timestamp() + until - now
+            self._slots.save(replace(account, blocked_until=until, blocked_to=to))
+
+    def _account(self, now: float) -> Account:
+        account = self._slots.account(now, self._clock.now())
+        stated, ours = account.learned or self._terms.limit, self._terms.limit
+        known = stated if now < account.learned_at + LEARNED_FOR else min(stated, ours)
+        self.limit = max(1, min(known, self._terms.allowance or known))
+        return gap.eased(account, self._share, now)
+
+    @property
+    def _share(self) -> float:
+        """Seconds of the window for each request."""
+        return self._terms.window / self.limit
+
+    def _due(self, account: Account, unanswered: list[Taken], now: float) -> float | None:
+        """Return when a slot is free; None where that needs an answer first."""
+        hold = self._terms.window + MARGIN
+        held = self._slots.held(now - hold, self.path.credit)
+        spaced = account.sent_at + account.gap if account.gap else now
+        due = max(now, account.blocked_until, spaced)
+        if len(unanswered) + held < self.limit:
+            return due
+        if len(unanswered) >= self.limit:
+            return None
+        place = len(unanswered) + held - self.limit
+        return max(due, hold + self._slots.release(now - hold, self.path.credit, place))
+
+    def _slept(self, head: Ticket, account: Account, now: float) -> bool:
+        """Say whether the one whose turn it is leaves a free slot unused: it is busy or stopped."""
+        if self._passed is None or self._passed[:2] != (head, account.turn):
+            self._passed = (head, account.turn, now)
+        return now - self._passed[2] > PATIENCE
+
+    def _take(self, account: Account, unanswered: list[Taken], now: float, *, more: bool) -> Taken:
+        self._passed = None
+        if more:
+            self._slots.queue(self._lane)  # behind those who wait, without a moment between
+        elif self.queued:
+            self._slots.leave()
+        self.queued = more
+        oldest = min((each.at for each in unanswered), default=now)
+        self._slots.sweep(oldest - self._terms.window - 2 * MARGIN)
+        self._slots.save(replace(lanes.served(account, self._lane), sent_at=now))
+        return self._slots.take(now)
+
+    def _bury(self, others: Iterable[Taken | Ticket], now: float) -> bool:
+        """Free what dead processes hold; say whether there was any."""
+        owners = {each.owner for each in others} - {self._slots.owner}
+        return any(self._slots.bury(owner, now) for owner in owners)
+
+    def _wait(
+        self, account: Account, head: Ticket, due: float | None, unanswered: list[Taken]
+    ) -> Wait:
+        now = self._clock.monotonic()
+        why = "rate limit"
+        theirs = any(each.owner != self._slots.owner for each in unanswered)
+        delay = (POLL if theirs else None) if due is None else max(0.0, due - now)
+        if head.owner != self._slots.owner:
+            delay = POLL + (delay or 0.0)
+            if now >= account.blocked_until:
+                same = head.lane == self._lane
+                why = "another process" if same else f"the {head.lane} lane"
+        return Wait(delay, why)
+
+    def _heed(self, said: Said, now: float) -> None:
+        """Learn from an answer: the limit, the wait and the gap of a 429, whether we are alone."""
+        before = account = self._account(now)
+        refused = said.status == TOO_MANY_REQUESTS
+        if refused and said.pause is not None:
+            self.blocked(now + said.pause)
+            before = account = self._account(now)
+        if not self._of_actor(said, account):
+            return
+        fresh = said.limit == account.learned and now < account.learned_at + LEARNED_FOR / 2
+        if said.limit and not fresh and not (refused and account.learned):
+            account = replace(account, learned=said.limit, learned_at=now)
+        # What was on its way when a 429 was heard belongs to the same incident.
+        if refused and said.sent > account.incident_at:
+            account = gap.raised(account, self._share, now)
+        if self._used_by_others(said):
+            wall = self._clock.now().timestamp()
+            account = replace(account, foreign_uses=account.foreign_uses + 1, foreign_at=wall)
+        if account is not before:
+            self._slots.save(account)
+
+    def _of_actor(self, said: Said, account: Account) -> bool:
+        """Say whether an answer speaks of the actor, and not of our address (Limits, 1)."""
+        if said.status == TOO_MANY_REQUESTS and said.limit:
+            return said.limit == account.learned if account.learned else said.limit != ADDRESS_LIMIT
+        return 200 <= said.status < 300 or said.status in {FORBIDDEN, TOO_MANY_REQUESTS}  # noqa: PLR2004
+
+    def _used_by_others(self, said: Said) -> bool:
+        """Say whether the service counts more requests than ours in any window that may be its."""
+        if said.limit is None or said.remaining is None:
+            return False
+        since = said.sent - self._terms.window - MARGIN
+        foreign = said.limit - said.remaining > self._slots.explained(since)
+        self.sightings += foreign
+        return foreign
