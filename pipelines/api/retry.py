@@ -66,7 +66,7 @@ def failure(problem: Problem, now: datetime) -> ServiceError:
     """Return what a failed answer means for the caller."""
     status, asked = problem.status, problem.retry_after
     if asked is not None and asked > LONGEST_WAIT:
-        return _postponed(problem, asked, now)
+        return postponed(f"{status} on {problem.path}: ", asked, now)
     if status == TOO_MANY_REQUESTS:
         return RateLimited(str(problem))
     if status in {401, 403}:
@@ -82,14 +82,12 @@ def failure(problem: Problem, now: datetime) -> ServiceError:
     return ContractBroken(problem.whole())
 
 
-def _postponed(problem: Problem, asked: float, now: datetime) -> Postponed:
+def postponed(where: str, asked: float, now: datetime) -> Postponed:
+    """Return what ends a run for now: a wait in seconds that is longer than a run's."""
     until = now + timedelta(seconds=asked)
     clock = "%H:%M" if until.date() == now.date() else "%H:%M on %d %B %Y"
-    return Postponed(
-        f"{problem.path}: server asks to wait {asked:,.0f} s ({problem.status}); "
-        f"run ends resumable at {until:{clock}} UTC",
-        until,
-    )
+    words = f"server asks to wait {asked:,.0f} s; run ends resumable at {until:{clock}} UTC"
+    return Postponed(f"{where}{words}", until)
 
 
 class Quota:

@@ -161,12 +161,12 @@ FAILURES: list[tuple[Reply, str, int]] = [
     ),
     (
         problem(429, "slow down", **{"Retry-After": "3600"}),
-        "/v2/usage: server asks to wait 3,600 s (429); run ends resumable at ",
+        "429 on /v2/usage: server asks to wait 3,600 s; run ends resumable at ",
         1,
     ),
     (
         problem(503, "down", **{"Retry-After": "301"}),
-        "/v2/usage: server asks to wait 301 s (503)",
+        "503 on /v2/usage: server asks to wait 301 s; run ends",
         1,
     ),
 ]

@@ -200,9 +200,9 @@ def test_five_successes_earn_a_retry_and_never_more_than_sixty(successes: list[b
 
 
 LONG = [
-    (429, 3600.0, "/v2/usage: server asks to wait 3,600 s (429); run ends resumable at 01:00 UTC"),
-    (503, 301.0, "/v2/usage: server asks to wait 301 s (503); run ends resumable at 00:05 UTC"),
-    (429, 1e5, "wait 100,000 s (429); run ends resumable at 03:46 on 02 January 2026 UTC"),
+    (429, 3600.0, "429 on /v2/usage: server asks to wait 3,600 s; run ends resumable at 01:00 UTC"),
+    (503, 301.0, "503 on /v2/usage: server asks to wait 301 s; run ends resumable at 00:05 UTC"),
+    (429, 1e5, "wait 100,000 s; run ends resumable at 03:46 on 02 January 2026 UTC"),
 ]
 
 
