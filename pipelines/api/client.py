@@ -67,6 +67,18 @@ class Client:
         """Return what the token in use says of itself, unverified; empty before the first."""
         return self._token.claims()
 
+    @property
+    def address(self) -> httpx.URL:
+        """The address of the service."""
+        return self._http.base_url
+
+    async def unsigned(self, address: str, cap: int) -> tuple[httpx.Response, bytes]:
+        """Return an answer of `cap` bytes at most, whatever its status; send no credentials."""
+        request = self._http.build_request("GET", address, extensions={"cap": cap})
+        with _in_words():
+            response = await self._http.send(request, auth=None, stream=True)
+            return response, await body.whole(response)
+
     async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
         async for attempt in retry.transient(self._clock, self._quota):
             with attempt:

@@ -17,6 +17,7 @@ from pipelines.api.client import Client
 from pipelines.api.preflight import Report
 from pipelines.api.terms import Seat
 from pipelines.errors import PartnerSyncError
+from pipelines.run import interface
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
 from pipelines.settings import Connection
@@ -29,6 +30,7 @@ from pipelines.warehouse.scan import Scanner
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
 # or waited long is still that night.
 GRACE = time(12)
+AGAIN = 30.0  # seconds until the same reason to wait is told again
 
 
 def fetch(session: Session, order: Order) -> Read:
@@ -73,23 +75,27 @@ def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
     record = partial(_record, session.ledger, order.run)
     settings, clock = session.settings, session.clock
-    async with (
-        client.connect(order.connection, settings, clock, record, _seat(session, order)) as service,
-        asyncio.TaskGroup() as group,
-    ):
-        tasks = {
-            stream.name: group.create_task(_scan(session, service, stream, order))
-            for stream in order.streams
-        }
+    async with client.connect(
+        order.connection, settings, clock, record, _seat(session, order)
+    ) as service:
+        found = await interface.look(session, service, order.connection)
+        described = interface.described(session, order.streams, found)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                stream.name: group.create_task(_scan(session, service, stream, order))
+                for stream in described
+            }
     return {name: task.result() for name, task in tasks.items()}
 
 
 def _seat(session: Session, order: Order) -> Seat:
-    """Return this run's place among all that share an actor's budget."""
-    tell = session.watch.waiting
+    """Return this run's place among all that share an actor's budget; it tells each wait once."""
+    tell, monotonic = session.watch.waiting, session.clock.monotonic
+    told: dict[str, float] = {}
 
     def waiting(until: datetime | None, why: str) -> None:
-        if why:
+        if why and monotonic() >= told.get(why, float("-inf")) + AGAIN:
+            told[why] = monotonic()
             tell(f"waiting until {until:%H:%M:%S} UTC ({why})" if until else f"waiting for {why}")
 
     return Seat(session.ledger, order.lane, waiting, tell)

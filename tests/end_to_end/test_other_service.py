@@ -76,10 +76,14 @@ async def token(request: Request) -> JSONResponse:
 
 
 @contextmanager
-def served() -> Iterator[Service]:
-    """Run the other service on this machine."""
+def served(*more: Route) -> Iterator[Service]:
+    """Run the other service on this machine, with more routes where they are given."""
     app = Starlette(
-        routes=[Route("/v2/{name}", page), Route("/idp/oauth/token", token, methods=["POST"])]
+        routes=[
+            *more,
+            Route("/v2/{name}", page),
+            Route("/idp/oauth/token", token, methods=["POST"]),
+        ]
     )
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
