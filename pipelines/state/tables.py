@@ -177,6 +177,7 @@ TICKETS = Table(
     Column("actor", String, nullable=False),
     Column("owner", String, nullable=False, unique=True),
     Column("lane", String, nullable=False, comment="nightly | adhoc"),
+    Column("looks_at", Float, nullable=False, comment="when its owner looks again, if it lives"),
 )
 
 DESCRIPTIONS = Table(
