@@ -80,6 +80,7 @@ def _result(
             "rows read": outcome.read,
             "duplicates replaced": outcome.duplicates,
             "of them with other content": outcome.conflicts,
+            "rows set aside in quarantine": outcome.quarantined,
             "manifest": outcome.manifest,
         }
     return dg.MaterializeResult(

@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
+from pipelines.run.admission import accept, check, test
 from pipelines.run.discovery import discover
 from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
-from pipelines.run.reading import check, fetch, fetch_all
+from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.state import runs
 from pipelines.streams import known
@@ -28,6 +29,7 @@ __all__ = [
     "Session",
     "StreamOutcome",
     "Watch",
+    "accept",
     "changed",
     "check",
     "differing",
@@ -38,6 +40,7 @@ __all__ = [
     "orders",
     "publish",
     "sync",
+    "test",
 ]
 
 

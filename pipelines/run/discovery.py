@@ -7,20 +7,18 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from uuid import uuid4
 
 from pipelines import streams
-from pipelines.api import client
 from pipelines.api.description import Operation
 from pipelines.api.interface import Found
 from pipelines.api.problem import cleaned
 from pipelines.run import interface
+from pipelines.run.contact import contact
 from pipelines.run.session import Session
 from pipelines.settings import LIST_PATH, Connection, Surface
-from pipelines.state import descriptions, runs
+from pipelines.state import descriptions
 from pipelines.state.descriptions import SeenChange
-from pipelines.state.runs import Call
 from pipelines.streams import STREAMS
 from pipelines.streams.base import GENERAL_LIMIT, Stream, fits_a_table
 
@@ -78,13 +76,8 @@ def _discovered(session: Session, connections: Sequence[Connection]) -> Discover
 
 
 async def _look(session: Session, connection: Connection) -> Found:
-    record = partial(_record, session, str(uuid4()))
-    async with client.connect(connection, session.settings, session.clock, record) as service:
+    async with contact(session, connection, str(uuid4())) as service:
         return await interface.look(session, service, connection)
-
-
-async def _record(session: Session, run: str, call: Call) -> None:
-    await asyncio.to_thread(runs.record, session.ledger, run, call)
 
 
 def _described(operation: Operation, stream: Stream | None, offers: Mapping[str, str]) -> Listed:
