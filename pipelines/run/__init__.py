@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
-from pipelines.run.admission import accept, check, test
+from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
@@ -25,6 +25,7 @@ __all__ = [
     "Outcome",
     "Publication",
     "Session",
+    "Standing",
     "StreamOutcome",
     "Watch",
     "accept",
@@ -34,6 +35,7 @@ __all__ = [
     "open",
     "orders",
     "publish",
+    "standings",
     "sync",
     "test",
 ]
