@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
-from pipelines.run.admission import accept, check, test
+from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.discovery import discover
 from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
@@ -27,6 +27,7 @@ __all__ = [
     "Outcome",
     "Publication",
     "Session",
+    "Standing",
     "StreamOutcome",
     "Watch",
     "accept",
@@ -39,6 +40,7 @@ __all__ = [
     "open",
     "orders",
     "publish",
+    "standings",
     "sync",
     "test",
 ]

@@ -5,6 +5,8 @@ Here: asking the service and the ledger's pin. Not here: what an identity is mad
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 from uuid import uuid4
 
@@ -17,7 +19,7 @@ from pipelines.errors import ConfigurationError, IdentityChanged, PartnerSyncErr
 from pipelines.run.contact import contact
 from pipelines.run.session import Session
 from pipelines.settings import Connection
-from pipelines.state import identities
+from pipelines.state import identities, runs
 from pipelines.state.identities import Identity, Pinned
 from pipelines.streams.base import Stream
 
@@ -62,6 +64,24 @@ def _compare(connection: Connection, pinned: Pinned | None, found: Identity) -> 
         f"tables of one do not take in another's. If it is meant: partner-sync connections "
         f"accept {connection.name}"
     )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a connection stands: whom it lands for, and its last run."""
+
+    connection: Connection
+    pinned: Pinned | None
+    last: tuple[datetime, str | None] | None
+
+
+def standings(session: Session) -> list[Standing]:
+    """Return how every connection stands, without a request."""
+    last = runs.last_by_connection(session.ledger)
+    return [
+        Standing(each, identities.pinned(session.ledger, name), last.get(name))
+        for name, each in session.settings.connections().items()
+    ]
 
 
 def check(session: Session, connection: Connection) -> Report:
