@@ -114,6 +114,18 @@ KEYS = Table(
     Column("pinned_at", UtcTime, nullable=False),
 )
 
+IDENTITIES = Table(
+    "identities",
+    METADATA,
+    Column("number", Integer, primary_key=True, comment="the newest of a connection counts"),
+    Column("connection", String, nullable=False, index=True),
+    Column("host", String, nullable=False),
+    Column("digest", String(64), nullable=False, comment="of what the service says of us"),
+    Column("words", String, nullable=False, comment="the same for people"),
+    Column("pinned_at", UtcTime, nullable=False),
+    Column("pinned_by", String, comment="who moved it; empty: the first landing did"),
+)
+
 SCHEMAS = Table(
     "schemas",
     METADATA,
@@ -179,6 +191,7 @@ TICKETS = Table(
     Column("actor", String, nullable=False),
     Column("owner", String, nullable=False, unique=True),
     Column("lane", String, nullable=False, comment="nightly | adhoc"),
+    Column("looks_at", Float, nullable=False, comment="when its owner looks again, if it lives"),
 )
 
 DESCRIPTIONS = Table(

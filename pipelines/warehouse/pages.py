@@ -6,7 +6,7 @@ records is the fold's.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from hashlib import sha256
@@ -19,7 +19,7 @@ from pipelines.api import page
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.decode import Decoder, Misfit
+from pipelines.warehouse.decode import Decoded, Decoder, Misfit
 from pipelines.warehouse.schema import Kind, identified_by
 
 AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
@@ -29,16 +29,16 @@ CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
 
 @dataclass(frozen=True)
 class Read:
-    """One page decoded; `keys` identify its records."""
+    """One page decoded; `keys` identify its records, in the order of `decoded.rows`."""
 
     page: LinkedPage
-    body: bytes
-    records: pa.StructArray
+    texts: Sequence[bytes]
+    decoded: Decoded
     keys: pa.Array
 
     def digests(self) -> pa.Array:
         """Return what tells two readings of a record apart, good for this process only."""
-        return pa.array([hash(bytes(record)) for record in page.records(self.body)], pa.int64())
+        return pa.array([hash(bytes(self.texts[row])) for row in self.decoded.rows], pa.int64())
 
 
 @dataclass
@@ -64,32 +64,36 @@ class Pages:
         stitched = self.manifest.stitched or whole
         for linked, rows in zip(self.manifest.pages, stitched, strict=True):
             try:
-                body = self.archive.body(linked.sha256)
-                records = self._decoded(body)
-                yield Read(linked, body, records, self._keys(body, records, rows))
+                texts = self._texts(linked)
+                decoded = self._decoded(texts)
+                yield Read(linked, texts, decoded, self._keys(texts, decoded, rows))
             except LandingFailed as error:
                 raise LandingFailed(
                     f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
                     f"keeps its last published rows; the page is archived as {linked.sha256}."
                 ) from None
 
-    def _decoded(self, body: bytes) -> pa.StructArray:
-        try:
-            return self.decoder.records(body)
-        except Misfit as misfit:
-            self.decoder = Decoder(identified_by(misfit.shape, self.manifest.key))
-            return self.decoder.records(body)
+    def _texts(self, linked: LinkedPage) -> Sequence[bytes]:
+        texts = page.records(self.archive.body(linked.sha256))
+        if len(texts) != linked.rows:
+            raise LandingFailed(f"it holds {len(texts)} records, but {linked.rows} were read")
+        return [bytes(text) for text in texts]
 
-    def _keys(self, body: bytes, records: pa.StructArray, stitched: int) -> pa.Array:
-        key = self.manifest.key
+    def _decoded(self, texts: Sequence[bytes]) -> Decoded:
+        try:
+            return self.decoder.records(texts)
+        except Misfit as misfit:
+            key = self.manifest.key
+            self.decoder = Decoder(identified_by(misfit.shape, key), key)
+            return self.decoder.records(texts)
+
+    def _keys(self, texts: Sequence[bytes], decoded: Decoded, stitched: int) -> pa.Array:
+        key, records = self.manifest.key, decoded.records
         if key is None:
-            return pa.array(list(self._ordinals(canonical(body), stitched)), pa.string())
+            plain = ((row, canonical(texts[row])) for row in decoded.rows)
+            return pa.array(list(self._ordinals(plain, stitched)), pa.string())
         if len(records) == 0:
             return pa.array([], pa.string())
-        if records.type.get_field_index(key) < 0 or records.field(key).null_count:
-            raise LandingFailed(f"a record has no {key}, which identifies the stream's records")
-        if pa.types.is_nested(records.field(key).type):
-            raise LandingFailed(f"{key} is an object or a list and identifies nothing")
         self.spellings.add((self.decoder.shape.fields[key].kind, records.field(key).type))
         return records.field(key).cast(pa.string())
 
@@ -98,7 +102,7 @@ class Pages:
         """Whether the last reading spelled all keys alike: 1 is "1.0" once a decimal was seen."""
         return len(self.spellings) <= 1
 
-    def _ordinals(self, records: list[bytes], stitched: int) -> Iterator[str]:
+    def _ordinals(self, records: Iterable[tuple[int, bytes]], stitched: int) -> Iterator[str]:
         """Yield what identifies records without a key: their content, and which of its equals.
 
         The stitched rows are counted through the chain. The others were read again, or are in no
@@ -106,7 +110,7 @@ class Pages:
         record makes another of it. There are as many equals as any one view of the list held.
         """
         others: Counter[str] = Counter()
-        for row, record in enumerate(records):
+        for row, record in records:
             digest = sha256(record).hexdigest()
             (self.equals if row < stitched else others)[digest] += 1
             before = self.equals[digest] if stitched else 0
@@ -118,19 +122,22 @@ def contents(body: bytes) -> list[bytes]:
 
     A record that nothing can read is told apart by its bytes.
     """
+    return [_content(bytes(text)) for text in page.records(body)]
+
+
+def _content(text: bytes) -> bytes:
     try:
-        return canonical(body)
-    except (ValueError, ArithmeticError, RecursionError):
-        return [bytes(record) for record in page.records(body)]
+        return canonical(text)
+    except (ValueError, ArithmeticError, RecursionError, TypeError):
+        return text
 
 
-def canonical(body: bytes) -> list[bytes]:
-    """Return a page's records in one spelling: keys sorted, numbers without trailing zeros.
+def canonical(text: bytes) -> bytes:
+    """Return a record in one spelling: keys sorted, numbers without trailing zeros.
 
     What is null stays apart from what is missing.
     """
-    plain = json.loads(body, parse_float=_plain, parse_int=_plain)
-    return [CANONICAL.encode(record) for record in plain["data"]]
+    return CANONICAL.encode(json.loads(text, parse_float=_plain, parse_int=_plain))
 
 
 def _plain(lexeme: str) -> Decimal:

@@ -97,3 +97,19 @@ class Churn:
             self.following += 1
         elif rows:
             self.lived.discard(rows.pop(self.chance.randrange(len(rows))))
+
+
+@dataclass
+class Shift:
+    """Moves so many rows to another place before every page, up to the last."""
+
+    chance: Random
+    moves: int
+    last: int
+
+    def __call__(self, rows: Rows, number: int) -> None:
+        if not 0 < number <= self.last:
+            return
+        for _move in range(self.moves):
+            row = rows.pop(self.chance.randrange(len(rows)))
+            rows.insert(self.chance.randint(0, len(rows)), row)
