@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets import archive
+from assets import archive, interface
 from assets.partitions import PARTITIONS, parts
 from assets.resources import Sync, connection
-from assets.streams import STREAMS
+from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
+from pipelines.state.descriptions import Difference
 from pipelines.warehouse.meta import Fold
 
 
@@ -36,7 +37,7 @@ def key(stream: str) -> dg.AssetKey:
     check_specs=[
         dg.AssetCheckSpec(check, asset=key(stream.name))
         for stream in STREAMS
-        for check in ("folded", "keys_are_unique")
+        for check in ("folded", "keys_are_unique", interface.AS_DESCRIBED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -44,23 +45,26 @@ def key(stream: str) -> dg.AssetKey:
 )
 def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
     """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
-    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
-    outcomes: dict[str, list[Fold | PartnerSyncError]] = {each.name: [] for each in selected}
-    newest = {
-        part.connection: part.day for part in sorted(parts(context), key=lambda each: each.day)
-    }
+    outcomes: dict[str, list[Fold | PartnerSyncError]] = {}
+    differences: list[Difference] = []
+    every = sorted(parts(context), key=lambda part: part.day)
     with sync.session(context) as session:
-        for name, day in newest.items():
+        for name, newest in {part.connection: part.day for part in every}.items():
             of = connection(session, name)
-            own = [stream for stream in selected if stream.surface == of.surface]
-            folded = run.fold(session, Order(of, day, own, run=context.run.run_id))
+            own = opened(of, chosen(context, key))
+            folded = run.fold(session, Order(of, newest, own, run=context.run.run_id))
+            differences += run.differing(session, name)
             for stream in own:
-                outcomes[stream.name].append(folded[stream.name])
-    for each in outcomes.items():
-        yield _result(*each)
+                outcomes.setdefault(stream.name, []).append(folded[stream.name])
+    for stream_name, its in outcomes.items():
+        seen = [each for each in differences if each.stream == stream_name]
+        yield _result(stream_name, its, interface.as_described(key(stream_name), seen))
+    yield from foreign(context, key, outcomes)
 
 
-def _result(stream: str, outcomes: list[Fold | PartnerSyncError]) -> dg.MaterializeResult[None]:
+def _result(
+    stream: str, outcomes: list[Fold | PartnerSyncError], described: dg.AssetCheckResult
+) -> dg.MaterializeResult[None]:
     folds = [each for each in outcomes if isinstance(each, Fold)]
     failures = [str(each) for each in outcomes if isinstance(each, PartnerSyncError)]
     folded = dg.AssetCheckResult(
@@ -76,8 +80,9 @@ def _result(stream: str, outcomes: list[Fold | PartnerSyncError]) -> dg.Material
         passed=conflicts == 0,
         metadata={"records of one key with other content": conflicts},
     )
+    checks = [folded, unique, described]
     return dg.MaterializeResult(
-        asset_key=key(stream), metadata=_metadata(folds), check_results=[folded, unique]
+        asset_key=key(stream), metadata=_metadata(folds), check_results=checks
     )
 
 

@@ -9,7 +9,7 @@ from assets import current
 from assets.partitions import PARTITIONS, parts
 from assets.previews import preview
 from assets.resources import Sync, connection
-from assets.streams import STREAMS
+from assets.streams import STREAMS, opened
 from pipelines import run
 from pipelines.run import Order
 from pipelines.state.versions import Version
@@ -33,8 +33,7 @@ def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeRe
         orders: dict[str, Order] = {}
         for part in parts(context):
             of = connection(session, part.connection)
-            own = [stream for stream in STREAMS if stream.surface == of.surface]
-            orders[part.key] = Order(of, part.day, own, run=context.run.run_id)
+            orders[part.key] = Order(of, part.day, opened(of), run=context.run.run_id)
         publication = run.publish(session, list(orders.values()))
     metadata = _metadata(publication.version)
     if any(publication.lacking):
