@@ -29,10 +29,14 @@ FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
 
 @dataclass(frozen=True)
 class Wait:
-    """Seconds until it is worth another look (None: until an answer of ours), and why."""
+    """Seconds until it is worth another look (None: until an answer of ours), and why.
+
+    `blocked`: the seconds that the service asks everybody to wait.
+    """
 
     delay: float | None
     why: str
+    blocked: float = 0.0
 
 
 class Rule:
@@ -166,7 +170,7 @@ class Rule:
             if now >= account.blocked_until:
                 same = head.lane == self._lane
                 why = "another process" if same else f"the {head.lane} lane"
-        return Wait(delay, why)
+        return Wait(delay, why, max(0.0, account.blocked_until - now))
 
     def _heed(self, said: Said, now: float) -> None:
         """Learn from an answer: the limit, the wait and the gap of a 429, whether we are alone."""
