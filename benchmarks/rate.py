@@ -57,7 +57,10 @@ def measure() -> str:
     with ThreadPoolExecutor(side_by_side) as pool:
         seen = {path: [pool.submit(_synced, *path) for _ in range(runs)] for path in PATHS}
         rows = [_row(path, [each.result() for each in futures]) for path, futures in seen.items()]
-    return table(COLUMNS, rows)
+    text = table(COLUMNS, rows)
+    if any(each.result().refused for futures in seen.values() for each in futures):
+        raise SystemExit(f"{text}\n\na sync met a 429")
+    return text
 
 
 def _synced(latency: int, jitter: int) -> Seen:
