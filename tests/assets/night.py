@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 
 from assets.definitions import defs
+from assets.partitions import register
 from assets.resources import Sync
-from assets.schedule import register
 
 
 def night(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
