@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import PARTITIONS, days
-from assets.resources import Sync
-from assets.streams import STREAMS
+from assets import interface
+from assets.partitions import PARTITIONS, parts
+from assets.resources import Sync, connection
+from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
@@ -37,7 +38,9 @@ def key(stream: str) -> dg.AssetKey:
         for stream in STREAMS
     ],
     check_specs=[
-        dg.AssetCheckSpec("read_to_its_end", asset=key(stream.name)) for stream in STREAMS
+        dg.AssetCheckSpec(check, asset=key(stream.name))
+        for stream in STREAMS
+        for check in ("read_to_its_end", interface.UNCHANGED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -51,22 +54,30 @@ def fetch(
     A stream that failed is reported by a failing check and does not stop the others; the last
     step of the run fails for it, after the others are published.
     """
-    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
     with sync.session(context) as session:
-        connection = session.settings.connection()
-        for partition, day in days(context):
-            order = Order(connection, day, selected, refetch=config.refetch, run=context.run.run_id)
+        for part in parts(context):
+            of = connection(session, part.connection)
+            own = opened(of, chosen(context, key))
+            order = Order(of, part.day, own, refetch=config.refetch, run=context.run.run_id)
             for stream, outcome in run.fetch(session, order).items():
-                outcomes.setdefault(stream, {})[partition] = outcome
+                outcomes.setdefault(stream, {})[part.key] = outcome
+        changes = {
+            each: None
+            for part in parts(context)
+            for each in run.changed(session, part.connection, {part.day})
+        }
     for stream, by_partition in outcomes.items():
-        yield _result(context, stream, by_partition)
+        seen = [each for each in changes if each.stream == stream]
+        yield _result(context, stream, by_partition, interface.unchanged(key(stream), seen))
+    yield from foreign(context, key, outcomes)
 
 
 def _result(
     context: dg.AssetExecutionContext,
     stream: str,
     outcomes: dict[str, ManifestRow | PartnerSyncError],
+    unchanged: dg.AssetCheckResult,
 ) -> dg.MaterializeResult[None]:
     for partition, outcome in outcomes.items():
         context.add_asset_metadata(_metadata(outcome), key(stream), partition)
@@ -79,7 +90,7 @@ def _result(
         passed=not failures,
         metadata={"failures": failures},
     )
-    return dg.MaterializeResult(asset_key=key(stream), check_results=[check])
+    return dg.MaterializeResult(asset_key=key(stream), check_results=[check, unchanged])
 
 
 def _metadata(outcome: ManifestRow | PartnerSyncError) -> dict[str, dg.MetadataValue]:

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets import archive
-from assets.partitions import PARTITIONS, days
-from assets.resources import Sync
-from assets.streams import STREAMS
+from assets import archive, interface
+from assets.partitions import PARTITIONS, parts
+from assets.resources import Sync, connection
+from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
+from pipelines.state.descriptions import Difference
 from pipelines.warehouse.meta import Fold
 
 
@@ -36,7 +37,7 @@ def key(stream: str) -> dg.AssetKey:
     check_specs=[
         dg.AssetCheckSpec(check, asset=key(stream.name))
         for stream in STREAMS
-        for check in ("folded", "keys_are_unique")
+        for check in ("folded", "keys_are_unique", interface.AS_DESCRIBED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -44,39 +45,56 @@ def key(stream: str) -> dg.AssetKey:
 )
 def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
     """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
-    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
-    newest = max(day for _partition, day in days(context))
+    outcomes: dict[str, list[Fold | PartnerSyncError]] = {}
+    differences: list[Difference] = []
+    every = sorted(parts(context), key=lambda part: part.day)
     with sync.session(context) as session:
-        connection = session.settings.connection()
-        order = Order(connection, newest, selected, run=context.run.run_id)
-        folded = run.fold(session, order)
-    for stream in selected:
-        yield _result(stream.name, folded[stream.name])
+        for name, newest in {part.connection: part.day for part in every}.items():
+            of = connection(session, name)
+            own = opened(of, chosen(context, key))
+            folded = run.fold(session, Order(of, newest, own, run=context.run.run_id))
+            differences += run.differing(session, name)
+            for stream in own:
+                outcomes.setdefault(stream.name, []).append(folded[stream.name])
+    for stream_name, its in outcomes.items():
+        seen = [each for each in differences if each.stream == stream_name]
+        yield _result(stream_name, its, interface.as_described(key(stream_name), seen))
+    yield from foreign(context, key, outcomes)
 
 
-def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResult[None]:
-    passed = isinstance(outcome, Fold)
-    words = "" if isinstance(outcome, Fold) else str(outcome)
+def _result(
+    stream: str, outcomes: list[Fold | PartnerSyncError], described: dg.AssetCheckResult
+) -> dg.MaterializeResult[None]:
+    folds = [each for each in outcomes if isinstance(each, Fold)]
+    failures = [str(each) for each in outcomes if isinstance(each, PartnerSyncError)]
     folded = dg.AssetCheckResult(
-        asset_key=key(stream), check_name="folded", passed=passed, metadata={"failure": words}
+        asset_key=key(stream),
+        check_name="folded",
+        passed=not failures,
+        metadata={"failure": "; ".join(failures)},
     )
-    conflicts = outcome.conflicts if isinstance(outcome, Fold) else 0
+    conflicts = sum(each.conflicts for each in folds)
     unique = dg.AssetCheckResult(
         asset_key=key(stream),
         check_name="keys_are_unique",
         passed=conflicts == 0,
         metadata={"records of one key with other content": conflicts},
     )
-    metadata: dict[str, int | str] = {}
-    if isinstance(outcome, Fold):
-        metadata = {
-            "dagster/row_count": outcome.rows,
-            "rows read": outcome.read,
-            "duplicates replaced": outcome.duplicates,
-            "of them with other content": outcome.conflicts,
-            "rows set aside in quarantine": outcome.quarantined,
-            "manifest": outcome.manifest,
-        }
+    checks = [folded, unique, described]
     return dg.MaterializeResult(
-        asset_key=key(stream), metadata=metadata, check_results=[folded, unique]
+        asset_key=key(stream), metadata=_metadata(folds), check_results=checks
     )
+
+
+def _metadata(folds: list[Fold]) -> dict[str, int | str]:
+    """Return what was folded, of all connections of the run together (as a rule it is one)."""
+    if not folds:
+        return {}
+    return {
+        "dagster/row_count": sum(each.rows for each in folds),
+        "rows read": sum(each.read for each in folds),
+        "duplicates replaced": sum(each.duplicates for each in folds),
+        "of them with other content": sum(each.conflicts for each in folds),
+        "rows set aside in quarantine": sum(each.quarantined for each in folds),
+        "manifest": ", ".join(each.manifest for each in folds),
+    }

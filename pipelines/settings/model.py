@@ -20,7 +20,16 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
-from pipelines.settings.values import PREFIX, Address, FromJson, Place, Surface, Zone, expanded
+from pipelines.settings.values import (
+    LIST_PATH,
+    PREFIX,
+    Address,
+    FromJson,
+    Place,
+    Surface,
+    Zone,
+    expanded,
+)
 
 
 class StreamSettings(BaseModel):
@@ -32,7 +41,7 @@ class StreamSettings(BaseModel):
     may_be_empty: bool = Field(default=False, description="an empty list is no accident")
     path: str | None = Field(
         default=None,
-        pattern=r"^/v2/[\w.~-]+(/[\w.~-]+)*$",
+        pattern=LIST_PATH,
         description="of a list that is read only because it is set here",
     )
     surface: Surface = Field(default="partner", description="whose credentials open that path")
@@ -142,6 +151,34 @@ class Settings(BaseSettings):
             known = ", ".join(every)
             raise ConfigurationError(f"no connection {name!r}; there are {known}")
         return every[name]
+
+    def add_connection(self, name: str, fields: Mapping[str, str]) -> list[str]:
+        """Write a connection into connections.toml; return the names of what was written.
+
+        Into a new file the environment's connection goes first, so that it does not vanish. Raises
+        ConfigurationError for what the file may not say.
+        """
+        file = self.place.config / "connections.toml"
+        written = [name]
+        self.place.prepare()
+        if name != "default" and not file.exists() and (own := self._written_down()):
+            connections.append(file, "default", own)
+            written.insert(0, "default")
+        connections.append(file, name, fields)
+        return written
+
+    def _written_down(self) -> dict[str, str]:
+        """Return the environment's connection as a table says it; empty where there is none."""
+        try:
+            own = self._environments()
+        except ConfigurationError:
+            return {}
+        file = {"secret_file": str(own.secret.file.absolute())} if own.secret.file else {}
+        names = ("base_url", "auth_url", "audience", "client_id")
+        return {each: getattr(own, each) for each in names} | {
+            "secret": connections.OWN_VARIABLE,
+            **file,
+        }
 
     def _environments(self) -> Connection:
         """Return the connection `default` that the environment and settings.toml describe."""

@@ -112,6 +112,18 @@ KEYS = Table(
     Column("pinned_at", UtcTime, nullable=False),
 )
 
+IDENTITIES = Table(
+    "identities",
+    METADATA,
+    Column("number", Integer, primary_key=True, comment="the newest of a connection counts"),
+    Column("connection", String, nullable=False, index=True),
+    Column("host", String, nullable=False),
+    Column("digest", String(64), nullable=False, comment="of what the service says of us"),
+    Column("words", String, nullable=False, comment="the same for people"),
+    Column("pinned_at", UtcTime, nullable=False),
+    Column("pinned_by", String, comment="who moved it; empty: the first landing did"),
+)
+
 SCHEMAS = Table(
     "schemas",
     METADATA,

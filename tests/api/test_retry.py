@@ -17,6 +17,7 @@ from pipelines.api.retry import Quota
 from pipelines.errors import (
     AccessDenied,
     ContractBroken,
+    Forbidden,
     Postponed,
     RateLimited,
     ServiceError,
@@ -29,11 +30,13 @@ from tests.virtual import CLOCK, EPOCH, seconds
 STATUSES: list[tuple[type[ServiceError], int, tuple[int, ...]]] = [
     (ContractBroken, 1, (300, 304, 400, 402, 404, 405, 406, 410, 413, 414, 415, 422, 431)),
     (ContractBroken, 1, (501, 505, 511)),
-    (AccessDenied, 1, (401, 403)),
+    (AccessDenied, 1, (401,)),
+    (Forbidden, 1, (403,)),
     (Unavailable, 6, (408, 425, 500, 502, 503, 504)),
     (Unavailable, 3, (409, 506, 507, 520, 599)),
     (RateLimited, 20, (429,)),
 ]
+REJECTED = "token rejected: check audience and client"
 FAILURES = [(status, error, tries) for error, tries, group in STATUSES for status in group]
 
 
@@ -229,6 +232,8 @@ LOCKED = [
 
 @pytest.mark.parametrize(("detail", "rows", "words"), LOCKED)
 def test_what_a_401_means(detail: str, rows: int | None, words: str) -> None:
-    failed = retry.locked_out(Problem(401, "/v2/usage", "Unauthorized", detail, None), rows)
+    failed = retry.locked_out(
+        Problem(401, "/v2/usage", "Unauthorized", detail, None), rows, REJECTED
+    )
     assert re.match(words, str(failed))
     assert detail in str(failed)

@@ -64,7 +64,7 @@ def test_refetch_reads_today_again(materialize: Materialize, service: Service) -
 
     assert materialize(refetch=True).success
 
-    assert admitted(service) == before + 1 + 2 + 1
+    assert admitted(service) == before + 1 + 1 + 2 + 1  # whoami, and the pages
 
 
 def test_an_unread_past_day_fails_in_the_last_step_after_today_was_published(
@@ -111,7 +111,13 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
 
     assert not result.success
     evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
-    assert evaluations == {"read_to_its_end": False, "folded": False, "keys_are_unique": True}
+    assert evaluations == {
+        "read_to_its_end": False,
+        "interface_unchanged": True,
+        "folded": False,
+        "keys_are_unique": True,
+        "as_described": True,
+    }
     assert "no token: 401" in why(result)
     assert not (tmp_path / "home" / "warehouse.duckdb").exists()
 
@@ -141,3 +147,4 @@ def test_the_secret_is_nowhere_in_dagsters_log(
 def test_the_definitions_load_and_name_one_schedule() -> None:
     dg.Definitions.validate_loadable(defs)
     assert [schedule.name for schedule in defs.schedules or ()] == ["nightly"]
+    assert [sensor.name for sensor in defs.sensors or ()] == ["connections"]

@@ -75,12 +75,18 @@ async def token(request: Request) -> JSONResponse:
     return JSONResponse({"access_token": f"{part}.{part}.x", "expires_in": 60})
 
 
+async def whoami(_request: Request) -> JSONResponse:
+    """Say nothing that tells one caller from another, as a token does that has no claims."""
+    return JSONResponse({"now": "2026-11-21T02:00:00Z", "rechte": ["alle"]})
+
+
 @contextmanager
 def served(*more: Route) -> Iterator[Service]:
     """Run the other service on this machine, with more routes where they are given."""
     app = Starlette(
         routes=[
             *more,
+            Route("/v2/whoami", whoami),
             Route("/v2/{name}", page),
             Route("/idp/oauth/token", token, methods=["POST"]),
         ]
