@@ -155,11 +155,11 @@ class Stand:
         assert (outcome.version is None) == (len(failed) == len(self.good.keys))
 
 
-def synced(home: Path, clock: Clock) -> Outcome:
-    """Sync a home by a clock."""
+def synced(home: Path, clock: Clock, *streams: str) -> Outcome:
+    """Sync streams of a home by a clock, all of them where none is named."""
     os.environ["PARTNER_SYNC_HOME"] = str(home)
     with run.open(load(), clock=clock) as session:
-        return run.sync(session, run.orders(session, Choice(streams=tuple(KEYS))))
+        return run.sync(session, run.orders(session, Choice(streams=streams or tuple(KEYS))))
 
 
 @contextmanager
