@@ -27,18 +27,23 @@ from pipelines.warehouse.pages import Pages, Read
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.tables import Batch, Flattener, Names
 
+# Two readings of a record may differ, it changed meanwhile; two records of one page may not.
 OLDER = """
 WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-SELECT position, row, digest <> first_value(digest) OVER newest AS differs
+SELECT position, row, digest <> first_value(digest) OVER of_page AS differs
 FROM read_keys JOIN twice USING (key)
-WINDOW newest AS (PARTITION BY key ORDER BY position DESC, row DESC)
+WINDOW newest AS (PARTITION BY key ORDER BY position DESC, row DESC),
+       of_page AS (PARTITION BY key, position ORDER BY row DESC)
 QUALIFY row_number() OVER newest > 1
 """
 
 
 @dataclass(frozen=True)
 class _Older:
-    """The rows that a newer read of their key replaces, by page; how many said something else."""
+    """The rows that a newer read of their key replaces, by page.
+
+    `conflicts` of them stood in one page with another record of their key and other content.
+    """
 
     rows: Mapping[int, set[int]]
     conflicts: int
