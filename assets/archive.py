@@ -98,7 +98,9 @@ def _metadata(outcome: ManifestRow | PartnerSyncError) -> dict[str, dg.MetadataV
         return {"status": dg.MetadataValue.text(f"not read: {outcome}")}
     return {
         "status": dg.MetadataValue.text("read"),
-        "dagster/partition_row_count": dg.MetadataValue.int(outcome.rows),
+        "dagster/partition_row_count": dg.MetadataValue.int(outcome.proof.rows),
+        "proof": dg.MetadataValue.text(outcome.proof.sentence(outcome.stream)),
+        "grade": dg.MetadataValue.text(outcome.proof.grade.words),
         "pages": dg.MetadataValue.int(outcome.pages),
         "manifest": dg.MetadataValue.text(outcome.file),
     }
