@@ -90,11 +90,11 @@ def fold(
         stream=manifest.stream,
         manifest=manifest.file,
         read=manifest.rows,
-        duplicates=older.count + ward.readings - len(ward.places),
+        duplicates=older.count + ward.readings - len(ward.records),
         conflicts=older.conflicts,
         rows=manifest.rows - older.count - ward.readings,
         folded_at=clock.now(),
-        quarantined=len(ward.places),
+        quarantined=len(ward.records),
     )
     ward.judge(folded.rows)
     with _in_words(manifest), transaction(database):
