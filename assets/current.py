@@ -74,6 +74,7 @@ def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResu
             "rows read": outcome.read,
             "duplicates replaced": outcome.duplicates,
             "of them with other content": outcome.conflicts,
+            "rows set aside in quarantine": outcome.quarantined,
             "manifest": outcome.manifest,
         }
     return dg.MaterializeResult(

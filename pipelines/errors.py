@@ -9,8 +9,10 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     │   ├── RateLimited         wait, then ask again
     │   ├── Postponed           stop for now: run again when the time is over, it goes on
     │   ├── Unavailable         try again a few times
-    │   ├── AccessDenied        stop: credentials, scope or actor
+    │   ├── AccessDenied        stop: the credentials open nothing
+    │   │   └── Forbidden       stop here: this route is closed to us; others may be open
     │   └── ContractBroken      stop: the answer is not what the interface document promises
+    ├── IdentityChanged         stop: the connection landed for somebody else; a person decides
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
@@ -63,11 +65,19 @@ class Unavailable(ServiceError):
 
 
 class AccessDenied(ServiceError):
-    """The credentials do not open this route."""
+    """The credentials are not taken, or not any more."""
+
+
+class Forbidden(AccessDenied):
+    """The credentials are taken and do not open this route: scope, actor, mapping or trial."""
 
 
 class ContractBroken(ServiceError):
     """The service answered something that the interface document rules out."""
+
+
+class IdentityChanged(PartnerSyncError):
+    """The service knows a connection as somebody else than whom it has landed for."""
 
 
 class DayUnread(PartnerSyncError):

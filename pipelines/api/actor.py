@@ -4,7 +4,6 @@ From the first signed request on: a token has its claims by then. Where several 
 share an actor only a person knows it, and names it in the setting `budget_key`.
 """
 
-import hashlib
 from collections.abc import Mapping
 
 import httpx
@@ -16,10 +15,9 @@ def of_token(address: str, claims: Mapping[str, object], client_id: str) -> str:
     return f"{_host(address)} {kind} {claims.get('sub') or client_id}"
 
 
-def of_api_key(address: str, api_key: str, organization: str | None = None) -> str:
-    """Return the key of an API key's actor: its organization, where known, else the key's hash."""
-    hashed = hashlib.sha256(api_key.encode()).hexdigest()[:16]
-    return f"{_host(address)} organization {organization or 'of key ' + hashed}"
+def of_api_key(address: str, fingerprint: str, organization: str | None = None) -> str:
+    """Return the key of an API key's actor: its organization, where known, else its fingerprint."""
+    return f"{_host(address)} organization {organization or 'of key ' + fingerprint}"
 
 
 def _host(address: str) -> str:

@@ -22,6 +22,8 @@ FINGERPRINT = 16  # hexadecimal digits
 class ApiKey(httpx.Auth):
     """Signs requests of one merchant connection."""
 
+    rejected = "API key rejected: check that it is whole and was not revoked"
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._service = httpx.URL(connection.base_url)

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
+from pipelines.api import retry
 from pipelines.api.rule import POLL, Rule, Wait
 from pipelines.api.terms import ALONE, Said, Seat, Terms
 from pipelines.clock import Clock
@@ -78,6 +79,8 @@ class Budget:
     async def slot(self) -> AsyncIterator[float]:
         """Wait by turns until a request may be sent; yield the seconds waited.
 
+        Raises Postponed where the service asks for a wait that is longer than a run's.
+
         The block ends when the answer's headers are there: the request had arrived by then. A
         request that failed counts from its failure, since nobody knows when it arrived.
         """
@@ -114,6 +117,8 @@ class Budget:
         told: tuple[datetime | None, str] | None = None
         try:
             while isinstance(found := self._looked(), Wait):
+                if found.blocked > retry.LONGEST_WAIT:
+                    raise retry.postponed(f"{self._key()}: ", found.blocked, self.clock.now())
                 told = self._worth_telling(found, begun, told)
                 await self._wait(found.delay)
         finally:

@@ -19,11 +19,13 @@ import httpx
 import msgspec
 
 from pipelines.api import actor, body, page, problem, retry, signature
+from pipelines.api.apikey import ApiKey
 from pipelines.api.budget import Budget
 from pipelines.api.page import Answer, Page
 from pipelines.api.problem import Problem
 from pipelines.api.retry import Quota
 from pipelines.api.signature import Signature
+from pipelines.api.skew import Skew, measured
 from pipelines.api.terms import ALONE, Seat, Terms
 from pipelines.api.wire import Record, Wire
 from pipelines.clock import Clock
@@ -48,6 +50,7 @@ class Client:
         self._quota = Quota()
         self._let_in = False  # whether the service ever accepted a signature of ours
         self._rows: Counter[str] = Counter()  # by path
+        self.skew: Skew | None = None  # as the last answer tells it
 
     async def page(self, stream: Stream, offset: int, limit: int | None = None) -> Page:
         """Return the page of a list at an offset, the largest that the document allows."""
@@ -66,6 +69,18 @@ class Client:
     def claims(self) -> dict[str, object]:
         """Return what the token in use says of itself, unverified; empty before the first."""
         return self._token.claims()
+
+    @property
+    def address(self) -> httpx.URL:
+        """The address of the service."""
+        return self._http.base_url
+
+    async def unsigned(self, address: str, cap: int) -> tuple[httpx.Response, bytes]:
+        """Return an answer of `cap` bytes at most, whatever its status; send no credentials."""
+        request = self._http.build_request("GET", address, extensions={"cap": cap})
+        with _in_words():
+            response = await self._http.send(request, auth=None, stream=True)
+            return response, await body.whole(response)
 
     async def _ask(self, request: httpx.Request, read: Callable[[Answer], T]) -> T:
         async for attempt in retry.transient(self._clock, self._quota):
@@ -91,7 +106,9 @@ class Client:
         if not response.is_success:
             raise self._refusal(problem.read(response, content, self._clock.now()), attempt)
         self._let_in = True
-        return _answer(response, content)
+        answer = _answer(response, content)
+        self.skew = measured(response.headers.get("date"), answer.sent_at, answer.answered_at)
+        return answer
 
     def _refusal(self, failed: Problem, attempt: int) -> ServiceError:
         """Return what a failed answer means, in the user's words; a 429 stops everybody."""
@@ -101,7 +118,7 @@ class Client:
             return ContractBroken(f"{path} does not exist at {base} (404)")
         if failed.status == httpx.codes.UNAUTHORIZED:
             rows = self._rows[failed.path] if self._let_in else None
-            return retry.locked_out(failed, rows)
+            return retry.locked_out(failed, rows, self._token.rejected)
         error = retry.failure(failed, self._clock.now())
         if failed.status == retry.TOO_MANY_REQUESTS:
             self._budget.block(retry.pause(failed.retry_after, attempt))
@@ -194,6 +211,6 @@ def _actor(connection: Connection, token: Signature) -> str:
     """Return whose budget it is; asked at the first signed request, when there is a token."""
     if connection.budget_key:
         return connection.budget_key
-    if connection.surface == "merchant":
-        return actor.of_api_key(connection.base_url, connection.secret.read())
+    if isinstance(token, ApiKey):
+        return actor.of_api_key(connection.base_url, token.fingerprint())
     return actor.of_token(connection.base_url, token.claims(), connection.client_id)

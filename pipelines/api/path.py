@@ -30,6 +30,11 @@ class Path:
         insort(self._ordered, trip)
 
     @property
+    def known(self) -> bool:
+        """Whether there were round trips enough to trust the path."""
+        return len(self._ordered) >= ENOUGH
+
+    @property
     def typical(self) -> float:
         """The median round trip; 0 before the first."""
         return self._ordered[len(self._ordered) // 2] if self._ordered else 0.0
@@ -41,7 +46,7 @@ class Path:
         The doubt is at least the distance from shortest to median: with a quarter of it, 12 % of
         runs of 300 requests at a jitter of 40 % of the latency met a 429.
         """
-        if len(self._ordered) < ENOUGH:
+        if not self.known:
             return 0.0
         shortest = self._ordered[0]
         return max(0.0, shortest - max(LEAST_DOUBT, self.typical - shortest))

@@ -1,12 +1,21 @@
-"""Before a run: who we are to the service, and which of its lists we may read."""
+"""Before a run: who we are to the service, and which of its lists we may read.
 
-from collections.abc import Iterable
+On the merchant surface nobody can be asked who we are: one record of the first list stands for it.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from pipelines.api import problem
+from pipelines.api import identity, problem
 from pipelines.api.client import Client
-from pipelines.errors import ServiceError
+from pipelines.api.skew import Skew
+from pipelines.errors import Forbidden, PartnerSyncError, ServiceError
+from pipelines.settings import Connection
+from pipelines.state.identities import Identity
 from pipelines.streams.base import Stream
+
+WHOAMI = "/v2/whoami"
 
 
 @dataclass(frozen=True)
@@ -15,14 +24,15 @@ class Answered:
 
     route: str
     words: str
-    error: ServiceError | None = None
+    error: PartnerSyncError | None = None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What every route said, whoami first."""
+    """What every route said, whoami first, and how far the clocks are from each other."""
 
     routes: tuple[Answered, ...]
+    skew: Skew | None = None
 
     @property
     def passed(self) -> bool:
@@ -30,22 +40,41 @@ class Report:
         return all(each.error is None for each in self.routes)
 
 
-async def ask(client: Client, streams: Iterable[Stream]) -> Report:
+async def identify(client: Client, connection: Connection, streams: Sequence[Stream]) -> Identity:
+    """Return who we are to the service, before a page of it is kept.
+
+    Raises what whoami was refused with; on the merchant surface what one record was refused with,
+    unless only that list is closed to us.
+    """
+    if connection.surface == "merchant":
+        with suppress(Forbidden):
+            await client.page(streams[0], offset=0, limit=1)
+        return identity.of_name(connection)
+    try:
+        says = await client.whoami()
+    except Forbidden as error:
+        raise Forbidden(_explained(error)) from None
+    return identity.of_whoami(connection, says, client.claims())
+
+
+async def ask(client: Client, connection: Connection, streams: Iterable[Stream]) -> Report:
     """Call whoami, then ask each list for one record."""
-    routes = [await _whoami(client)]
-    if routes[0].error is None:
+    routes = [await _whoami(client)] if connection.surface == "partner" else []
+    if all(each.error is None for each in routes):
         routes += [await _list(client, stream) for stream in streams]
-    return Report(tuple(routes))
+    return Report(tuple(routes), client.skew)
 
 
 async def _whoami(client: Client) -> Answered:
     try:
         await client.whoami()
+    except Forbidden as error:
+        return Answered(WHOAMI, _explained(error), error)
     except ServiceError as error:
-        return Answered("/v2/whoami", str(error), error)
+        return Answered(WHOAMI, str(error), error)
     claims = client.claims()
     who = f"{claims.get('actor', 'actor unknown')} {claims.get('sub', '')}"
-    return Answered("/v2/whoami", problem.cleaned(who))
+    return Answered(WHOAMI, problem.cleaned(who))
 
 
 async def _list(client: Client, stream: Stream) -> Answered:
@@ -54,3 +83,10 @@ async def _list(client: Client, stream: Stream) -> Answered:
     except ServiceError as error:
         return Answered(stream.path, str(error), error)
     return Answered(stream.path, "may be read" if page.rows else "may be read; it is empty")
+
+
+def _explained(error: Forbidden) -> str:
+    return (
+        f"{error}. The service knows us and does not say who we are: the client's actor or scopes "
+        "do not open it; nothing was read"
+    )

@@ -71,6 +71,19 @@ def read(text: bytes, key: str | None = None) -> dict[str, Any] | Flaw:
     return (None if key is None else _keyless(value, key)) or value
 
 
+def identity(text: bytes, key: str) -> str | None:
+    """Return the key of a record that may have a flaw, a number as it was written.
+
+    None where it cannot be told; of a key that is there twice, the last.
+    """
+    try:
+        value = json.loads(text.decode(), parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return None
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) and _is_text(found) else None
+
+
 def _keyless(record: dict[str, Any], key: str) -> Flaw | None:
     value = record.get(key)
     if value is None:

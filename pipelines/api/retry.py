@@ -22,6 +22,7 @@ from pipelines.clock import Clock
 from pipelines.errors import (
     AccessDenied,
     ContractBroken,
+    Forbidden,
     Postponed,
     RateLimited,
     ServiceError,
@@ -50,15 +51,16 @@ def pause(retry_after: float | None, attempt: int) -> float:
     return (guess if retry_after is None else retry_after) + random.uniform(0, 0.1)  # noqa: S311
 
 
-def locked_out(problem: Problem, rows: int | None) -> AccessDenied:
+def locked_out(problem: Problem, rows: int | None, rejected: str) -> AccessDenied:
     """Return what a 401 means: `rows` were read of the list before, None if nothing ever was.
 
-    A 401 for which no token is to blame (Authentication failures) speaks for itself.
+    `rejected` is what to say of the credentials. A 401 for which they are not to blame
+    (Authentication failures) speaks for itself.
     """
     if "organization" in problem.detail:
         return AccessDenied(str(problem))
     if rows is None:
-        return AccessDenied(f"token rejected: check audience and client ({problem})")
+        return AccessDenied(f"{rejected} ({problem})")
     return AccessDenied(f"access ended after {rows:,} rows ({problem})")
 
 
@@ -66,10 +68,12 @@ def failure(problem: Problem, now: datetime) -> ServiceError:
     """Return what a failed answer means for the caller."""
     status, asked = problem.status, problem.retry_after
     if asked is not None and asked > LONGEST_WAIT:
-        return _postponed(problem, asked, now)
+        return postponed(f"{status} on {problem.path}: ", asked, now)
     if status == TOO_MANY_REQUESTS:
         return RateLimited(str(problem))
-    if status in {401, 403}:
+    if status == httpx.codes.FORBIDDEN:
+        return Forbidden(str(problem))
+    if status == httpx.codes.UNAUTHORIZED:
         return AccessDenied(str(problem))
     tries = TRIES.get(status, OTHER_5XX if status >= httpx.codes.INTERNAL_SERVER_ERROR else 1)
     if tries > 1:
@@ -82,14 +86,12 @@ def failure(problem: Problem, now: datetime) -> ServiceError:
     return ContractBroken(problem.whole())
 
 
-def _postponed(problem: Problem, asked: float, now: datetime) -> Postponed:
+def postponed(where: str, asked: float, now: datetime) -> Postponed:
+    """Return what ends a run for now: a wait in seconds that is longer than a run's."""
     until = now + timedelta(seconds=asked)
     clock = "%H:%M" if until.date() == now.date() else "%H:%M on %d %B %Y"
-    return Postponed(
-        f"{problem.path}: server asks to wait {asked:,.0f} s ({problem.status}); "
-        f"run ends resumable at {until:{clock}} UTC",
-        until,
-    )
+    words = f"server asks to wait {asked:,.0f} s; run ends resumable at {until:{clock}} UTC"
+    return Postponed(f"{where}{words}", until)
 
 
 class Quota:

@@ -3,6 +3,7 @@
 Every method runs inside one transaction of `slots` and never waits; waiting is the budget's.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,11 @@ from pipelines.state.slots import Account, Slots, Taken, Ticket
 # Clocks and timers round: a slot is free this much after the window (measured: it matters).
 MARGIN = 0.001
 POLL = 0.003  # seconds between two looks at what other processes do
-PATIENCE = 0.05  # seconds for which a process may leave a slot unused that is its turn
+# While both lanes wait, slots come one by one: in a burst, a lane whose few requests are all on
+# their way would not be waiting, and lose its share. Less than the even distance, against delays.
+EVEN = 0.9
+PATIENCE = 0.05  # seconds for which a process may be late when it is its turn
+LONGEST_REST = 30.0  # seconds in which an answer comes: it is in none's way until then
 LEARNED_FOR = 600.0  # seconds for which a limit that the service stated is believed
 ADDRESS_LIMIT = 1  # what the bucket of callers without a valid signature states (Limits)
 FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
@@ -24,10 +29,14 @@ FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
 
 @dataclass(frozen=True)
 class Wait:
-    """Seconds until it is worth another look (None: until an answer of ours), and why."""
+    """Seconds until it is worth another look (None: until an answer of ours), and why.
+
+    `blocked`: the seconds that the service asks everybody to wait.
+    """
 
     delay: float | None
     why: str
+    blocked: float = 0.0
 
 
 class Rule:
@@ -41,7 +50,6 @@ class Rule:
         self.path = Path()
         self.limit = terms.limit
         self.queued = False
-        self._passed: tuple[Ticket, float, float] | None = None  # a head that leaves a slot unused
         self.sightings = 0  # answers that counted others' requests
 
     def look(self, *, more: bool) -> Taken | Wait:
@@ -49,31 +57,29 @@ class Rule:
         now = self._clock.monotonic()
         account = self._account(now)
         unanswered = self._slots.unanswered()
+        us, tickets = self._slots.owner, self._slots.tickets()
         due = self._due(account, unanswered, now)
-        tickets = self._slots.tickets()
-        mine = [each for each in tickets if each.owner == self._slots.owner]
-        others = [each for each in tickets if each.owner != self._slots.owner]
-        head = lanes.first(
-            account, others + (mine or [Ticket(float("inf"), self._slots.owner, self._lane)])
-        )
-        free = due is not None and due <= now
-        if free and (head.owner == self._slots.owner or self._slept(head, account, now)):
+        if due is not None and any(each.lane != self._lane for each in tickets):
+            due = max(due, account.sent_at + EVEN * self._share)
+        mine = next((each for each in tickets if each.owner == us), None)
+        others = [each for each in tickets if each.owner != us]
+        awake = [each for each in others if now < each.looks_at + PATIENCE]
+        ours = mine or Ticket(math.inf, us, self._lane, now)
+        head = lanes.first(account, [*awake, ours])
+        if head is ours and due is not None and due <= now:
             return self._take(account, unanswered, now, more=more)
-        if not mine:
-            self._slots.queue(self._lane)
-            self.queued = True
-        if not free:
-            self._passed = None
         if self._bury([*unanswered, *others], now):
             return Wait(0.0, "")
-        return self._wait(account, head, due, unanswered)
+        wait = self._wait(account, head, due, unanswered)
+        self._queue(mine, now + (LONGEST_REST if wait.delay is None else wait.delay))
+        return wait
 
     def answered(self, taken: Taken, at: float, said: Said | None) -> None:
         """Note the end of a request, and what its answer said."""
         if said is not None:
             self.path.add(at - said.sent)
             self._heed(said, at)
-        self._slots.answer(taken, at, self.path.credit, lost=said is None)
+        self._slots.answer(taken, at, self._credit, lost=said is None)
 
     def left(self) -> None:
         """Give up our place in the queue."""
@@ -95,20 +101,30 @@ class Rule:
 
     def _account(self, now: float) -> Account:
         account = self._slots.account(now, self._clock.now())
+        self.limit = self._limit(account, now)
+        return gap.eased(account, self._share, now)
+
+    def _limit(self, account: Account, now: float) -> int:
+        """Return the requests a window that are ours: as stated lately, else at most as set."""
         stated, ours = account.learned or self._terms.limit, self._terms.limit
         known = stated if now < account.learned_at + LEARNED_FOR else min(stated, ours)
-        self.limit = max(1, min(known, self._terms.allowance or known))
-        return gap.eased(account, self._share, now)
+        return max(1, min(known, self._terms.allowance or known))
 
     @property
     def _share(self) -> float:
         """Seconds of the window for each request."""
         return self._terms.window / self.limit
 
+    @property
+    def _credit(self) -> float:
+        """What the path is worth; to a process that is new to it, what it is to those beside it."""
+        return self.path.credit if self.path.known else self._slots.least_credit()
+
     def _due(self, account: Account, unanswered: list[Taken], now: float) -> float | None:
         """Return when a slot is free; None where that needs an answer first."""
         hold = self._terms.window + MARGIN
-        held = self._slots.held(now - hold, self.path.credit)
+        credit = self._credit
+        held = self._slots.held(now - hold, credit)
         spaced = account.sent_at + account.gap if account.gap else now
         due = max(now, account.blocked_until, spaced)
         if len(unanswered) + held < self.limit:
@@ -116,18 +132,19 @@ class Rule:
         if len(unanswered) >= self.limit:
             return None
         place = len(unanswered) + held - self.limit
-        return max(due, hold + self._slots.release(now - hold, self.path.credit, place))
+        return max(due, hold + self._slots.release(now - hold, credit, place))
 
-    def _slept(self, head: Ticket, account: Account, now: float) -> bool:
-        """Say whether the one whose turn it is leaves a free slot unused: it is busy or stopped."""
-        if self._passed is None or self._passed[:2] != (head, account.turn):
-            self._passed = (head, account.turn, now)
-        return now - self._passed[2] > PATIENCE
+    def _queue(self, ticket: Ticket | None, looks_at: float) -> None:
+        """Wait in the queue; who does not look again when it said so is passed over."""
+        self.queued = True
+        if ticket is None:
+            self._slots.queue(self._lane, looks_at)
+        elif ticket.looks_at < looks_at:
+            self._slots.rest(looks_at + PATIENCE)  # and is not written again at each short look
 
     def _take(self, account: Account, unanswered: list[Taken], now: float, *, more: bool) -> Taken:
-        self._passed = None
         if more:
-            self._slots.queue(self._lane)  # behind those who wait, without a moment between
+            self._slots.queue(self._lane, now)  # behind those who wait, without a moment between
         elif self.queued:
             self._slots.leave()
         self.queued = more
@@ -153,7 +170,7 @@ class Rule:
             if now >= account.blocked_until:
                 same = head.lane == self._lane
                 why = "another process" if same else f"the {head.lane} lane"
-        return Wait(delay, why)
+        return Wait(delay, why, max(0.0, account.blocked_until - now))
 
     def _heed(self, said: Said, now: float) -> None:
         """Learn from an answer: the limit, the wait and the gap of a 429, whether we are alone."""
@@ -167,6 +184,7 @@ class Rule:
         fresh = said.limit == account.learned and now < account.learned_at + LEARNED_FOR / 2
         if said.limit and not fresh and not (refused and account.learned):
             account = replace(account, learned=said.limit, learned_at=now)
+            self.limit = self._limit(account, now)
         # What was on its way when a 429 was heard belongs to the same incident.
         if refused and said.sent > account.incident_at:
             account = gap.raised(account, self._share, now)

@@ -77,6 +77,8 @@ _HOLDERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Credentials, _Holde
 class ClientCredentials(httpx.Auth):
     """Signs requests of one connection; one token call at a time, at most one a second."""
 
+    rejected = "token rejected: check audience and client"
+
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock

@@ -46,7 +46,8 @@ class Wire(httpx.AsyncBaseTransport):
         if not isinstance(result, httpx.Response):
             raise result
         small = not signed or result.status_code == httpx.codes.UNAUTHORIZED
-        cap = body.SMALL_CAP if small else body.WIRE_CAP
+        own = body.SMALL_CAP if small else body.WIRE_CAP
+        cap = request.extensions.get("cap", own)
         result.stream = body.Guarded(result, request.url.path, cap, self._clock)
         result.extensions |= {"sent_at": sent_at, "answered_at": answered_at}
         return result

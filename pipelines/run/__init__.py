@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
+from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
-from pipelines.run.reading import check, fetch, fetch_all
+from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.state import runs
 from pipelines.streams import known
@@ -24,15 +25,19 @@ __all__ = [
     "Outcome",
     "Publication",
     "Session",
+    "Standing",
     "StreamOutcome",
     "Watch",
+    "accept",
     "check",
     "fetch",
     "fold",
     "open",
     "orders",
     "publish",
+    "standings",
     "sync",
+    "test",
 ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import duckdb
 
 from pipelines.errors import LandingFailed, PartnerSyncError
+from pipelines.run import interface
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
 from pipelines.state import days, journal, runs
@@ -55,9 +56,11 @@ def _fold(
         )
     archive, ledger, clock = session.archive, session.ledger, session.clock
     try:
-        return folding.fold(writer, archive, ledger, archive.read(newest.file), clock)
+        folded = folding.fold(writer, archive, ledger, archive.read(newest.file), clock)
+        interface.compare(session, writer, folded)
     except PartnerSyncError as error:
         return error
+    return folded
 
 
 def publish(session: Session, orders: Sequence[Order]) -> Publication:

@@ -9,27 +9,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 
-from sqlalchemy import Engine
-
-from pipelines import streams
-from pipelines.api import chain, client, key, preflight
-from pipelines.api.client import Client
-from pipelines.api.preflight import Report
-from pipelines.api.terms import Seat
+from pipelines.api import chain, key
 from pipelines.errors import PartnerSyncError
+from pipelines.run import interface
+from pipelines.run.admission import Gate
+from pipelines.run.contact import contact
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
-from pipelines.settings import Connection
 from pipelines.state import days, runs
 from pipelines.state.journal import ManifestRow, Reading
-from pipelines.state.runs import Call
 from pipelines.streams.base import Stream
 from pipelines.warehouse.scan import Scanner
 
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
 # or waited long is still that night.
 GRACE = time(12)
-AGAIN = 30.0  # seconds until the same reason to wait is told again
 
 
 def fetch(session: Session, order: Order) -> Read:
@@ -72,60 +66,28 @@ def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
 
 
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
-    record = partial(_record, session.ledger, order.run)
-    settings, clock = session.settings, session.clock
-    async with (
-        client.connect(order.connection, settings, clock, record, _seat(session, order)) as service,
-        asyncio.TaskGroup() as group,
-    ):
-        tasks = {
-            stream.name: group.create_task(_scan(session, service, stream, order))
-            for stream in order.streams
-        }
+    async with contact(session, order.connection, order.run, order.lane) as service:
+        found = await interface.look(session, service, order.connection)
+        described = interface.described(session, order.streams, found)
+        gate = Gate(session, service, order.connection, described)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                stream.name: group.create_task(_scan(session, gate, stream, order))
+                for stream in described
+            }
     return {name: task.result() for name, task in tasks.items()}
 
 
-def _seat(session: Session, order: Order) -> Seat:
-    """Return this run's place among all that share an actor's budget; it tells each wait once."""
-    tell, monotonic = session.watch.waiting, session.clock.monotonic
-    told: dict[str, float] = {}
-
-    def waiting(until: datetime | None, why: str) -> None:
-        if why and monotonic() >= told.get(why, float("-inf")) + AGAIN:
-            told[why] = monotonic()
-            tell(f"waiting until {until:%H:%M:%S} UTC ({why})" if until else f"waiting for {why}")
-
-    return Seat(session.ledger, order.lane, waiting, tell)
-
-
-async def _record(ledger: Engine, run: str, call: Call) -> None:
-    await asyncio.to_thread(runs.record, ledger, run, call)
-
-
 async def _scan(
-    session: Session, service: Client, stream: Stream, order: Order
+    session: Session, gate: Gate, stream: Stream, order: Order
 ) -> ManifestRow | PartnerSyncError:
     """Read one list; a failure is returned, so that the other streams go on."""
     connection = order.connection.name
     reading = Reading(order.run, connection, stream.name, order.day)
     scanner = Scanner(session.ledger, session.archive, session.clock, session.watch.progress)
-    pages = chain.walk(partial(service.page, stream))
+    pages = chain.walk(partial(gate.page, stream))
     try:
         search = key.search(session.ledger, session.settings, connection, stream)
         return await scanner.scan(reading, pages, search)
     except PartnerSyncError as error:
         return error
-
-
-def check(session: Session, connection: Connection) -> Report:
-    """Ask who we are and for one record of each stream; nothing is archived."""
-    order = Order(connection, session.clock.now().date(), streams.known(session.settings))
-    return asyncio.run(_check(session, order))
-
-
-async def _check(session: Session, order: Order) -> Report:
-    record = partial(_record, session.ledger, order.run)
-    settings, clock = session.settings, session.clock
-    seat = _seat(session, order)
-    async with client.connect(order.connection, settings, clock, record, seat) as service:
-        return await preflight.ask(service, order.streams)

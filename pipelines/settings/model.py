@@ -143,6 +143,34 @@ class Settings(BaseSettings):
             raise ConfigurationError(f"no connection {name!r}; there are {known}")
         return every[name]
 
+    def add_connection(self, name: str, fields: Mapping[str, str]) -> list[str]:
+        """Write a connection into connections.toml; return the names of what was written.
+
+        Into a new file the environment's connection goes first, so that it does not vanish. Raises
+        ConfigurationError for what the file may not say.
+        """
+        file = self.place.config / "connections.toml"
+        written = [name]
+        self.place.prepare()
+        if name != "default" and not file.exists() and (own := self._written_down()):
+            connections.append(file, "default", own)
+            written.insert(0, "default")
+        connections.append(file, name, fields)
+        return written
+
+    def _written_down(self) -> dict[str, str]:
+        """Return the environment's connection as a table says it; empty where there is none."""
+        try:
+            own = self._environments()
+        except ConfigurationError:
+            return {}
+        file = {"secret_file": str(own.secret.file.absolute())} if own.secret.file else {}
+        names = ("base_url", "auth_url", "audience", "client_id")
+        return {each: getattr(own, each) for each in names} | {
+            "secret": connections.OWN_VARIABLE,
+            **file,
+        }
+
     def _environments(self) -> Connection:
         """Return the connection `default` that the environment and settings.toml describe."""
         needed = {

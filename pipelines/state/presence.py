@@ -45,7 +45,12 @@ class Presence:
 
     def close(self) -> None:
         """Leave."""
-        if self._held is not None and self._folder is not None:
+        if self._folder is not None:
             (self._folder / self.name).unlink(missing_ok=True)
+        self.drop()
+
+    def drop(self) -> None:
+        """Let the lock go, as the system does when the process ends."""
+        if self._held is not None:
             os.close(self._held)
             self._held = None

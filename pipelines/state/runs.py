@@ -108,6 +108,13 @@ def latest(engine: Engine, count: int) -> tuple[Run, ...]:
         return tuple(Run(*row) for row in ledger.execute(query))
 
 
+def last_by_connection(engine: Engine) -> dict[str, tuple[datetime, str | None]]:
+    """Return when the last run of each connection began, and how it ended."""
+    query = select(RUNS.c.connection, RUNS.c.begun_at, RUNS.c.outcome).order_by(RUNS.c.begun_at)
+    with engine.connect() as ledger:
+        return {connection: (begun, how) for connection, begun, how in ledger.execute(query)}
+
+
 def efforts(engine: Engine, run: str) -> dict[str, Effort]:
     """Return what each stream of a run cost: requests, 429s among them, seconds waited."""
     query = (

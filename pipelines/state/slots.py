@@ -10,11 +10,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -78,6 +78,7 @@ class Ticket(NamedTuple):
     number: float
     owner: str
     lane: str
+    looks_at: float
 
 
 class Slots:
@@ -172,6 +173,11 @@ class Slots:
         )
         return float(self._sql.execute(query, self._asked(since, credit)).fetchone()[0])
 
+    def least_credit(self) -> float:
+        """Return the least that the path was worth to others of late; 0 where nobody knows it."""
+        query = "SELECT min(credit) FROM slots WHERE actor = ? AND credit > 0 AND owner != ?"
+        return float(self._sql.execute(query, (self._actor, self.owner)).fetchone()[0] or 0.0)
+
     def explained(self, since: float) -> int:
         """Count our requests that the service may have in a window that begins at `since`."""
         query = (
@@ -191,13 +197,18 @@ class Slots:
 
     def tickets(self) -> list[Ticket]:
         """Return who waits."""
-        query = "SELECT number, owner, lane FROM tickets WHERE actor = ?"
+        query = "SELECT number, owner, lane, looks_at FROM tickets WHERE actor = ?"
         return [Ticket(*row) for row in self._sql.execute(query, (self._actor,))]
 
-    def queue(self, lane: str) -> None:
+    def queue(self, lane: str, looks_at: float) -> None:
         """Wait behind everybody in a lane."""
-        insert = "INSERT OR REPLACE INTO tickets (actor, owner, lane) VALUES (?, ?, ?)"
-        self._sql.execute(insert, (self._actor, self.owner, lane))
+        insert = "INSERT OR REPLACE INTO tickets (actor, owner, lane, looks_at) VALUES (?, ?, ?, ?)"
+        self._sql.execute(insert, (self._actor, self.owner, lane, looks_at))
+
+    def rest(self, looks_at: float) -> None:
+        """Keep the place, and say when we look again."""
+        update = "UPDATE tickets SET looks_at = ? WHERE owner = ?"
+        self._sql.execute(update, (looks_at, self.owner))
 
     def leave(self) -> None:
         """Wait no more."""
@@ -226,3 +237,23 @@ class Slots:
 
     def _asked(self, since: float, credit: float) -> dict[str, object]:
         return {"actor": self._actor, "owner": self.owner, "since": since, "credit": credit}
+
+
+@dataclass(frozen=True)
+class ForeignUse:
+    """Somebody else used an actor's budget: how many answers showed it, and when last (UTC)."""
+
+    actor: str
+    answers: int
+    last_at: datetime
+
+
+def foreign_uses(ledger: Engine) -> list[ForeignUse]:
+    """Return which actors somebody else uses too, as far as answers showed."""
+    columns = BUDGETS.c.actor, BUDGETS.c.foreign_uses, BUDGETS.c.foreign_at
+    query = select(*columns).where(BUDGETS.c.foreign_uses > 0).order_by(BUDGETS.c.actor)
+    with ledger.connect() as rows:
+        return [
+            ForeignUse(actor, answers, datetime.fromtimestamp(at, UTC))
+            for actor, answers, at in rows.execute(query)
+        ]

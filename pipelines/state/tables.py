@@ -12,6 +12,7 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -111,6 +112,18 @@ KEYS = Table(
     Column("pinned_at", UtcTime, nullable=False),
 )
 
+IDENTITIES = Table(
+    "identities",
+    METADATA,
+    Column("number", Integer, primary_key=True, comment="the newest of a connection counts"),
+    Column("connection", String, nullable=False, index=True),
+    Column("host", String, nullable=False),
+    Column("digest", String(64), nullable=False, comment="of what the service says of us"),
+    Column("words", String, nullable=False, comment="the same for people"),
+    Column("pinned_at", UtcTime, nullable=False),
+    Column("pinned_by", String, comment="who moved it; empty: the first landing did"),
+)
+
 SCHEMAS = Table(
     "schemas",
     METADATA,
@@ -176,4 +189,45 @@ TICKETS = Table(
     Column("actor", String, nullable=False),
     Column("owner", String, nullable=False, unique=True),
     Column("lane", String, nullable=False, comment="nightly | adhoc"),
+    Column("looks_at", Float, nullable=False, comment="when its owner looks again, if it lives"),
+)
+
+DESCRIPTIONS = Table(
+    "descriptions",
+    METADATA,
+    Column("connection", String, primary_key=True),
+    Column("number", Integer, primary_key=True, comment="one more where it means something else"),
+    Column("body", LargeBinary, nullable=False, comment="the interface description as served"),
+    Column("base", String, nullable=False, comment="path of the service's address"),
+    Column("first_seen_at", UtcTime, nullable=False),
+    Column("last_seen_at", UtcTime, nullable=False),
+)
+
+INTERFACE_CHANGES = Table(
+    "interface_changes",
+    METADATA,
+    Column("connection", String, primary_key=True),
+    Column("number", Integer, primary_key=True, comment="of the description that brought it"),
+    Column("position", Integer, primary_key=True),
+    Column("stream", String, comment="empty where no stream reads the path"),
+    Column("path", String, nullable=False),
+    Column("what", String, nullable=False),
+    Column("before", String, nullable=False, comment="empty: it was not there"),
+    Column("after", String, nullable=False, comment="empty: it is gone"),
+    Column("meaning", String, nullable=False, comment="safe | breaking | opportunity"),
+    Column("first_seen_at", UtcTime, nullable=False),
+)
+
+INTERFACE_DIFFERENCES = Table(
+    "interface_differences",
+    METADATA,
+    Column("connection", String, primary_key=True),
+    Column("stream", String, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("field", String, nullable=False),
+    Column("what", String, nullable=False),
+    Column("described", String, nullable=False, comment="empty: it is not described"),
+    Column("found", String, nullable=False, comment="empty: it did not come"),
+    Column("manifest", String, nullable=False, comment="the reading that was compared"),
+    Column("seen_at", UtcTime, nullable=False),
 )

@@ -1,10 +1,12 @@
-"""One page body to an Arrow array of its records, every digit kept.
+"""The records of one page to an Arrow array, every digit kept.
 
 The fast path is Arrow's strict JSON reader under an explicit schema: what does not fit is an error,
-never a rounding. What it refuses goes the exact path: Python's reader with numbers as Decimal.
+never a rounding. What it refuses goes the exact path, record by record: Python's reader with
+numbers as Decimal. What no table can hold is set aside there, with its flaw.
 """
 
-import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Optional
 
@@ -13,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from pipelines.api import page
+from pipelines.api import record
+from pipelines.api.record import Flaw
 from pipelines.errors import LandingFailed
 from pipelines.warehouse.schema import (
     DECIMAL_TEXT,
@@ -64,37 +67,46 @@ def arrow_type(shape: Shape) -> pa.DataType:
             return pa.string()
 
 
-class Decoder:
-    """Reads pages of one shape."""
+@dataclass(frozen=True)
+class Decoded:
+    """What a page holds: records, their places in the page, and the flaws of the other ones."""
 
-    def __init__(self, shape: Shape) -> None:
+    records: pa.StructArray
+    rows: Sequence[int]
+    flaws: Mapping[int, Flaw] = field(default_factory=dict)
+
+
+class Decoder:
+    """Reads pages of one shape; `key` is the field that every record needs, None for none."""
+
+    def __init__(self, shape: Shape, key: str | None = None) -> None:
         self.shape = shape
+        self.key = key
         self._type = arrow_type(shape)
         self._guard = _guard(shape)
         self._strict = not _only_exactly(shape)
 
-    def records(self, body: bytes) -> pa.StructArray:
-        """Return a page's records; raise Misfit where the shape is too narrow for them."""
+    def records(self, texts: Sequence[bytes]) -> Decoded:
+        """Read a page's records; raise Misfit where the shape is too narrow for them."""
         if self._strict:
             try:
-                return self._fast(body)
+                return Decoded(self._fast(texts), range(len(texts)))
             except (pa.ArrowException, msgspec.DecodeError, RecursionError):
                 pass  # the exact path tells a misfit from a mere disguise, such as 1e3 for 1000
-        return self._exact(body)
+        return self._exact(texts)
 
-    def _fast(self, body: bytes) -> pa.StructArray:
-        rows = page.records(body)
-        if not rows or not self.shape.fields:
+    def _fast(self, texts: Sequence[bytes]) -> pa.StructArray:
+        if not texts or not self.shape.fields:
             raise pa.ArrowInvalid("nothing to read by column")
         if self._guard is not None:
-            msgspec.json.decode(body, type=self._guard)
-        text = b"\n".join(rows)
+            msgspec.json.decode(b"[%b]" % b",".join(texts), type=self._guard)
+        text = b"\n".join(texts)
         table = pj.read_json(
             pa.py_buffer(text),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
             parse_options=pj.ParseOptions(
                 explicit_schema=pa.schema(list(self._type)),
-                newlines_in_values=b"\n" in body,
+                newlines_in_values=text.count(b"\n") >= len(texts),
                 unexpected_field_behavior="error",
             ),
         )
@@ -102,64 +114,35 @@ class Decoder:
             [column.combine_chunks() for column in table.columns], fields=list(self._type)
         )
         _check_texts(records, self.shape)
-        if len(records) != len(rows):
-            raise LandingFailed(f"{len(rows)} records became {len(records)} rows")
+        self._check_key(records)
+        if len(records) != len(texts):
+            raise pa.ArrowInvalid(f"{len(texts)} records became {len(records)} rows")
         return records
 
-    def _exact(self, body: bytes) -> pa.StructArray:
-        rows = lexemes(body)
+    def _check_key(self, records: pa.StructArray) -> None:
+        """Raise ArrowInvalid where a record lacks its key: the exact path sets it aside."""
+        if self.key is None:
+            return
+        place = records.type.get_field_index(self.key)
+        if place < 0 or pa.types.is_nested(records.type[place].type):
+            raise pa.ArrowInvalid("no column that could be the key")
+        if records.field(place).null_count:
+            raise pa.ArrowInvalid("a record without its key")
+
+    def _exact(self, texts: Sequence[bytes]) -> Decoded:
+        read = [record.read(bytes(text), self.key) for text in texts]
+        flaws = {row: each for row, each in enumerate(read) if isinstance(each, Flaw)}
+        rows = {row: each for row, each in enumerate(read) if not isinstance(each, Flaw)}
         wider = self.shape
-        for row in rows:
-            wider = wider.widened(census(row))
+        for each in rows.values():
+            wider = wider.widened(census(each))
         if wider != self.shape:
             raise Misfit(wider)
         try:
-            return pa.array([_converted(row, self.shape) for row in rows], self._type)
-        except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+            converted = [_converted(each, self.shape) for each in rows.values()]
+            return Decoded(pa.array(converted, self._type), list(rows), flaws)
+        except pa.ArrowInvalid as error:
             raise LandingFailed(f"a record cannot be stored: {error}") from None
-
-
-def lexemes(body: bytes) -> list[dict[str, Any]]:
-    """Return a page's records with every number as it was written: int, else Decimal.
-
-    Raises LandingFailed for what JSON has but no table can hold: duplicate keys, NaN, nesting
-    without end, items that are no objects.
-    """
-    try:
-        rows = json.loads(
-            body,
-            parse_float=Decimal,
-            parse_int=_integer,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_unique,
-        )["data"]
-    except RecursionError:
-        raise LandingFailed("a record is nested too deeply") from None
-    except ArithmeticError:
-        raise LandingFailed("a number has an exponent without end") from None
-    except ValueError as error:
-        raise LandingFailed(f"the page is no JSON: {error}") from None
-    for number, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise LandingFailed(f"item {number} is no object")
-    return list(rows)
-
-
-def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) <= SAFE_DIGITS else Decimal(text)
-
-
-def _refuse_constant(name: str) -> None:
-    raise LandingFailed(f"{name} is no JSON number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        names = [name for name, _value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise LandingFailed(f"a record has the key {twice!r} twice")
-    return record
 
 
 def _converted(value: Any, shape: Shape) -> Any:
@@ -178,10 +161,9 @@ def _converted(value: Any, shape: Shape) -> Any:
 
 
 def _guard(shape: Shape) -> Any:
-    """Return the type of a page whose decimals are written as the shape says; None for none."""
-    record = _record_guard(shape)
-    fields = [("data", list[record])]  # type: ignore[valid-type]
-    return None if record is None else msgspec.defstruct("Page", fields)
+    """Return the type of records whose decimals are written as the shape says; None for none."""
+    guard = _record_guard(shape)
+    return None if guard is None else list[guard]  # type: ignore[valid-type]
 
 
 def _record_guard(shape: Shape) -> Any:

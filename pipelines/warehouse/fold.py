@@ -24,6 +24,7 @@ from pipelines.warehouse.database import append, exists, quoted, transaction, wi
 from pipelines.warehouse.decode import Decoder
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.pages import Pages, Read
+from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.tables import Batch, Flattener, Names
 
 OLDER = """
@@ -73,22 +74,27 @@ def fold(
     known = registry.registered(ledger, manifest.stream)
     before = schema.EMPTY if known is None else schema.from_json(known.shape)
     names = Names({} if known is None else deepcopy(known.names))
-    pages = Pages(archive, manifest, Decoder(schema.identified_by(before, manifest.key)))
+    key = manifest.key
+    pages = Pages(archive, manifest, Decoder(schema.identified_by(before, key), key))
+    ward = Ward(manifest)
     with _in_words(manifest):
-        older = _survey(database, pages)
+        older = _survey(database, pages, ward)
     folded = Fold(
         run=manifest.run,
         connection=manifest.connection,
         stream=manifest.stream,
         manifest=manifest.file,
         read=manifest.rows,
-        duplicates=older.count,
+        duplicates=older.count + ward.readings - len(ward.places),
         conflicts=older.conflicts,
-        rows=manifest.rows - older.count,
+        rows=manifest.rows - older.count - ward.readings,
         folded_at=clock.now(),
+        quarantined=len(ward.places),
     )
+    ward.judge(folded.rows)
     with _in_words(manifest), transaction(database):
         _load(database, pages, older, names)
+        ward.store(database, folded.folded_at)
         meta.record(database, folded)
         meta.verify(database, {(folded.connection, folded.stream): folded})
         wider = Registered(schema.to_json(pages.decoder.shape), names.given)
@@ -97,11 +103,15 @@ def fold(
     return folded
 
 
-def _survey(database: duckdb.DuckDBPyConnection, pages: Pages) -> _Older:
-    """Let the shape grow over all pages; return the rows that newer reads replace."""
-    _collect(database, pages)
+def _survey(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> _Older:
+    """Let the shape grow over all pages; return the rows that newer reads replace.
+
+    What cannot be landed is set aside in the ward.
+    """
+    _collect(database, pages, ward)
     if not pages.keys_agree:
-        _collect(database, pages)  # now the shape is wide enough from the first page on
+        ward.clear()
+        _collect(database, pages, ward)  # now the shape is wide enough from the first page on
     rows: dict[int, set[int]] = defaultdict(set)
     conflicts = 0
     for position, row, differs in database.execute(OLDER).fetchall():
@@ -111,19 +121,20 @@ def _survey(database: duckdb.DuckDBPyConnection, pages: Pages) -> _Older:
     return _Older(rows, conflicts)
 
 
-def _collect(database: duckdb.DuckDBPyConnection, pages: Pages) -> None:
+def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> None:
     """Write the key of every record read into a table of its own."""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE read_keys "
         "(key VARCHAR, position INTEGER, row INTEGER, digest BIGINT)"
     )
     for chunk in pages.chunks():
+        ward.admit(chunk)
         keys = [
             pa.table(
                 {
                     "key": read.keys,
                     "position": pa.repeat(read.page.position, len(read.keys)),
-                    "row": pa.array(range(len(read.keys)), pa.int32()),
+                    "row": pa.array(read.decoded.rows, pa.int32()),
                     "digest": read.digests(),
                 }
             )
@@ -153,12 +164,15 @@ def _load(database: duckdb.DuckDBPyConnection, pages: Pages, older: _Older, name
 
 def _batch(manifest: Manifest, read: Read, older: _Older) -> Batch:
     replaced = older.rows.get(read.page.position, set())
-    rows = pa.array([row for row in range(len(read.records)) if row not in replaced], pa.int32())
-    whole = not replaced
+    records, rows, keys = read.decoded.records, pa.array(read.decoded.rows, pa.int32()), read.keys
+    if replaced:
+        places = [place for place, row in enumerate(read.decoded.rows) if row not in replaced]
+        kept = pa.array(places, pa.int64())
+        records, rows, keys = records.take(kept), rows.take(kept), keys.take(kept)
     return Batch(
-        records=read.records if whole else read.records.take(rows),
+        records=records,
         rows=rows,
-        keys=read.keys if whole else read.keys.take(rows),
+        keys=keys,
         connection=manifest.connection,
         page=read.page.sha256,
         run=manifest.run,

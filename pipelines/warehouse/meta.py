@@ -11,6 +11,7 @@ from datetime import datetime
 import duckdb
 
 from pipelines.errors import WarehouseDamaged
+from pipelines.warehouse import quarantine
 from pipelines.warehouse.database import exists, quoted
 
 FOLDS = """
@@ -19,9 +20,11 @@ CREATE TABLE IF NOT EXISTS meta.folds (
     read BIGINT, duplicates BIGINT, conflicts BIGINT, rows BIGINT, folded_at TIMESTAMPTZ
 )
 """
+# Came later: a work database of an older version is given it.
+ASIDE = "ALTER TABLE meta.folds ADD COLUMN IF NOT EXISTS quarantined BIGINT DEFAULT 0"
 FRESHNESS = """
 CREATE OR REPLACE TABLE meta.freshness AS
-SELECT connection, stream, rows, duplicates, conflicts, manifest, folded_at,
+SELECT connection, stream, rows, quarantined, duplicates, conflicts, manifest, folded_at,
        $now::TIMESTAMPTZ AS published_at, $version::BIGINT AS version
 FROM meta.folds ORDER BY connection, stream
 """
@@ -31,8 +34,8 @@ FROM meta.folds ORDER BY connection, stream
 class Fold:
     """One manifest folded into `current`, in rows.
 
-    `duplicates` were replaced by a newer read of the same key; `conflicts` of them said something
-    else.
+    Of those `read`, `rows` are in the table, `quarantined` are set aside, and `duplicates` were
+    replaced by a newer read of the same; `conflicts` of these said something else.
     """
 
     run: str
@@ -44,6 +47,7 @@ class Fold:
     conflicts: int
     rows: int
     folded_at: datetime
+    quarantined: int = 0
 
 
 Held = Mapping[tuple[str, str], Fold]
@@ -53,6 +57,7 @@ def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
     """Say what a stream's tables are made of now."""
     database.execute("CREATE SCHEMA IF NOT EXISTS meta")
     database.execute(FOLDS)
+    database.execute(ASIDE)
     database.execute(
         "DELETE FROM meta.folds WHERE connection = ? AND stream = ?", [fold.connection, fold.stream]
     )
@@ -64,22 +69,25 @@ def held(database: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Fold]:
     """Return what the tables are made of, by connection and stream."""
     if not exists(database, "meta", "folds"):
         return {}
+    database.execute(ASIDE)
     rows = database.execute("SELECT * FROM meta.folds ORDER BY connection, stream").fetchall()
     return {(fold.connection, fold.stream): fold for fold in (Fold(*row) for row in rows)}
 
 
 def verify(database: duckdb.DuckDBPyConnection, folds: Held) -> None:
-    """Raise WarehouseDamaged where a table does not hold the rows that were folded into it."""
+    """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included."""
     for fold in folds.values():
         table = quoted("current", fold.stream)
-        found = database.execute(
+        there = database.execute(
             f"SELECT count(*) FROM {table} WHERE _connection = ?", [fold.connection]
         ).fetchone()
-        if found != (fold.rows,):
+        aside = quarantine.count(database, fold.connection, fold.stream)
+        if there != (fold.rows,) or aside != fold.quarantined:
             raise WarehouseDamaged(
-                f"{table} holds {found} rows of {fold.connection}, but {fold.rows} were folded; "
-                "what analysts open stays as it was. Move work/warehouse.duckdb away and run sync: "
-                "it is built again from the archive."
+                f"{table} holds {there} rows of {fold.connection} and {aside} are set aside, but "
+                f"{fold.rows} and {fold.quarantined} were folded; what analysts open stays as it "
+                "was. Move work/warehouse.duckdb away and run sync: it is built again from the "
+                "archive."
             )
 
 

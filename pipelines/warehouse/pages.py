@@ -6,7 +6,7 @@ records is the fold's.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from hashlib import sha256
@@ -19,7 +19,7 @@ from pipelines.api import page
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.decode import Decoder, Misfit
+from pipelines.warehouse.decode import Decoded, Decoder, Misfit
 from pipelines.warehouse.schema import Kind, identified_by
 
 AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
@@ -29,16 +29,16 @@ CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
 
 @dataclass(frozen=True)
 class Read:
-    """One page decoded; `keys` identify its records."""
+    """One page decoded; `keys` identify its records, in the order of `decoded.rows`."""
 
     page: LinkedPage
-    body: bytes
-    records: pa.StructArray
+    texts: Sequence[bytes]
+    decoded: Decoded
     keys: pa.Array
 
     def digests(self) -> pa.Array:
         """Return what tells two readings of a record apart, good for this process only."""
-        return pa.array([hash(bytes(record)) for record in page.records(self.body)], pa.int64())
+        return pa.array([hash(bytes(self.texts[row])) for row in self.decoded.rows], pa.int64())
 
 
 @dataclass
@@ -62,32 +62,36 @@ class Pages:
         self.spellings.clear()
         for linked in self.manifest.pages:
             try:
-                body = self.archive.body(linked.sha256)
-                records = self._decoded(body)
-                yield Read(linked, body, records, self._keys(body, records))
+                texts = self._texts(linked)
+                decoded = self._decoded(texts)
+                yield Read(linked, texts, decoded, self._keys(texts, decoded))
             except LandingFailed as error:
                 raise LandingFailed(
                     f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
                     f"keeps its last published rows; the page is archived as {linked.sha256}."
                 ) from None
 
-    def _decoded(self, body: bytes) -> pa.StructArray:
-        try:
-            return self.decoder.records(body)
-        except Misfit as misfit:
-            self.decoder = Decoder(identified_by(misfit.shape, self.manifest.key))
-            return self.decoder.records(body)
+    def _texts(self, linked: LinkedPage) -> Sequence[bytes]:
+        texts = page.records(self.archive.body(linked.sha256))
+        if len(texts) != linked.rows:
+            raise LandingFailed(f"it holds {len(texts)} records, but {linked.rows} were read")
+        return [bytes(text) for text in texts]
 
-    def _keys(self, body: bytes, records: pa.StructArray) -> pa.Array:
-        key = self.manifest.key
+    def _decoded(self, texts: Sequence[bytes]) -> Decoded:
+        try:
+            return self.decoder.records(texts)
+        except Misfit as misfit:
+            key = self.manifest.key
+            self.decoder = Decoder(identified_by(misfit.shape, key), key)
+            return self.decoder.records(texts)
+
+    def _keys(self, texts: Sequence[bytes], decoded: Decoded) -> pa.Array:
+        key, records = self.manifest.key, decoded.records
         if key is None:
-            return pa.array([self._ordinal(row) for row in canonical(body)], pa.string())
+            plain = (canonical(texts[row]) for row in decoded.rows)
+            return pa.array([self._ordinal(row) for row in plain], pa.string())
         if len(records) == 0:
             return pa.array([], pa.string())
-        if records.type.get_field_index(key) < 0 or records.field(key).null_count:
-            raise LandingFailed(f"a record has no {key}, which identifies the stream's records")
-        if pa.types.is_nested(records.field(key).type):
-            raise LandingFailed(f"{key} is an object or a list and identifies nothing")
         self.spellings.add((self.decoder.shape.fields[key].kind, records.field(key).type))
         return records.field(key).cast(pa.string())
 
@@ -103,13 +107,12 @@ class Pages:
         return f"{digest}.{self.equals[digest]}"
 
 
-def canonical(body: bytes) -> list[bytes]:
-    """Return a page's records in one spelling: keys sorted, numbers without trailing zeros.
+def canonical(text: bytes) -> bytes:
+    """Return a record in one spelling: keys sorted, numbers without trailing zeros.
 
     What is null stays apart from what is missing.
     """
-    plain = json.loads(body, parse_float=_plain, parse_int=_plain)
-    return [CANONICAL.encode(record) for record in plain["data"]]
+    return CANONICAL.encode(json.loads(text, parse_float=_plain, parse_int=_plain))
 
 
 def _plain(lexeme: str) -> Decimal:

@@ -51,11 +51,16 @@ class Service:
     script: list[Reply] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
+    docs: dict[str, Reply] = field(default_factory=dict)  # by path; what is not there is a 404
+    looked: list[Asked] = field(default_factory=list)
 
     def reply(self, asked: Asked) -> Reply:
         if asked.target.endswith("/oauth/token"):
             token = {"access_token": "t1", "token_type": "Bearer", "expires_in": 3600}
             return Reply(body=json.dumps(token).encode())
+        if not self.script:
+            self.looked.append(asked)
+            return self.docs.get(asked.target, Reply(404))
         self.asked.append(asked)
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.api import client, preflight
 from pipelines.api.preflight import Report
-from pipelines.errors import AccessDenied, Unavailable
+from pipelines.errors import AccessDenied, Forbidden, Unavailable
 from pipelines.settings import Connection, Secret, Settings
 from pipelines.state.runs import Call
 from pipelines.streams import STREAMS
@@ -31,7 +31,7 @@ def asked(service: Service) -> Report:
 
     async def main() -> Report:
         async with client.connect(connection, Settings(), Haste().clock, ignore) as ours:
-            return await preflight.ask(ours, STREAMS)
+            return await preflight.ask(ours, connection, STREAMS)
 
     return asyncio.run(main())
 
@@ -60,7 +60,7 @@ def test_a_list_that_is_closed_to_us_does_not_hide_the_others() -> None:
     assert not report.passed
     assert [type(each.error) for each in report.routes] == [
         type(None),
-        AccessDenied,
+        Forbidden,
         type(None),
         type(None),
     ]

@@ -17,6 +17,7 @@ from pipelines.api.retry import Quota
 from pipelines.errors import (
     AccessDenied,
     ContractBroken,
+    Forbidden,
     Postponed,
     RateLimited,
     ServiceError,
@@ -29,11 +30,13 @@ from tests.virtual import CLOCK, EPOCH, seconds
 STATUSES: list[tuple[type[ServiceError], int, tuple[int, ...]]] = [
     (ContractBroken, 1, (300, 304, 400, 402, 404, 405, 406, 410, 413, 414, 415, 422, 431)),
     (ContractBroken, 1, (501, 505, 511)),
-    (AccessDenied, 1, (401, 403)),
+    (AccessDenied, 1, (401,)),
+    (Forbidden, 1, (403,)),
     (Unavailable, 6, (408, 425, 500, 502, 503, 504)),
     (Unavailable, 3, (409, 506, 507, 520, 599)),
     (RateLimited, 20, (429,)),
 ]
+REJECTED = "token rejected: check audience and client"
 FAILURES = [(status, error, tries) for error, tries, group in STATUSES for status in group]
 
 
@@ -200,9 +203,9 @@ def test_five_successes_earn_a_retry_and_never_more_than_sixty(successes: list[b
 
 
 LONG = [
-    (429, 3600.0, "/v2/usage: server asks to wait 3,600 s (429); run ends resumable at 01:00 UTC"),
-    (503, 301.0, "/v2/usage: server asks to wait 301 s (503); run ends resumable at 00:05 UTC"),
-    (429, 1e5, "wait 100,000 s (429); run ends resumable at 03:46 on 02 January 2026 UTC"),
+    (429, 3600.0, "429 on /v2/usage: server asks to wait 3,600 s; run ends resumable at 01:00 UTC"),
+    (503, 301.0, "503 on /v2/usage: server asks to wait 301 s; run ends resumable at 00:05 UTC"),
+    (429, 1e5, "wait 100,000 s; run ends resumable at 03:46 on 02 January 2026 UTC"),
 ]
 
 
@@ -229,6 +232,8 @@ LOCKED = [
 
 @pytest.mark.parametrize(("detail", "rows", "words"), LOCKED)
 def test_what_a_401_means(detail: str, rows: int | None, words: str) -> None:
-    failed = retry.locked_out(Problem(401, "/v2/usage", "Unauthorized", detail, None), rows)
+    failed = retry.locked_out(
+        Problem(401, "/v2/usage", "Unauthorized", detail, None), rows, REJECTED
+    )
     assert re.match(words, str(failed))
     assert detail in str(failed)

@@ -75,11 +75,21 @@ async def token(request: Request) -> JSONResponse:
     return JSONResponse({"access_token": f"{part}.{part}.x", "expires_in": 60})
 
 
+async def whoami(_request: Request) -> JSONResponse:
+    """Say nothing that tells one caller from another, as a token does that has no claims."""
+    return JSONResponse({"now": "2026-11-21T02:00:00Z", "rechte": ["alle"]})
+
+
 @contextmanager
-def served() -> Iterator[Service]:
-    """Run the other service on this machine."""
+def served(*more: Route) -> Iterator[Service]:
+    """Run the other service on this machine, with more routes where they are given."""
     app = Starlette(
-        routes=[Route("/v2/{name}", page), Route("/idp/oauth/token", token, methods=["POST"])]
+        routes=[
+            *more,
+            Route("/v2/whoami", whoami),
+            Route("/v2/{name}", page),
+            Route("/idp/oauth/token", token, methods=["POST"]),
+        ]
     )
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -119,7 +129,8 @@ def reader(point: Point) -> Iterator[duckdb.DuckDBPyConnection]:
 def test_its_fields_become_columns(reader: duckdb.DuckDBPyConnection) -> None:
     types = dict(
         reader.execute(
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'usage'"
+            "SELECT column_name, data_type FROM duckdb_columns() "
+            "WHERE schema_name = 'current' AND table_name = 'usage'"
         ).fetchall()
     )
     assert types == {
@@ -191,7 +202,8 @@ def test_a_stream_that_breaks_leaves_the_others_published(
     errors = {each.stream: each.error for each in outcome.streams}
     assert errors["usage"] is errors["partners"] is None
     assert isinstance(errors["billing"], PartnerSyncError)
-    assert "key 'a' twice" in str(errors["billing"])
+    assert "1 of 1 rows set aside" in str(errors["billing"])
+    assert "a is there twice" in str(errors["billing"])
     assert outcome.exit_code == 3
 
 

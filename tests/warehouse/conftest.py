@@ -1,7 +1,7 @@
 """A warehouse of its own for each test: archive, ledger and work database, all real."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -34,18 +34,20 @@ class Warehouse:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def manifest(
-        self, *pages: str, key: str | None = "id", connection: str = "default"
+        self,
+        *pages: str,
+        key: str | None = "id",
+        connection: str = "default",
+        offsets: Sequence[int] = range(0, 100_000, 100),
     ) -> Manifest:
         """Archive pages, each the JSON text of its records, and return their manifest."""
         number = self.numbers[connection] = self.numbers.get(connection, 0) + 1
         linked = []
-        for position, text in enumerate(pages):
-            envelope = {"limit": 100, "offset": position * 100, "has_more": False}
+        for position, (text, offset) in enumerate(zip(pages, offsets, strict=False)):
+            envelope = {"limit": 100, "offset": offset, "has_more": False}
             body = f'{{"data": {text}, "pagination": {json.dumps(envelope)}}}'.encode()
             digest, rows = self.archive.put(body), len(json.loads(text))
-            page = LinkedPage(
-                position, position * 100, 100, rows, digest, 200, None, NOON, NOON, {}
-            )
+            page = LinkedPage(position, offset, 100, rows, digest, 200, None, NOON, NOON, {})
             linked.append(page)
         day = date(2026, 11, 21)
         scan = f"scan-{connection}-{number}"
@@ -72,6 +74,7 @@ class Warehouse:
         """Return the types of a table's own columns."""
         found = self.query(
             f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}' "
+            "AND schema_name = 'current' "
             "AND column_name NOT LIKE '\\_%' ESCAPE '\\' ORDER BY column_index"
         )
         return {str(name): str(kind) for name, kind in found}

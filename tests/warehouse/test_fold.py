@@ -133,11 +133,6 @@ def test_a_key_with_other_content_is_counted(warehouse: Warehouse) -> None:
     assert (folded.duplicates, folded.conflicts) == (2, 1)
 
 
-def test_a_number_without_end_is_a_failure_in_words(warehouse: Warehouse) -> None:
-    with pytest.raises(LandingFailed, match="exponent without end"):
-        warehouse.fold(warehouse.manifest('[{"id": 1, "a": 1e99999999999999999999}]'))
-
-
 def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1, "a": 1.25}]'))
     warehouse.fold(warehouse.manifest('[{"id": 1, "a": 0.0001}]', connection="other"))
@@ -147,9 +142,9 @@ def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse
 
 
 FAILURES = [
-    ('[{"id": 1}, {"n": 5}]', "a record has no id"),
-    ('[{"id": null}]', "a record has no id"),
-    ('[{"id": 1, "x": NaN}]', "NaN"),
+    ('[{"id": 1}, {"n": 5}, {}]', "2 of 4 rows set aside.*row 1 of .*id is missing, expected"),
+    ('[{"id": null}, 5]', "2 of 3 rows set aside.*row 0 of .*id is null"),
+    ('[{"id": 1, "x": NaN}, {"id": 2, "x": 1e999}]', "x is NaN, expected a number"),
 ]
 
 
@@ -165,11 +160,6 @@ def test_a_fold_that_fails_changes_nothing(warehouse: Warehouse, rows: str, word
     assert warehouse.query("SELECT id, n FROM current.things") == [(1, 1)]
     assert registry.registered(warehouse.ledger, "things") == before
     assert [fold.rows for fold in warehouse.held().values()] == [1]
-
-
-def test_a_key_that_is_an_object_identifies_nothing(warehouse: Warehouse) -> None:
-    with pytest.raises(LandingFailed, match="id is an object or a list and identifies nothing"):
-        warehouse.fold(warehouse.manifest('[{"id": {"a": 1}}]'))
 
 
 def test_an_empty_list_is_an_empty_table(warehouse: Warehouse) -> None:

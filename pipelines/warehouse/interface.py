@@ -1,0 +1,80 @@
+"""What the interface description gives to the tables: `meta.interface_*`, and their comments.
+
+Here: writing it. Not here: what changed (api.changes), what differs (differences).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import duckdb
+from sqlalchemy import Engine
+
+from pipelines.api.description import Operation
+from pipelines.api.fields import Schema
+from pipelines.api.problem import cleaned
+from pipelines.state import descriptions
+from pipelines.warehouse.database import exists, quoted
+
+TABLES = {
+    "interface_changes": (
+        "connection VARCHAR, stream VARCHAR, path VARCHAR, what VARCHAR, before VARCHAR, "
+        "after VARCHAR, meaning VARCHAR, first_seen_at TIMESTAMPTZ"
+    ),
+    "interface_differences": (
+        "connection VARCHAR, stream VARCHAR, field VARCHAR, what VARCHAR, described VARCHAR, "
+        "found VARCHAR, manifest VARCHAR, seen_at TIMESTAMPTZ"
+    ),
+}
+Path = tuple[str, ...]
+
+
+def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
+    """Write what changed in the interface and what differs from it, as the ledger has it."""
+    rows = {
+        "interface_changes": [asdict(each) for each in descriptions.changes(ledger)],
+        "interface_differences": [asdict(each) for each in descriptions.differences(ledger)],
+    }
+    database.execute("CREATE SCHEMA IF NOT EXISTS meta")
+    for name, columns in TABLES.items():
+        database.execute(f"CREATE OR REPLACE TABLE meta.{name} ({columns})")
+        _fill(database, name, [list(row.values()) for row in rows[name]])
+
+
+def _fill(
+    database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]
+) -> None:
+    if rows:
+        marks = ", ".join("?" * len(rows[0]))
+        database.executemany(f"INSERT INTO meta.{table} VALUES ({marks})", rows)
+
+
+def comment(
+    database: duckdb.DuckDBPyConnection,
+    names: Mapping[str, Mapping[str, str]],
+    stream: str,
+    operation: Operation,
+) -> None:
+    """Give a stream's tables and columns the texts of the description."""
+    if not exists(database, "current", stream):
+        return
+    table = quoted("current", stream)
+    if operation.text:
+        database.execute(f"COMMENT ON TABLE {table} IS {_literal(operation.text)}")
+    there = {name for name, *_rest in database.execute(f"DESCRIBE {table}").fetchall()}
+    texts = dict(_texts(operation.item or Schema(), ()))
+    for leaf, name in names.get(stream, {}).items():
+        text = texts.get(tuple(json.loads(leaf)[:-1]))
+        if text and name in there:
+            database.execute(f"COMMENT ON COLUMN {table}.{quoted(name)} IS {_literal(text)}")
+
+
+def _texts(schema: Schema, path: Path) -> Iterator[tuple[Path, str]]:
+    for name, each in schema.fields.items():
+        yield (*path, name), each.text
+        yield from _texts(each, (*path, name))
+
+
+def _literal(text: str) -> str:
+    """Return a text as SQL writes it, without control characters and not endless."""
+    return "'" + cleaned(text).replace("'", "''") + "'"

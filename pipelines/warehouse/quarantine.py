@@ -1,0 +1,123 @@
+"""Quarantine: records that were read and that no table can hold, one row each, with the reason.
+
+Schema `quarantine` of the work database, a table for each stream, published with the rest. Here:
+which of a scan's rows are set aside and when they are too many. Not here: what a flaw is (record).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.api import record
+from pipelines.api.record import Flaw
+from pipelines.errors import LandingFailed
+from pipelines.state.journal import LinkedPage
+from pipelines.warehouse.archive import Manifest
+from pipelines.warehouse.database import append, exists, quoted, widen
+from pipelines.warehouse.pages import Read
+
+SCHEMA = "quarantine"
+ONE_IN = 100  # of a scan's rows may be set aside, and one in any case
+COLUMNS = pa.schema(
+    [
+        ("_connection", pa.string()),
+        ("_key", pa.string()),
+        ("_page", pa.string()),
+        ("_row", pa.int32()),
+        ("_run", pa.string()),
+        ("path", pa.string()),
+        ("expected", pa.string()),
+        ("got", pa.string()),
+        ("reason", pa.string()),
+        ("quarantined_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """One record that cannot be landed: where it lies, its key where that can be read, and why."""
+
+    page: LinkedPage
+    row: int
+    key: str | None
+    flaw: Flaw
+
+
+@dataclass
+class Ward:
+    """The records of one scan that are set aside: of each place in the list, its newest reading."""
+
+    manifest: Manifest
+    readings: int = 0
+    places: dict[int, SetAside] = field(default_factory=dict)
+
+    @property
+    def most(self) -> int:
+        """How many may be set aside: 1 % of the rows read, and one of a shorter list."""
+        return max(1, self.manifest.rows // ONE_IN)
+
+    def admit(self, pages: Iterable[Read]) -> None:
+        """Set aside what is wrong in some pages; keep no more than decides that it is too much."""
+        key = self.manifest.key
+        for read in pages:
+            for row, flaw in read.decoded.flaws.items():
+                self.readings += 1
+                place = read.page.offset + row
+                if place in self.places or len(self.places) <= self.most:
+                    name = None if key is None else record.identity(read.texts[row], key)
+                    self.places[place] = SetAside(read.page, row, name, flaw)
+
+    def clear(self) -> None:
+        """Forget what was set aside: the pages are read again."""
+        self.readings = 0
+        self.places.clear()
+
+    def judge(self, landed: int) -> None:
+        """Raise LandingFailed where too many are set aside, or nothing else is left."""
+        if not self.places or (len(self.places) <= self.most and landed):
+            return
+        first = next(iter(self.places.values()))
+        raise LandingFailed(
+            f"{self.manifest.stream}: {self.readings:,} of {self.manifest.rows:,} rows set aside. "
+            f"The first is row {first.row} of the page at offset {first.page.offset}: {first.flaw}."
+            " The stream keeps its last published rows; its pages are archived."
+        )
+
+    def store(self, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
+        """Replace this connection's rows in the stream's quarantine."""
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        table, manifest = quoted(SCHEMA, self.manifest.stream), self.manifest
+        widen(database, table, COLUMNS.empty_table())
+        database.execute(f"DELETE FROM {table} WHERE _connection = ?", [manifest.connection])
+        rows = [self._row(each, now) for each in self.places.values()]
+        append(database, table, pa.Table.from_pylist(rows, COLUMNS))
+
+    def _row(self, aside: SetAside, now: datetime) -> dict[str, Any]:
+        flaw = aside.flaw
+        return {
+            "_connection": self.manifest.connection,
+            "_key": aside.key,
+            "_page": aside.page.sha256,
+            "_row": aside.row,
+            "_run": self.manifest.run,
+            "path": flaw.path,
+            "expected": flaw.expected,
+            "got": flaw.got,
+            "reason": str(flaw),
+            "quarantined_at": now,
+        }
+
+
+def count(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> int:
+    """Return how many records of a stream are set aside."""
+    if not exists(database, SCHEMA, stream):
+        return 0
+    found = database.execute(
+        f"SELECT count(*) FROM {quoted(SCHEMA, stream)} WHERE _connection = ?", [connection]
+    ).fetchone()
+    return int(found[0]) if found else 0
