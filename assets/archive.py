@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from assets import interface
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
-from assets.streams import STREAMS
+from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
@@ -37,7 +38,9 @@ def key(stream: str) -> dg.AssetKey:
         for stream in STREAMS
     ],
     check_specs=[
-        dg.AssetCheckSpec("read_to_its_end", asset=key(stream.name)) for stream in STREAMS
+        dg.AssetCheckSpec(check, asset=key(stream.name))
+        for stream in STREAMS
+        for check in ("read_to_its_end", interface.UNCHANGED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -51,22 +54,27 @@ def fetch(
     A stream that failed is reported by a failing check and does not stop the others; the last
     step of the run fails for it, after the others are published.
     """
-    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
     with sync.session(context) as session:
         connection = session.settings.connection()
+        selected = opened(connection, chosen(context, key))
         for partition, day in days(context):
             order = Order(connection, day, selected, refetch=config.refetch, run=context.run.run_id)
             for stream, outcome in run.fetch(session, order).items():
                 outcomes.setdefault(stream, {})[partition] = outcome
+        seen_on = {day for _partition, day in days(context)}
+        changes = run.changed(session, connection.name, seen_on)
     for stream, by_partition in outcomes.items():
-        yield _result(context, stream, by_partition)
+        own = [each for each in changes if each.stream == stream]
+        yield _result(context, stream, by_partition, interface.unchanged(key(stream), own))
+    yield from foreign(context, key, connection)
 
 
 def _result(
     context: dg.AssetExecutionContext,
     stream: str,
     outcomes: dict[str, ManifestRow | PartnerSyncError],
+    unchanged: dg.AssetCheckResult,
 ) -> dg.MaterializeResult[None]:
     for partition, outcome in outcomes.items():
         context.add_asset_metadata(_metadata(outcome), key(stream), partition)
@@ -79,7 +87,7 @@ def _result(
         passed=not failures,
         metadata={"failures": failures},
     )
-    return dg.MaterializeResult(asset_key=key(stream), check_results=[check])
+    return dg.MaterializeResult(asset_key=key(stream), check_results=[check, unchanged])
 
 
 def _metadata(outcome: ManifestRow | PartnerSyncError) -> dict[str, dg.MetadataValue]:
@@ -87,7 +95,9 @@ def _metadata(outcome: ManifestRow | PartnerSyncError) -> dict[str, dg.MetadataV
         return {"status": dg.MetadataValue.text(f"not read: {outcome}")}
     return {
         "status": dg.MetadataValue.text("read"),
-        "dagster/partition_row_count": dg.MetadataValue.int(outcome.rows),
+        "dagster/partition_row_count": dg.MetadataValue.int(outcome.proof.rows),
+        "proof": dg.MetadataValue.text(outcome.proof.sentence(outcome.stream)),
+        "grade": dg.MetadataValue.text(outcome.proof.grade.words),
         "pages": dg.MetadataValue.int(outcome.pages),
         "manifest": dg.MetadataValue.text(outcome.file),
     }

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets import archive
+from assets import archive, interface
 from assets.partitions import PARTITIONS, days
 from assets.resources import Sync
-from assets.streams import STREAMS
+from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
@@ -36,7 +36,7 @@ def key(stream: str) -> dg.AssetKey:
     check_specs=[
         dg.AssetCheckSpec(check, asset=key(stream.name))
         for stream in STREAMS
-        for check in ("folded", "keys_are_unique")
+        for check in ("folded", "keys_are_unique", interface.AS_DESCRIBED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -44,17 +44,23 @@ def key(stream: str) -> dg.AssetKey:
 )
 def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
     """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
-    selected = [stream for stream in STREAMS if key(stream.name) in context.selected_asset_keys]
     newest = max(day for _partition, day in days(context))
     with sync.session(context) as session:
         connection = session.settings.connection()
+        selected = opened(connection, chosen(context, key))
         order = Order(connection, newest, selected, run=context.run.run_id)
         folded = run.fold(session, order)
+        differences = run.differing(session, connection.name)
     for stream in selected:
-        yield _result(stream.name, folded[stream.name])
+        own = [each for each in differences if each.stream == stream.name]
+        described = interface.as_described(key(stream.name), own)
+        yield _result(stream.name, folded[stream.name], described)
+    yield from foreign(context, key, connection)
 
 
-def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResult[None]:
+def _result(
+    stream: str, outcome: Fold | PartnerSyncError, described: dg.AssetCheckResult
+) -> dg.MaterializeResult[None]:
     passed = isinstance(outcome, Fold)
     words = "" if isinstance(outcome, Fold) else str(outcome)
     folded = dg.AssetCheckResult(
@@ -78,5 +84,5 @@ def _result(stream: str, outcome: Fold | PartnerSyncError) -> dg.MaterializeResu
             "manifest": outcome.manifest,
         }
     return dg.MaterializeResult(
-        asset_key=key(stream), metadata=metadata, check_results=[folded, unique]
+        asset_key=key(stream), metadata=metadata, check_results=[folded, unique, described]
     )

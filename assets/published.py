@@ -9,7 +9,7 @@ from assets import current
 from assets.partitions import PARTITIONS, days
 from assets.previews import preview
 from assets.resources import Sync
-from assets.streams import STREAMS
+from assets.streams import STREAMS, opened
 from pipelines import run
 from pipelines.run import Order
 from pipelines.state.versions import Version
@@ -32,7 +32,7 @@ def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeRe
     with sync.session(context) as session:
         connection = session.settings.connection()
         orders = {
-            key: Order(connection, day, STREAMS, run=context.run.run_id)
+            key: Order(connection, day, opened(connection), run=context.run.run_id)
             for key, day in days(context)
         }
         publication = run.publish(session, list(orders.values()))

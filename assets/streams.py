@@ -1,5 +1,39 @@
 """The streams that assets are made of: the shelf's and the settings', known without a network."""
 
+from collections.abc import Callable
+
+import dagster as dg
+
 from pipelines import settings, streams
+from pipelines.settings import Connection
+from pipelines.streams.base import Stream
 
 STREAMS = streams.known(settings.load())
+
+
+def chosen(
+    context: dg.AssetExecutionContext, key: Callable[[str], dg.AssetKey]
+) -> tuple[Stream, ...]:
+    """Return the streams that a run selected."""
+    return tuple(each for each in STREAMS if key(each.name) in context.selected_asset_keys)
+
+
+def opened(connection: Connection, among: tuple[Stream, ...] = STREAMS) -> tuple[Stream, ...]:
+    """Return the streams that a connection's credentials open: those of its surface."""
+    return tuple(each for each in among if each.surface == connection.surface)
+
+
+def foreign(
+    context: dg.AssetExecutionContext, key: Callable[[str], dg.AssetKey], connection: Connection
+) -> list[dg.MaterializeResult[None]]:
+    """Return what is said of selected streams that the connection does not open.
+
+    Left out, they would be skipped, and with them everything behind them.
+    """
+    there = opened(connection)
+    words = f"not read: it is not of the {connection.surface} surface, as this connection is"
+    return [
+        dg.MaterializeResult(asset_key=key(each.name), metadata={"status": words})
+        for each in chosen(context, key)
+        if each not in there
+    ]

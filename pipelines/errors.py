@@ -14,6 +14,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     │   └── ContractBroken      stop: the answer is not what the interface document promises
     ├── IdentityChanged         stop: the connection landed for somebody else; a person decides
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
+    ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
     ├── WarehouseBusy           another run writes; it did not finish in time
@@ -82,6 +83,10 @@ class IdentityChanged(PartnerSyncError):
 
 class DayUnread(PartnerSyncError):
     """A day that is over and was never read."""
+
+
+class NotProven(PartnerSyncError):
+    """A list was read to no end that can be trusted; its pages are archived."""
 
 
 class LandingFailed(PartnerSyncError):

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from pipelines.api.description import PAGING, Description, Operation, Parameter
 from pipelines.api.fields import Schema
+from pipelines.api.problem import cleaned
 
 MOST = 1_000  # rows of one comparison: another service's description has nothing in common
 
@@ -44,7 +45,13 @@ def between(older: Description, newer: Description) -> tuple[Change, ...]:
     if len(found) > MOST:
         rest = f"{len(found) - MOST + 1:,} more"
         found[MOST - 1 :] = [Change("", "other differences", "", rest, Meaning.BREAKING)]
-    return tuple(found)
+    return tuple(map(_printable, found))
+
+
+def _printable(change: Change) -> Change:
+    """Return a change without control characters: its words are somebody else's."""
+    path, what = cleaned(change.path), cleaned(change.what)
+    return Change(path, what, cleaned(change.before), cleaned(change.after), change.meaning)
 
 
 def _operation(path: str, older: Operation | None, newer: Operation | None) -> Iterator[Change]:

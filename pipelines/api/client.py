@@ -62,6 +62,10 @@ class Client:
         self._rows[request.url.path] += found.rows
         return found
 
+    def ahead(self) -> bool:
+        """Say whether latency leaves allowance unused: a page may be asked for ahead."""
+        return self._budget.ahead()
+
     async def whoami(self) -> dict[str, object]:
         """Return what the service says of the caller."""
         return await self._ask(self._http.build_request("GET", "/v2/whoami"), _object)

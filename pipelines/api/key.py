@@ -6,72 +6,87 @@ identifies itself.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import MAX_PREC, Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from sqlalchemy import Engine
 
-from pipelines.errors import ContractBroken
+from pipelines.api import page
+from pipelines.api.problem import UNREADABLE
 from pipelines.settings import Settings
 from pipelines.state import registry
 from pipelines.streams.base import Stream
 
+NUMBER = frozenset(b"-0123456789")
+FRACTION = frozenset(b".eE")
+EXACT = Context(prec=MAX_PREC)
 
-class KeySearch:
-    """Drops each candidate at the first page that speaks against it; a known key is not doubted."""
 
-    def __init__(self, candidates: Sequence[str], *, known: bool = False) -> None:
-        self._candidates = list(candidates)
-        self._known = known
-        self._rows = 0
+@dataclass(frozen=True)
+class Identity:
+    """The fields that may tell a stream's records apart, the likeliest first.
+
+    A `known` one is not doubted: a record without it is set aside.
+    """
+
+    candidates: tuple[str, ...]
+    known: bool = False
 
     @property
-    def found(self) -> bool:
-        """Whether the search decided something: no for a known key, and for an empty list."""
-        return not self._known and self._rows > 0
+    def names(self) -> tuple[str | None, ...]:
+        """What to try one after the other; None is the whole record."""
+        if self.known and self.candidates:
+            return self.candidates[:1]
+        return (*self.candidates, None)
 
-    @property
-    def key(self) -> str | None:
-        """The likeliest candidate that holds; None where none does."""
-        return self._candidates[0] if self._candidates else None
-
-    def look(self, body: bytes) -> None:
-        """Test what is left of the candidates on a page's records.
-
-        Raises ContractBroken for a record that is no object: nothing is settled by such a list.
-        """
-        if self._known:
-            return
-        names = [f"_{number}" for number in range(len(self._candidates))]
-        record = msgspec.defstruct(
-            "Record",
-            [(name, Any, msgspec.UNSET) for name in names],
-            rename=dict(zip(names, self._candidates, strict=True)),
-        )
-        page = msgspec.defstruct("Page", [("data", list[record])])  # type: ignore[valid-type]
-        try:
-            rows = msgspec.json.decode(body, type=page).data  # type: ignore[attr-defined]
-        except msgspec.ValidationError as error:
-            raise ContractBroken(f"a record is no object: {error}") from None
-        self._rows += len(rows)
-        self._candidates = [
-            candidate
-            for name, candidate in zip(names, self._candidates, strict=True)
-            if _identifies([getattr(row, name) for row in rows])
-        ]
+    def fits(self, keys: Sequence[bytes | None]) -> bool:
+        """Whether a page's keys leave a candidate standing: all there, none twice."""
+        return self.known or (None not in keys and len(set(keys)) == len(keys))
 
 
-def _identifies(values: list[Any]) -> bool:
-    scalar = all(type(value) in {str, int, float} for value in values)
-    return scalar and len(set(values)) == len(values)
-
-
-def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) -> KeySearch:
+def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) -> Identity:
     """Take the configured key, else the pinned one, else look among the likely names."""
     configured = settings.stream(stream.name).key
     if configured is not None:
-        return KeySearch([configured], known=True)
+        return Identity((configured,), known=True)
     pinned = registry.pin(ledger, connection, stream.name)
     if pinned is None:
-        return KeySearch(stream.key_candidates)
-    return KeySearch([pinned.key] if pinned.key else [], known=True)
+        return Identity(stream.key_candidates)
+    return Identity((pinned.key,) if pinned.key else (), known=True)
+
+
+def keys(body: bytes, name: str) -> list[bytes | None]:
+    """Return what a field says in each record of a page; None where it identifies nothing."""
+    decoder = _decoder(name)
+    return [_key(decoder, record) for record in page.records(body)]
+
+
+@lru_cache
+def _decoder(name: str) -> msgspec.json.Decoder[Any]:
+    field = ("key", msgspec.Raw, msgspec.UNSET)
+    return msgspec.json.Decoder(msgspec.defstruct("Record", [field], rename={"key": name}))
+
+
+def _key(decoder: msgspec.json.Decoder[Any], record: msgspec.Raw) -> bytes | None:
+    try:
+        found = decoder.decode(record).key
+    except UNREADABLE:
+        return None
+    return None if found is msgspec.UNSET else _spelled(bytes(found))
+
+
+def _spelled(lexeme: bytes) -> bytes | None:
+    """Return a scalar in one spelling, every digit kept: 1.50 is 1.5; None for what is none."""
+    try:
+        if lexeme.startswith(b'"'):
+            text = b"\\" in lexeme
+            return msgspec.json.encode(msgspec.json.decode(lexeme)) if text else lexeme
+        if lexeme[0] not in NUMBER:
+            return None
+        whole = FRACTION.isdisjoint(lexeme)
+        return lexeme if whole else str(EXACT.normalize(Decimal(lexeme.decode()))).encode()
+    except (*UNREADABLE, ArithmeticError):
+        return lexeme

@@ -106,8 +106,8 @@ def closing(outcome: Outcome, link: Path) -> None:
     for each in outcome.streams:
         if each.error:
             ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
-        elif each.fold and each.fold.duplicates:
-            ERR.print(f"[yellow]{each.stream}[/] {_duplicates(each.fold)}", soft_wrap=True)
+        elif each.fold and each.fold.conflicts:
+            ERR.print(f"[yellow]{each.stream}[/] {_conflicts(each.fold)}", soft_wrap=True)
     if outcome.version is None:
         ERR.print("nothing was published; what analysts open is as it was")
         return
@@ -115,14 +115,11 @@ def closing(outcome: Outcome, link: Path) -> None:
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
 
 
-def _duplicates(fold: Fold) -> str:
-    words = f"{fold.duplicates:,} records were read twice; the newer reading counts."
-    if fold.conflicts:
-        words += (
-            f" {fold.conflicts:,} of them said something else: if the key is not unique, set "
-            f"another one (streams.{fold.stream}.key)."
-        )
-    return words
+def _conflicts(fold: Fold) -> str:
+    return (
+        f"{fold.conflicts:,} records were twice on a page and said something else each time; the "
+        f"later one counts. If the key is not unique, set another one (streams.{fold.stream}.key)."
+    )
 
 
 def opening_line(link: Path) -> str:

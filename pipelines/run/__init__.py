@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
 from pipelines.run.admission import Standing, accept, check, standings, test
+from pipelines.run.discovery import discover
+from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
@@ -29,7 +31,10 @@ __all__ = [
     "StreamOutcome",
     "Watch",
     "accept",
+    "changed",
     "check",
+    "differing",
+    "discover",
     "fetch",
     "fold",
     "open",

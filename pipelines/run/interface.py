@@ -5,8 +5,9 @@ read is compared with it (warehouse.differences).
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from datetime import date
 
 import duckdb
 
@@ -105,6 +106,17 @@ def _identifies(item: Schema, name: str) -> bool:
     """Tell whether a described field is a scalar that is always there."""
     field = item.fields.get(name)
     return name in item.required and field is not None and SCALARS >= field.types > frozenset()
+
+
+def changed(session: Session, connection: str, days: Collection[date]) -> tuple[SeenChange, ...]:
+    """Return what was first seen to have changed on some days, UTC."""
+    every = descriptions.changes(session.ledger, connection)
+    return tuple(each for each in every if each.first_seen_at.date() in days)
+
+
+def differing(session: Session, connection: str) -> tuple[Difference, ...]:
+    """Return where the last reading of each stream is not as described."""
+    return descriptions.differences(session.ledger, connection)
 
 
 def compare(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold) -> None:

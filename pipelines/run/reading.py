@@ -9,7 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 
-from pipelines.api import chain, key
+from pipelines.api import key
+from pipelines.api.client import Client
+from pipelines.api.prefetch import Race
 from pipelines.errors import PartnerSyncError
 from pipelines.run import interface
 from pipelines.run.admission import Gate
@@ -20,6 +22,7 @@ from pipelines.state import days, runs
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.streams.base import Stream
 from pipelines.warehouse.scan import Scanner
+from pipelines.warehouse.turn import Turns
 
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
 # or waited long is still that night.
@@ -70,24 +73,31 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
         found = await interface.look(session, service, order.connection)
         described = interface.described(session, order.streams, found)
         gate = Gate(session, service, order.connection, described)
+        scanner = _scanner(session, service, Race())
         async with asyncio.TaskGroup() as group:
             tasks = {
-                stream.name: group.create_task(_scan(session, gate, stream, order))
+                stream.name: group.create_task(_scan(session, gate, scanner, (stream, order)))
                 for stream in described
             }
     return {name: task.result() for name, task in tasks.items()}
 
 
 async def _scan(
-    session: Session, gate: Gate, stream: Stream, order: Order
+    session: Session, gate: Gate, scanner: Scanner, wanted: tuple[Stream, Order]
 ) -> ManifestRow | PartnerSyncError:
     """Read one list; a failure is returned, so that the other streams go on."""
+    stream, order = wanted
     connection = order.connection.name
     reading = Reading(order.run, connection, stream.name, order.day)
-    scanner = Scanner(session.ledger, session.archive, session.clock, session.watch.progress)
-    pages = chain.walk(partial(gate.page, stream))
     try:
-        search = key.search(session.ledger, session.settings, connection, stream)
-        return await scanner.scan(reading, pages, search)
+        identity = key.search(session.ledger, session.settings, connection, stream)
+        return await scanner.scan(reading, partial(gate.page, stream), identity)
     except PartnerSyncError as error:
         return error
+
+
+def _scanner(session: Session, service: Client, race: Race) -> Scanner:
+    clock, watch = session.clock, session.watch
+    turns = Turns(session.settings.place.state, clock, watch.waiting)
+    ledger, archive = session.ledger, session.archive
+    return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, race)

@@ -9,9 +9,10 @@ and reads it when it is asked.
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
 from pipelines.settings.model import Settings, StreamSettings, load
-from pipelines.settings.values import PREFIX, Address, Surface
+from pipelines.settings.values import LIST_PATH, PREFIX, Address, Surface
 
 __all__ = [
+    "LIST_PATH",
     "PREFIX",
     "Address",
     "Connection",

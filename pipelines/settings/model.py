@@ -20,7 +20,16 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
-from pipelines.settings.values import PREFIX, Address, FromJson, Place, Surface, Zone, expanded
+from pipelines.settings.values import (
+    LIST_PATH,
+    PREFIX,
+    Address,
+    FromJson,
+    Place,
+    Surface,
+    Zone,
+    expanded,
+)
 
 
 class StreamSettings(BaseModel):
@@ -32,7 +41,7 @@ class StreamSettings(BaseModel):
     may_be_empty: bool = Field(default=False, description="an empty list is no accident")
     path: str | None = Field(
         default=None,
-        pattern=r"^/v2/[\w.~-]+(/[\w.~-]+)*$",
+        pattern=LIST_PATH,
         description="of a list that is read only because it is set here",
     )
     surface: Surface = Field(default="partner", description="whose credentials open that path")

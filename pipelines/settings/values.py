@@ -14,6 +14,8 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
 # Each route accepts exactly one authentication method: bearer token or API key.
 Surface = Literal["partner", "merchant"]
+# Every business route is below /v2 (Versioning); a part in braces would have to be known.
+LIST_PATH = r"^/v2(/[\w~-][\w.~-]*)+$"
 
 
 def _address(text: str) -> str:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from sqlalchemy import Engine, func, insert, select, update
 
+from pipelines.state.proof import Proof
 from pipelines.state.tables import MANIFESTS, PAGES, SCANS
 
 
@@ -50,7 +51,7 @@ class ScanState:
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """One manifest, found without opening its file."""
+    """One manifest, found without opening its file; `rows` are those read, repeats included."""
 
     connection: str
     stream: str
@@ -60,6 +61,7 @@ class ManifestRow:
     file: str
     pages: int
     rows: int
+    proof: Proof
     written_at: datetime
 
 
@@ -81,9 +83,39 @@ def link(engine: Engine, scan: str, page: LinkedPage) -> None:
         ledger.execute(insert(PAGES).values(asdict(page) | {"scan": scan}))
 
 
-def end(engine: Engine, scan: str, now: datetime, error: str | None = None) -> None:
-    """Record that a scan was read to its end, or why it failed."""
-    values = {"status": "read" if error is None else "failed", "error": error, "ended_at": now}
+def unfinished(engine: Engine, reading: Reading, since: datetime) -> str | None:
+    """Return the scan that this reading goes on with: killed or failed, and not older than so.
+
+    None where there is none; what was read to an end without a proof is not read on.
+    """
+    query = (
+        select(SCANS.c.scan, SCANS.c.status, SCANS.c.begun_at)
+        .where(
+            SCANS.c.connection == reading.connection,
+            SCANS.c.stream == reading.stream,
+            SCANS.c.day == reading.day,
+        )
+        .order_by(SCANS.c.begun_at.desc())
+        .limit(1)
+    )
+    with engine.connect() as ledger:
+        row = ledger.execute(query).first()
+    if row is None or row.status not in {"reading", "failed"} or row.begun_at < since:
+        return None
+    return str(row.scan)
+
+
+def resume(engine: Engine, scan: str, run: str) -> None:
+    """Record that a run goes on with a scan."""
+    values = {"run": run, "status": "reading", "error": None, "ended_at": None}
+    with engine.begin() as ledger:
+        ledger.execute(update(SCANS).where(SCANS.c.scan == scan).values(values))
+
+
+def fail(engine: Engine, scan: str, now: datetime, error: str, proof: Proof | None = None) -> None:
+    """Record why a scan has no manifest; one that was read to an end (a proof) is not read on."""
+    status = "failed" if proof is None else "unproven"
+    values = {"status": status, "error": error, "ended_at": now, "proof": proof}
     with engine.begin() as ledger:
         ledger.execute(update(SCANS).where(SCANS.c.scan == scan).values(values))
 
@@ -121,9 +153,12 @@ def next_number(engine: Engine, reading: Reading) -> int:
 
 
 def add_manifest(engine: Engine, manifest: ManifestRow) -> None:
-    """Record a manifest whose file is in the archive."""
+    """Record a manifest whose file is in the archive, and that its scan is read, in one step."""
+    proof, written = manifest.proof, manifest.written_at
+    read = {"status": "read", "error": None, "ended_at": written, "proof": proof}
     with engine.begin() as ledger:
-        ledger.execute(insert(MANIFESTS).values(asdict(manifest)))
+        ledger.execute(insert(MANIFESTS).values(asdict(manifest) | {"proof": proof}))
+        ledger.execute(update(SCANS).where(SCANS.c.scan == manifest.scan).values(read))
 
 
 def manifests(

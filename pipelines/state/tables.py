@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from pipelines.state.types import UtcTime
+from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
@@ -64,8 +64,9 @@ SCANS = Table(
     Column("day", Date, nullable=False),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("status", String, nullable=False, comment="reading | read | failed"),
+    Column("status", String, nullable=False, comment="reading | read | failed | unproven"),
     Column("error", String, comment="in words, where it failed"),
+    Column("proof", ProofJson, comment="empty where it was not read to an end"),
 )
 
 PAGES = Table(
@@ -98,6 +99,7 @@ MANIFESTS = Table(
     Column("file", String, nullable=False, comment="below archive/manifests"),
     Column("pages", Integer, nullable=False),
     Column("rows", Integer, nullable=False),
+    Column("proof", ProofJson, nullable=False),
     Column("written_at", UtcTime, nullable=False),
     UniqueConstraint("connection", "stream", "day", "number"),
 )

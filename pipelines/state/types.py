@@ -1,9 +1,16 @@
-"""Column types that keep what they are given, where SQLite would not: times with their zone."""
+"""Column types that keep what they are given, where SQLite would not: times with their zone.
+
+Also a proof, as JSON.
+"""
 
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import DateTime, Dialect
+from sqlalchemy import JSON, DateTime, Dialect
 from sqlalchemy.types import TypeDecorator
+
+from pipelines.state import proof
+from pipelines.state.proof import Proof
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -25,3 +32,20 @@ class UtcTime(TypeDecorator[datetime]):
         """Give the zone back."""
         del dialect
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class ProofJson(TypeDecorator[Proof]):
+    """What was proven of a list."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: Proof | None, dialect: Dialect) -> Any:
+        """Store JSON values."""
+        del dialect
+        return None if value is None else proof.to_json(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Proof | None:
+        """Give the proof back."""
+        del dialect
+        return None if value is None else proof.from_json(value)

@@ -17,14 +17,18 @@ import zstandard
 
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
+from pipelines.state.proof import Proof
 
 LEVEL = 1  # 457 MB/s at 4.9x on usage pages; higher levels gain little
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One complete reading of a list: which pages, in which order, when and by whom.
+    """One proven reading of a list: which pages, when and by whom.
 
-    `key` is the field that identifies a record, None where the whole record does.
+    `key` is the field that identifies a record, None where the whole record does. All pages that
+    were read are here: those that belong to no chain first, then the chain in its order.
+    `stitched` tells of each how many of its rows, from its first, belong to the chain where they
+    are not in the next page too; empty: all of them.
     """
 
     connection: str
@@ -37,6 +41,8 @@ class Manifest(msgspec.Struct, frozen=True):
     begun_at: datetime
     ended_at: datetime
     pages: tuple[LinkedPage, ...]
+    stitched: tuple[int, ...] = ()
+    proof: Proof | None = None
 
     @property
     def file(self) -> str:
@@ -45,7 +51,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """Records read, before duplicates are set aside."""
+        """Records read, those read twice counted twice."""
         return sum(page.rows for page in self.pages)
 
 
@@ -84,6 +90,10 @@ class Archive:
         if file.exists():
             raise FileExistsError(file)
         _write(file, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+
+    def stored(self, file: str) -> Manifest | None:
+        """Return a manifest, None where there is none by its name."""
+        return self.read(file) if self._manifest(file).exists() else None
 
     def read(self, file: str) -> Manifest:
         """Return a manifest by its name below archive/manifests."""

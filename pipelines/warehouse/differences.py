@@ -6,11 +6,12 @@ is what a fold has found out anyway, and one query counts nulls: no record is lo
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import duckdb
 
 from pipelines.api.fields import NULL, Schema
+from pipelines.api.problem import cleaned
 from pipelines.warehouse.database import quoted
 from pipelines.warehouse.schema import Kind, Shape
 
@@ -73,7 +74,13 @@ def between(described: Schema, shape: Shape, counts: Counts) -> tuple[Differing,
     """Return where a reading is not as described; nothing where it is empty."""
     if counts.rows == 0:
         return ()
-    return tuple(_Comparison(counts).objects(described, shape, (), always=True))
+    found = _Comparison(counts).objects(described, shape, (), always=True)
+    return tuple(_printable(each) for each in found)
+
+
+def _printable(each: Differing) -> Differing:
+    """Return a difference without control characters: its words are somebody else's."""
+    return Differing(*(cleaned(words) for words in astuple(each)))
 
 
 @dataclass(frozen=True)

@@ -29,16 +29,20 @@ from pipelines.warehouse.tables import Batch, Flattener, Names
 
 OLDER = """
 WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-SELECT position, row, digest <> first_value(digest) OVER newest AS differs
+SELECT position, row,
+       digest <> lag(digest) OVER newest AND position = lag(position) OVER newest AS differs
 FROM read_keys JOIN twice USING (key)
-WINDOW newest AS (PARTITION BY key ORDER BY position DESC, row DESC)
+WINDOW newest AS (PARTITION BY key ORDER BY age DESC, row DESC)
 QUALIFY row_number() OVER newest > 1
 """
 
 
 @dataclass(frozen=True)
 class _Older:
-    """The rows that a newer read of their key replaces, by page; how many said something else."""
+    """The rows that a newer read of their key replaces, by page.
+
+    `conflicts` are those of them that say something else than a later row of the same page.
+    """
 
     rows: Mapping[int, set[int]]
     conflicts: int
@@ -125,8 +129,9 @@ def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> N
     """Write the key of every record read into a table of its own."""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE read_keys "
-        "(key VARCHAR, position INTEGER, row INTEGER, digest BIGINT)"
+        "(key VARCHAR, position INTEGER, age INTEGER, row INTEGER, digest BIGINT)"
     )
+    ages = _ages(pages.manifest)
     for chunk in pages.chunks():
         ward.admit(chunk)
         keys = [
@@ -134,6 +139,7 @@ def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> N
                 {
                     "key": read.keys,
                     "position": pa.repeat(read.page.position, len(read.keys)),
+                    "age": pa.repeat(ages[read.page.position], len(read.keys)),
                     "row": pa.array(read.decoded.rows, pa.int32()),
                     "digest": read.digests(),
                 }
@@ -141,6 +147,12 @@ def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> N
             for read in chunk
         ]
         append(database, "read_keys", pa.concat_tables(keys))
+
+
+def _ages(manifest: Manifest) -> dict[int, int]:
+    """Return the pages' places in the order of their answers: pages may be asked for ahead."""
+    newest = sorted(manifest.pages, key=lambda page: (page.answered_at, page.position))
+    return {page.position: age for age, page in enumerate(newest)}
 
 
 def _load(database: duckdb.DuckDBPyConnection, pages: Pages, older: _Older, names: Names) -> None:

@@ -6,7 +6,7 @@ records is the fold's.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from hashlib import sha256
@@ -60,11 +60,13 @@ class Pages:
     def _read(self) -> Iterator[Read]:
         self.equals.clear()
         self.spellings.clear()
-        for linked in self.manifest.pages:
+        whole = [page.rows for page in self.manifest.pages]
+        stitched = self.manifest.stitched or whole
+        for linked, rows in zip(self.manifest.pages, stitched, strict=True):
             try:
                 texts = self._texts(linked)
                 decoded = self._decoded(texts)
-                yield Read(linked, texts, decoded, self._keys(texts, decoded))
+                yield Read(linked, texts, decoded, self._keys(texts, decoded, rows))
             except LandingFailed as error:
                 raise LandingFailed(
                     f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
@@ -85,11 +87,11 @@ class Pages:
             self.decoder = Decoder(identified_by(misfit.shape, key), key)
             return self.decoder.records(texts)
 
-    def _keys(self, texts: Sequence[bytes], decoded: Decoded) -> pa.Array:
+    def _keys(self, texts: Sequence[bytes], decoded: Decoded, stitched: int) -> pa.Array:
         key, records = self.manifest.key, decoded.records
         if key is None:
-            plain = (canonical(texts[row]) for row in decoded.rows)
-            return pa.array([self._ordinal(row) for row in plain], pa.string())
+            plain = ((row, canonical(texts[row])) for row in decoded.rows)
+            return pa.array(list(self._ordinals(plain, stitched)), pa.string())
         if len(records) == 0:
             return pa.array([], pa.string())
         self.spellings.add((self.decoder.shape.fields[key].kind, records.field(key).type))
@@ -100,11 +102,34 @@ class Pages:
         """Whether the last reading spelled all keys alike: 1 is "1.0" once a decimal was seen."""
         return len(self.spellings) <= 1
 
-    def _ordinal(self, record: bytes) -> str:
-        """Return what identifies a record without a key: its content, and which of its equals."""
-        digest = sha256(record).hexdigest()
-        self.equals[digest] += 1
-        return f"{digest}.{self.equals[digest]}"
+    def _ordinals(self, records: Iterable[tuple[int, bytes]], stitched: int) -> Iterator[str]:
+        """Yield what identifies records without a key: their content, and which of its equals.
+
+        The stitched rows are counted through the chain. The others were read again, or are in no
+        chain: they count from what is stitched so far, or from nothing, so that no reading of a
+        record makes another of it. There are as many equals as any one view of the list held.
+        """
+        others: Counter[str] = Counter()
+        for row, record in records:
+            digest = sha256(record).hexdigest()
+            (self.equals if row < stitched else others)[digest] += 1
+            before = self.equals[digest] if stitched else 0
+            yield f"{digest}.{before + others[digest]}"
+
+
+def contents(body: bytes) -> list[bytes]:
+    """Return what tells a page's records apart where no field does: all that they say.
+
+    A record that nothing can read is told apart by its bytes.
+    """
+    return [_content(bytes(text)) for text in page.records(body)]
+
+
+def _content(text: bytes) -> bytes:
+    try:
+        return canonical(text)
+    except (ValueError, ArithmeticError, RecursionError, TypeError):
+        return text
 
 
 def canonical(text: bytes) -> bytes:

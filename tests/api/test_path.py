@@ -87,7 +87,7 @@ def test_no_429_while_the_path_stays_within_the_doubt(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("latency", [0.02, 0.15, 0.4])
 def test_no_429_at_a_jitter_of_40_percent(latency: float, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 repeatable
+    chance = random.Random(seed)
 
     async def main() -> list[float]:
         wire = Wire(5, latency / 2, latency / 2)
@@ -103,7 +103,7 @@ def test_no_429_at_a_jitter_of_40_percent(latency: float, seed: int) -> None:
 @pytest.mark.parametrize(("latency", "over"), [(0.0, 0.02), (0.15, 0.03), (0.4, 0.045)])
 def test_300_requests_are_near_the_optimum(latency: float, over: float) -> None:
     """Three chains with jitter up to 4 ms each way; the optimum is floor(299 / 5) seconds."""
-    chance = random.Random(7)  # noqa: S311 repeatable
+    chance = random.Random(7)
 
     async def main() -> list[float]:
         wire = Wire(5, latency / 2, latency / 2)

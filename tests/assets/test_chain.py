@@ -111,7 +111,13 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
 
     assert not result.success
     evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
-    assert evaluations == {"read_to_its_end": False, "folded": False, "keys_are_unique": True}
+    assert evaluations == {
+        "read_to_its_end": False,
+        "interface_unchanged": True,
+        "folded": False,
+        "keys_are_unique": True,
+        "as_described": True,
+    }
     assert "no token: 401" in why(result)
     assert not (tmp_path / "home" / "warehouse.duckdb").exists()
 

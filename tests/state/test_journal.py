@@ -9,12 +9,16 @@ from sqlalchemy.exc import IntegrityError
 
 from pipelines.state import journal
 from pipelines.state.journal import LinkedPage, ManifestRow, Reading, ScanState
+from pipelines.state.proof import Grade, Proof
 from pipelines.state.tables import SCANS
 from tests.virtual import EPOCH
 
 DAY = date(2026, 1, 1)
 READING = Reading("run-1", "default", "usage", DAY)
 SECOND = timedelta(seconds=1)
+PROOF = Proof(
+    Grade.COMPLETE, 1190, 4, 0, 1, 0, "id", inferred=False, begun_at=EPOCH, ended_at=EPOCH + SECOND
+)
 
 
 def linked(position: int) -> LinkedPage:
@@ -42,6 +46,7 @@ def manifest(number: int, reading: Reading = READING) -> ManifestRow:
         file=f"{reading.connection}/{reading.stream}/{reading.day}.{number:03}.json",
         pages=3,
         rows=1200,
+        proof=PROOF,
         written_at=EPOCH + number * SECOND,
     )
 
@@ -60,28 +65,57 @@ def test_a_scan_is_begun_as_reading(ledger: Engine) -> None:
         "ended_at": None,
         "status": "reading",
         "error": None,
+        "proof": None,
     }
 
 
-@pytest.mark.parametrize(
-    ("error", "state"),
-    [
-        (None, ScanState(READING.run, "read", None)),
-        ("503 on /v2/usage", ScanState(READING.run, "failed", "503 on /v2/usage")),
-        ("", ScanState(READING.run, "failed", "")),
-    ],
-)
-def test_a_scan_ends_read_or_failed(ledger: Engine, error: str | None, state: ScanState) -> None:
+# Why a scan failed, the proof where it was read to an end, and whether the next run reads on.
+ENDS: list[tuple[str, Proof | None, str, bool]] = [
+    ("503 on /v2/usage", None, "failed", True),
+    ("", None, "failed", True),
+    ("usage: NOT PROVEN", replace(PROOF, grade=Grade.NOT_PROVEN), "unproven", False),
+]
+
+
+@pytest.mark.parametrize(("error", "proof", "status", "goes_on"), ENDS)
+def test_a_scan_fails_with_or_without_a_proof(
+    ledger: Engine, error: str, proof: Proof | None, status: str, *, goes_on: bool
+) -> None:
     scan = journal.begin(ledger, READING, EPOCH)
     other = journal.begin(ledger, replace(READING, stream="billing"), EPOCH)
-    journal.end(ledger, scan, EPOCH + SECOND, error)
-    assert journal.latest_scan(ledger, "default", "usage", DAY) == state
-    assert journal.latest_scan(ledger, "default", "billing", DAY) == ScanState(
-        READING.run, "reading", None
-    )
+    journal.fail(ledger, scan, EPOCH + SECOND, error, proof)
+    state = journal.latest_scan(ledger, "default", "usage", DAY)
+    assert state == ScanState(READING.run, status, error)
+    assert journal.unfinished(ledger, READING, EPOCH) == (scan if goes_on else None)
     with ledger.connect() as connection:
-        ends = {row.scan: row.ended_at for row in connection.execute(select(SCANS))}
-    assert ends == {scan: EPOCH + SECOND, other: None}
+        rows = {row.scan: row for row in connection.execute(select(SCANS))}
+    assert (rows[scan].ended_at, rows[scan].proof) == (EPOCH + SECOND, proof)
+    assert (rows[other].ended_at, rows[other].status) == (None, "reading")
+
+
+def test_a_manifest_ends_its_scan_in_the_same_step(ledger: Engine) -> None:
+    scan = journal.begin(ledger, READING, EPOCH)
+    journal.add_manifest(ledger, replace(manifest(1), scan=scan))
+    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState("run-1", "read", None)
+    assert journal.unfinished(ledger, READING, EPOCH) is None
+    with ledger.connect() as connection:
+        assert connection.execute(select(SCANS.c.proof)).scalar() == PROOF
+
+
+def test_the_next_run_of_the_day_goes_on_with_what_was_killed(ledger: Engine) -> None:
+    killed = journal.begin(ledger, READING, EPOCH)
+    assert journal.unfinished(ledger, replace(READING, run="run-2"), EPOCH) == killed
+    for other in (
+        replace(READING, connection="second"),
+        replace(READING, stream="billing"),
+        replace(READING, day=DAY + timedelta(days=1)),
+    ):
+        assert journal.unfinished(ledger, other, EPOCH) is None
+    assert journal.unfinished(ledger, READING, EPOCH + SECOND) is None  # too old
+    journal.fail(ledger, killed, EPOCH, "503")
+    journal.resume(ledger, killed, "run-2")
+    state = journal.latest_scan(ledger, "default", "usage", DAY)
+    assert state == ScanState("run-2", "reading", None)
 
 
 def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> None:
@@ -94,7 +128,7 @@ def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> 
     ]
     for number, reading in enumerate(readings):
         scan = journal.begin(ledger, reading, EPOCH + number * SECOND)
-        journal.end(ledger, scan, EPOCH, f"error {number}")
+        journal.fail(ledger, scan, EPOCH, f"error {number}")
     assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState(
         READING.run, "failed", "error 4"
     )

@@ -1,0 +1,56 @@
+"""What a page says of its place in the list, and how far that can be believed.
+
+Here: where a page ends, how much the next one overlaps it, and what is wrong with its metadata.
+Not here: what the chain does about it (chain).
+"""
+
+from pipelines.api.page import Page
+
+SMALL_LIMIT = 100
+
+
+def overlap(limit: int) -> int:
+    """Return how many rows back of a page's end the next one begins, so that they share one.
+
+    A page of one row cannot overlap and still go on: 0.
+    """
+    return min(3 if limit <= SMALL_LIMIT else 5, limit - 1)
+
+
+def end(page: Page) -> int:
+    """Return the offset behind a page.
+
+    A short page with more behind it, whose next offset is as if it were whole, comes from a
+    service that filters after paging: its offsets count what it left out.
+    """
+    behind = page.offset + page.rows
+    following = page.next_offset
+    if not page.has_more or following is None or page.rows >= page.limit:
+        return behind
+    return following if behind < following <= page.offset + page.limit else behind
+
+
+def doubtful(page: Page) -> bool:
+    """Whether a page should be asked for once more before it is taken at its word."""
+    following = page.next_offset
+    return page.has_more and (page.rows == 0 or following is None or following <= page.offset)
+
+
+def stands_still(page: Page) -> bool:
+    """Whether following the page's own metadata would never end."""
+    following = page.next_offset
+    return page.has_more and following is not None and following <= page.offset
+
+
+def flag(page: Page) -> str | None:
+    """Say what a page's metadata say against the rules, though it can be used."""
+    following, where = page.next_offset, f"at offset {page.offset}"
+    if not page.has_more:
+        return None if following is None else f"next_offset without has_more {where}"
+    if page.rows == 0:
+        return f"has_more without rows {where}"
+    if following is None:
+        return f"has_more without next_offset {where}"
+    if following > max(page.offset + page.limit, page.offset + page.rows):
+        return f"next_offset {following} leaves out rows {where}"
+    return None

@@ -1,0 +1,49 @@
+"""One reader of a list at a time: a second run waits, and uses what the first one read.
+
+A lock file, which the system frees when its process dies, with -9 too.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from pipelines.clock import Clock
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns to read the lists of one home; `waiting` is told once when another run has it."""
+
+    folder: Path
+    clock: Clock
+    waiting: Callable[[str], None]
+
+    @asynccontextmanager
+    async def taken(self, connection: str, stream: str) -> AsyncIterator[bool]:
+        """Wait, however long, for the turn to read a list; yield whether there was a wait."""
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", connection)
+        lock = filelock.FileLock(self.folder / f"scan-{plain}-{stream}.lock")
+        waited = False
+        while not _acquired(lock):
+            if not waited:
+                self.waiting(f"{stream}: another run is reading it: waiting for it")
+            waited = True
+            await self.clock.sleep(SECONDS_BETWEEN_LOOKS)
+        try:
+            yield waited
+        finally:
+            lock.release()
+
+
+def _acquired(lock: filelock.BaseFileLock) -> bool:
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        return False
+    return True
