@@ -12,7 +12,7 @@ IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check dev bench fuzz test-next lock format
+.PHONY: help demo test check dev bench nightly fuzz test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.
 
 bench: $(VENV)/.installed ## what docs/benchmarks.md reports, measured again
 	$(IN) $(BIN)/python -m benchmarks
+
+nightly: $(VENV)/.installed ## 20 runs of 300 requests on each path, none may meet a 429 (half an hour)
+	$(IN) BENCH_RUNS=20 BENCH_SIDE_BY_SIDE=4 $(BIN)/python -m benchmarks rate lanes
 
 fuzz: $(VENV)/.installed ## schemathesis against the sandbox's own description, both surfaces
 	@$(IN) $(BIN)/python -m tests.fuzz

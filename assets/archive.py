@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets import interface
-from assets.partitions import PARTITIONS, days
-from assets.resources import Sync
+from assets.partitions import PARTITIONS, parts
+from assets.resources import Sync, connection
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
@@ -56,18 +56,21 @@ def fetch(
     """
     outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
     with sync.session(context) as session:
-        connection = session.settings.connection()
-        selected = opened(connection, chosen(context, key))
-        for partition, day in days(context):
-            order = Order(connection, day, selected, refetch=config.refetch, run=context.run.run_id)
+        for part in parts(context):
+            of = connection(session, part.connection)
+            own = opened(of, chosen(context, key))
+            order = Order(of, part.day, own, refetch=config.refetch, run=context.run.run_id)
             for stream, outcome in run.fetch(session, order).items():
-                outcomes.setdefault(stream, {})[partition] = outcome
-        seen_on = {day for _partition, day in days(context)}
-        changes = run.changed(session, connection.name, seen_on)
+                outcomes.setdefault(stream, {})[part.key] = outcome
+        changes = {
+            each: None
+            for part in parts(context)
+            for each in run.changed(session, part.connection, {part.day})
+        }
     for stream, by_partition in outcomes.items():
-        own = [each for each in changes if each.stream == stream]
-        yield _result(context, stream, by_partition, interface.unchanged(key(stream), own))
-    yield from foreign(context, key, connection)
+        seen = [each for each in changes if each.stream == stream]
+        yield _result(context, stream, by_partition, interface.unchanged(key(stream), seen))
+    yield from foreign(context, key, outcomes)
 
 
 def _result(

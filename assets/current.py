@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets import archive, interface
-from assets.partitions import PARTITIONS, days
-from assets.resources import Sync
+from assets.partitions import PARTITIONS, parts
+from assets.resources import Sync, connection
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
+from pipelines.state.descriptions import Difference
 from pipelines.warehouse.meta import Fold
 
 
@@ -44,45 +45,56 @@ def key(stream: str) -> dg.AssetKey:
 )
 def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
     """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
-    newest = max(day for _partition, day in days(context))
+    outcomes: dict[str, list[Fold | PartnerSyncError]] = {}
+    differences: list[Difference] = []
+    every = sorted(parts(context), key=lambda part: part.day)
     with sync.session(context) as session:
-        connection = session.settings.connection()
-        selected = opened(connection, chosen(context, key))
-        order = Order(connection, newest, selected, run=context.run.run_id)
-        folded = run.fold(session, order)
-        differences = run.differing(session, connection.name)
-    for stream in selected:
-        own = [each for each in differences if each.stream == stream.name]
-        described = interface.as_described(key(stream.name), own)
-        yield _result(stream.name, folded[stream.name], described)
-    yield from foreign(context, key, connection)
+        for name, newest in {part.connection: part.day for part in every}.items():
+            of = connection(session, name)
+            own = opened(of, chosen(context, key))
+            folded = run.fold(session, Order(of, newest, own, run=context.run.run_id))
+            differences += run.differing(session, name)
+            for stream in own:
+                outcomes.setdefault(stream.name, []).append(folded[stream.name])
+    for stream_name, its in outcomes.items():
+        seen = [each for each in differences if each.stream == stream_name]
+        yield _result(stream_name, its, interface.as_described(key(stream_name), seen))
+    yield from foreign(context, key, outcomes)
 
 
 def _result(
-    stream: str, outcome: Fold | PartnerSyncError, described: dg.AssetCheckResult
+    stream: str, outcomes: list[Fold | PartnerSyncError], described: dg.AssetCheckResult
 ) -> dg.MaterializeResult[None]:
-    passed = isinstance(outcome, Fold)
-    words = "" if isinstance(outcome, Fold) else str(outcome)
+    folds = [each for each in outcomes if isinstance(each, Fold)]
+    failures = [str(each) for each in outcomes if isinstance(each, PartnerSyncError)]
     folded = dg.AssetCheckResult(
-        asset_key=key(stream), check_name="folded", passed=passed, metadata={"failure": words}
+        asset_key=key(stream),
+        check_name="folded",
+        passed=not failures,
+        metadata={"failure": "; ".join(failures)},
     )
-    conflicts = outcome.conflicts if isinstance(outcome, Fold) else 0
+    conflicts = sum(each.conflicts for each in folds)
     unique = dg.AssetCheckResult(
         asset_key=key(stream),
         check_name="keys_are_unique",
         passed=conflicts == 0,
         metadata={"records of one key with other content": conflicts},
     )
-    metadata: dict[str, int | str] = {}
-    if isinstance(outcome, Fold):
-        metadata = {
-            "dagster/row_count": outcome.rows,
-            "rows read": outcome.read,
-            "duplicates replaced": outcome.duplicates,
-            "of them with other content": outcome.conflicts,
-            "rows set aside in quarantine": outcome.quarantined,
-            "manifest": outcome.manifest,
-        }
+    checks = [folded, unique, described]
     return dg.MaterializeResult(
-        asset_key=key(stream), metadata=metadata, check_results=[folded, unique, described]
+        asset_key=key(stream), metadata=_metadata(folds), check_results=checks
     )
+
+
+def _metadata(folds: list[Fold]) -> dict[str, int | str]:
+    """Return what was folded, of all connections of the run together (as a rule it is one)."""
+    if not folds:
+        return {}
+    return {
+        "dagster/row_count": sum(each.rows for each in folds),
+        "rows read": sum(each.read for each in folds),
+        "duplicates replaced": sum(each.duplicates for each in folds),
+        "of them with other content": sum(each.conflicts for each in folds),
+        "rows set aside in quarantine": sum(each.quarantined for each in folds),
+        "manifest": ", ".join(each.manifest for each in folds),
+    }

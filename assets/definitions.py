@@ -6,12 +6,13 @@ from assets.archive import fetch
 from assets.current import fold
 from assets.published import published
 from assets.resources import Sync
-from assets.schedule import NIGHTLY, nightly
+from assets.schedule import NIGHTLY, follow, nightly
 
 defs = dg.Definitions(
     assets=[fetch, fold, published],
     jobs=[NIGHTLY],
     schedules=[nightly],
+    sensors=[follow],
     resources={"sync": Sync()},
     # A step of its own process costs seconds; the work is one request budget and one database.
     executor=dg.in_process_executor,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.schedule import register
+from assets.partitions import register
 from pipelines.cli import sandbox
 
 CHECKOUT = Path(__file__).parent.parent

@@ -1,5 +1,6 @@
 """What a materialization is of: one connection on one sync date, the same for the whole chain."""
 
+from dataclasses import dataclass
 from datetime import date
 
 import dagster as dg
@@ -21,10 +22,30 @@ PARTITIONS = dg.MultiPartitionsDefinition(
 )
 
 
-def days(context: dg.AssetExecutionContext) -> list[tuple[str, date]]:
-    """Return partition key and day of everything a run covers; a range run covers many."""
+@dataclass(frozen=True)
+class Part:
+    """One partition of a run: its key, and the connection and day that the key names."""
+
+    key: dg.MultiPartitionKey
+    connection: str
+    day: date
+
+
+def parts(context: dg.AssetExecutionContext) -> list[Part]:
+    """Return everything a run covers; a range run covers many days, and may many connections."""
     return [
-        (key, date.fromisoformat(key.keys_by_dimension["date"]))
+        Part(
+            key,
+            key.keys_by_dimension["connection"],
+            date.fromisoformat(key.keys_by_dimension["date"]),
+        )
         for key in context.partition_keys
         if isinstance(key, dg.MultiPartitionKey)
     ]
+
+
+def register(instance: dg.DagsterInstance) -> list[str]:
+    """Make the configured connections known as partitions; return their names."""
+    names = list(settings.load().connections())
+    instance.add_dynamic_partitions(CONNECTIONS, names)
+    return names

@@ -6,9 +6,9 @@ The last step of a run: it publishes what was folded, and only then fails for wh
 import dagster as dg
 
 from assets import current
-from assets.partitions import PARTITIONS, days
+from assets.partitions import PARTITIONS, parts
 from assets.previews import preview
-from assets.resources import Sync
+from assets.resources import Sync, connection
 from assets.streams import STREAMS, opened
 from pipelines import run
 from pipelines.run import Order
@@ -30,11 +30,10 @@ KEY = dg.AssetKey(["published", "warehouse"])
 def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeResult[None]:
     """Publish the work database, then fail for every day and stream that is not in it."""
     with sync.session(context) as session:
-        connection = session.settings.connection()
-        orders = {
-            key: Order(connection, day, opened(connection), run=context.run.run_id)
-            for key, day in days(context)
-        }
+        orders: dict[str, Order] = {}
+        for part in parts(context):
+            of = connection(session, part.connection)
+            orders[part.key] = Order(of, part.day, opened(of), run=context.run.run_id)
         publication = run.publish(session, list(orders.values()))
     metadata = _metadata(publication.version)
     if any(publication.lacking):

@@ -10,7 +10,17 @@ from contextlib import contextmanager
 import dagster as dg
 
 from pipelines import run, settings
+from pipelines.errors import ConfigurationError
 from pipelines.run import Session, Watch
+from pipelines.settings import Connection
+
+
+def connection(session: Session, name: str) -> Connection:
+    """Return a connection; fail the step in plain words where it is not configured."""
+    try:
+        return session.settings.connection(name)
+    except ConfigurationError as error:
+        raise dg.Failure(str(error)) from None
 
 
 class Sync(dg.ConfigurableResource[None]):

@@ -5,8 +5,9 @@ from datetime import UTC
 
 import dagster as dg
 
-from assets.partitions import CONNECTIONS
+from assets.partitions import CONNECTIONS, register
 from pipelines import settings
+from pipelines.errors import ConfigurationError
 
 _settings = settings.load()
 
@@ -21,16 +22,33 @@ NIGHTLY = dg.define_asset_job("nightly_sync", selection="*")
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def nightly(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """Ask for a run of every connection; its run key stops a second one for the same day."""
+    """Ask for a run of every connection; its run key stops a second one for the same day.
+
+    A connection that was taken out of connections.toml is not asked for any more.
+    """
     day = context.scheduled_execution_time.astimezone(UTC).date().isoformat()
-    register(context.instance)
-    for connection in context.instance.get_dynamic_partitions(CONNECTIONS):
+    for connection in register(context.instance):
         yield dg.RunRequest(
             run_key=f"{connection}|{day}",
             partition_key=dg.MultiPartitionKey({"connection": connection, "date": day}),
         )
 
 
-def register(instance: dg.DagsterInstance) -> None:
-    """Make the configured connections known as partitions."""
-    instance.add_dynamic_partitions(CONNECTIONS, ["default"])
+@dg.sensor(
+    name="connections",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Makes what is new in connections.toml known as partitions.",
+)
+def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    """Add the connections that are configured and not known yet; none is ever taken away."""
+    try:
+        configured = settings.load().connections()
+    except ConfigurationError as error:
+        return dg.SkipReason(str(error))
+    known = context.instance.get_dynamic_partitions(CONNECTIONS)
+    new = [name for name in configured if name not in known]
+    if not new:
+        return dg.SkipReason("no new connection")
+    definition = dg.DynamicPartitionsDefinition(name=CONNECTIONS)
+    return dg.SensorResult(dynamic_partitions_requests=[definition.build_add_request(new)])

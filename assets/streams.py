@@ -1,6 +1,6 @@
 """The streams that assets are made of: the shelf's and the settings', known without a network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import dagster as dg
 
@@ -24,16 +24,15 @@ def opened(connection: Connection, among: tuple[Stream, ...] = STREAMS) -> tuple
 
 
 def foreign(
-    context: dg.AssetExecutionContext, key: Callable[[str], dg.AssetKey], connection: Connection
+    context: dg.AssetExecutionContext, key: Callable[[str], dg.AssetKey], there: Collection[str]
 ) -> list[dg.MaterializeResult[None]]:
-    """Return what is said of selected streams that the connection does not open.
+    """Return what is said of selected streams that no connection of the run opens, unlike `there`.
 
     Left out, they would be skipped, and with them everything behind them.
     """
-    there = opened(connection)
-    words = f"not read: it is not of the {connection.surface} surface, as this connection is"
+    words = "not read: of another surface than the connection's"
     return [
         dg.MaterializeResult(asset_key=key(each.name), metadata={"status": words})
         for each in chosen(context, key)
-        if each not in there
+        if each.name not in there
     ]

@@ -2,10 +2,12 @@
 
 import sys
 
-from benchmarks import crowd, machine, pages, rate, size
+from benchmarks import crowd, lanes, machine, pages, paths, rate, size
 
 MEASURES = {
     "rate": rate.measure,
+    "lanes": lanes.measure,
+    "paths": paths.measure,
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,

@@ -34,9 +34,9 @@ def served(*options: str, environment: dict[str, str] | None = None) -> Iterator
         yield Service(service.url, service.environment | extra)
 
 
-def synced(service: Service) -> Cost:
+def synced(service: Service, *options: str) -> Cost:
     """Run `partner-sync sync` once; raise CalledProcessError where it fails."""
-    command = [PROGRAM, "sync"]
+    command = [PROGRAM, "sync", *options]
     begun = time.monotonic()
     process = subprocess.Popen(
         command,

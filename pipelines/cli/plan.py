@@ -14,7 +14,7 @@ app = typer.Typer()
 
 @app.command()
 def plan(stream: Streams = None, connection: Connections = None) -> None:
-    """Say what a sync would cost now, from the last proofs: requests, minutes, tokens. Send none."""
+    """Say what a sync would cost now, from the last proofs, and send nothing."""
     with run.open(settings.load()) as session:
         orders = run.orders(session, Choice(connection or (), stream or ()))
         planned = run.plan(session, orders)
@@ -33,14 +33,12 @@ def plan(stream: Streams = None, connection: Connections = None) -> None:
 
 
 def _words(planned: Plan) -> list[str]:
-    minutes = f"{planned.seconds / 60:.1f} minutes" if planned.seconds >= 60 else "a minute"  # noqa: PLR2004
     lines = [
-        f"{planned.requests:,} requests, about {minutes}, {planned.tokens} calls for a token; "
-        f"begun now it is done by {planned.ends:%Y-%m-%d %H:%M} UTC"
+        f"{planned.requests:,} requests, {planned.tokens} calls for a token",
+        f"about {planned.seconds / 60:,.1f} minutes: by {planned.ends:%Y-%m-%d %H:%M} UTC",
     ]
     if planned.unknown:
         lines.append(f"never read, so not in this sum: {', '.join(planned.unknown)}")
     night = f"the next night begins at {planned.scheduled:%Y-%m-%d %H:%M %Z}"
-    if planned.collides:
-        return [*lines, f"[bold yellow]it would collide[/]: {night}"]
-    return [*lines, night]
+    warning = "; it would not be over by then" if planned.collides else ""
+    return [*lines, night + warning]

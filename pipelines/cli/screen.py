@@ -70,7 +70,7 @@ class _Lists:
 
 @contextmanager
 def watching(own: Settings) -> Iterator[Watch]:
-    """Show each list while it is read, the pace and the end to expect; on a pipe, the last state."""
+    """Show each list while it is read, the pace and the end to expect; on a pipe, only the last."""
     bars, line = progress.Progress(*PROGRESS, console=ERR), Text(style="dim")
     with Live(Group(bars, line), console=ERR, refresh_per_second=5) as live:
         lists = _Lists(own, bars, line)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from pipelines.api import chain
+from pipelines.api import paging
 from pipelines.run.order import Order
 from pipelines.run.pace import allowed
 from pipelines.run.session import Session
@@ -95,6 +95,6 @@ def _stream(session: Session, order: Order, stream: Stream) -> StreamPlan:
     manifests = journal.manifests(session.ledger, stream.name, order.connection.name)
     if not manifests:
         return StreamPlan(order.connection.name, stream.name, None, None)
-    rows = manifests[-1].rows
-    cost = chain.quiet_cost(rows, stream.limit)
+    rows = manifests[-1].proof.rows
+    cost = paging.quiet_cost(rows, stream.limit)
     return StreamPlan(order.connection.name, stream.name, rows, cost)

@@ -71,7 +71,9 @@ class Pace:
         now = self.clock.now()
         earliest = now + timedelta(seconds=pages / self.allowance)
         slower = min(rate or self.allowance, self.allowance)
-        return Outlook(rate, self.allowance, earliest, now + timedelta(seconds=SLACK * pages / slower))
+        return Outlook(
+            rate, self.allowance, earliest, now + timedelta(seconds=SLACK * pages / slower)
+        )
 
 
 def _left(news: Progress) -> int:

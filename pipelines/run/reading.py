@@ -70,9 +70,10 @@ def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
 
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
     async with contact(session, order.connection, order.run, order.lane) as service:
+        # Who we are and what there is are asked at once: at 400 ms a request, it takes 0.8 s less.
+        gate = Gate(session, service, order.connection, order.streams)
         found = await interface.look(session, service, order.connection)
         described = interface.described(session, order.streams, found)
-        gate = Gate(session, service, order.connection, described)
         scanner = _scanner(session, service, Race())
         async with asyncio.TaskGroup() as group:
             tasks = {

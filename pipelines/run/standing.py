@@ -11,8 +11,8 @@ from pipelines.run.forecast import next_night
 from pipelines.run.order import Order
 from pipelines.run.session import Session
 from pipelines.state import budgets, journal, versions
-from pipelines.state.journal import ManifestRow, ScanState
 from pipelines.state.budgets import Shared
+from pipelines.state.journal import ManifestRow, ScanState
 from pipelines.state.versions import Version
 
 
@@ -65,7 +65,9 @@ def status(session: Session, orders: Sequence[Order]) -> Status:
     )
 
 
-def _stream(session: Session, connection: str, stream: str, version: Version | None) -> StreamStatus:
+def _stream(
+    session: Session, connection: str, stream: str, version: Version | None
+) -> StreamStatus:
     manifest = journal.newest(session.ledger, stream, connection)
     held = version.holds.get(f"{connection}/{stream}") if version else None
     return StreamStatus(
@@ -73,5 +75,5 @@ def _stream(session: Session, connection: str, stream: str, version: Version | N
         stream,
         manifest,
         manifest is not None and manifest.file == held,
-        journal.newest_scan(session.ledger, connection, stream),
+        journal.latest_scan(session.ledger, connection, stream),
     )

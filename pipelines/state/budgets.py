@@ -28,7 +28,9 @@ class Shared:
     @property
     def words(self) -> str:
         """The same in one line."""
-        known = f"{self.limit} a window, as the service says" if self.limit else "limit not told yet"
+        known = (
+            f"{self.limit} a window, as the service says" if self.limit else "limit not told yet"
+        )
         words = [f"request budget of {self.actor}: {known}"]
         if self.gap:
             words.append(f"one each {self.gap:.2f} s since a 429")

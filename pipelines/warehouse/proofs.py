@@ -70,7 +70,7 @@ def _row(ledger: Engine, manifest: ManifestRow) -> list[object]:
 
 def _doubt(ledger: Engine, manifest: ManifestRow) -> str | None:
     """Say why a stream's published rows are marked: their order, or a later reading that failed."""
-    later = journal.newest_scan(ledger, manifest.connection, manifest.stream)
+    later = journal.latest_scan(ledger, manifest.connection, manifest.stream)
     if later and later.error and later.begun_at > manifest.proof.begun_at:
         return f"a later reading failed, these are the rows of {manifest.day}: {later.error}"
     return manifest.proof.sentence(manifest.stream) if manifest.proof.grade.marked else None

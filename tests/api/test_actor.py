@@ -17,9 +17,7 @@ def test_a_token_names_its_actor(claims: dict[str, str], key: str) -> None:
     assert actor.of_token(AT, claims, "me") == key
 
 
-def test_an_api_key_stands_for_its_organization_and_is_not_told() -> None:
-    assert actor.of_api_key(AT, "secret-key", "org-1") == "api.example.com:8443 organization org-1"
-    unnamed = actor.of_api_key(AT, "secret-key")
-    assert unnamed.startswith("api.example.com:8443 organization of key ")
-    assert "secret" not in unnamed
-    assert unnamed != actor.of_api_key(AT, "another-key")
+def test_an_api_key_stands_for_its_organization_else_its_fingerprint() -> None:
+    host = "api.example.com:8443"
+    assert actor.of_api_key(AT, "0f3a", "org-1") == f"{host} organization org-1"
+    assert actor.of_api_key(AT, "0f3a") == f"{host} organization of key 0f3a"

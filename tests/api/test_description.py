@@ -228,3 +228,23 @@ def test_any_document_is_read(document: dict[str, Any]) -> None:
     found = description.read(json.dumps(document).encode())
     assert all(each.path.endswith("/v2/x") for each in found.operations)
     assert all(each.largest is None or each.largest > 0 for each in found.operations)
+
+
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=50)
+@given(ANY)
+def test_any_json_is_a_description_or_is_said_to_be_none(document: Any) -> None:
+    with pytest.raises(ContractBroken):
+        description.read(json.dumps(document).encode())
+    paths = {"openapi": "3.1.0", "paths": document, "components": document, "servers": document}
+    assert isinstance(description.read(json.dumps(paths).encode()), Description)

@@ -185,7 +185,7 @@ def test_a_limit_that_is_none_teaches_nothing(limit: str) -> None:
     assert virtual.run(main()) == [0, 0, 0, 0, 0, 1.0]
 
 
-@pytest.mark.parametrize(("retry_after", "least"), [("7", 7), ("3600", 3600), (None, 1)])
+@pytest.mark.parametrize(("retry_after", "least"), [("7", 7), ("299", 299), (None, 1)])
 def test_a_429_stops_everybody_before_its_slot_is_given_back(
     retry_after: str | None, least: float
 ) -> None:

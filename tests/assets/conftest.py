@@ -9,7 +9,6 @@ import pytest
 
 from assets.definitions import defs
 from assets.resources import Sync
-from assets.schedule import register
 from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
 
@@ -30,7 +29,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     folder = tmp_path / "dagster"
     folder.mkdir()
     with dg.DagsterInstance.local_temp(str(folder)) as local:
-        register(local)
+        local.add_dynamic_partitions("connections", ["default"])
         yield local
 
 

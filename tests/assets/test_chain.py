@@ -147,3 +147,4 @@ def test_the_secret_is_nowhere_in_dagsters_log(
 def test_the_definitions_load_and_name_one_schedule() -> None:
     dg.Definitions.validate_loadable(defs)
     assert [schedule.name for schedule in defs.schedules or ()] == ["nightly"]
+    assert [sensor.name for sensor in defs.sensors or ()] == ["connections"]

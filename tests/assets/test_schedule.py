@@ -1,13 +1,15 @@
-"""The nightly schedule: one run for each connection, named by the UTC day of the tick."""
+"""The nightly schedule, one run for each connection, and the sensor that follows their file."""
 
+from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.schedule import nightly
+from assets.schedule import follow, nightly
 
 TICKS = [
     ("UTC", "2026-11-21T02:00", "2026-11-21"),
@@ -16,11 +18,26 @@ TICKS = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "local", "day"), TICKS)
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what configures merchant connections of these names."""
+    monkeypatch.setenv("PARTNER_SYNC_HOME", str(tmp_path / "home"))
+    config = tmp_path / "home" / "config"
+    config.mkdir(parents=True)
+    table = "[{}]\nsurface = 'merchant'\nbase_url = 'https://api.example.com'\nsecret = 'A_KEY'\n"
+
+    def tables(*names: str) -> None:
+        (config / "connections.toml").write_text("".join(table.format(name) for name in names))
+
+    return tables
+
+
+@pytest.mark.parametrize("tick", TICKS)
 def test_a_tick_asks_for_the_utc_day_of_every_connection(
-    instance: dg.DagsterInstance, zone: str, local: str, day: str
+    instance: dg.DagsterInstance, write: Callable[..., None], tick: tuple[str, str, str]
 ) -> None:
-    instance.add_dynamic_partitions("connections", ["second"])
+    zone, local, day = tick
+    write("first", "second")
     context = dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone)),
@@ -30,8 +47,30 @@ def test_a_tick_asks_for_the_utc_day_of_every_connection(
     ticked = nightly.evaluate_tick(context)
 
     requests = ticked.run_requests or []
-    assert {request.run_key for request in requests} == {f"default|{day}", f"second|{day}"}
-    assert {str(request.partition_key) for request in requests} == {
-        f"default|{day}",
-        f"second|{day}",
-    }
+    keys = {f"first|{day}", f"second|{day}"}
+    assert {request.run_key for request in requests} == keys
+    assert {str(request.partition_key) for request in requests} == keys
+    assert set(instance.get_dynamic_partitions("connections")) == {"default", "first", "second"}
+
+
+def test_the_sensor_adds_what_is_new_and_takes_nothing_away(
+    instance: dg.DagsterInstance, write: Callable[..., None]
+) -> None:
+    write("first")
+    with dg.build_sensor_context(instance=instance) as context:
+        told = follow(context)
+        assert isinstance(told, dg.SensorResult)
+        (asked,) = told.dynamic_partitions_requests or ()
+        assert (asked.partitions_def_name, list(asked.partition_keys)) == ("connections", ["first"])
+        instance.add_dynamic_partitions("connections", ["first"])
+        again = follow(context)
+        assert isinstance(again, dg.SkipReason)
+        assert again.skip_message == "no new connection"
+        write()
+        broken = follow(context)
+    assert isinstance(broken, dg.SkipReason)
+    assert "names no connection" in str(broken.skip_message)
+
+
+def test_the_sensor_runs_unless_somebody_stops_it() -> None:
+    assert follow.default_status == dg.DefaultSensorStatus.RUNNING

@@ -51,17 +51,18 @@ def test_processes_of_both_lanes_share_one_budget_and_survive_each_other(point: 
         own.place.prepare()
         ledger = database.connect(own.place.state)
         # An import of ours takes a second: three processes are enough, test_lanes has more.
-        members = Member("nightly", 3), Member("nightly", 60), Member("adhoc", 2)
+        members = Member("nightly", 60), Member("adhoc", 2), Member("nightly", 1)
         for each in members:
             each.ready()
+        doomed, adhoc, heir = members
         together = _last(ledger)
-        for each in members:
-            each.go()
-        heir, doomed, adhoc = members
+        doomed.go()
+        adhoc.go()
         assert adhoc.end() == 0
         until = _last(ledger)
         doomed.process.send_signal(signal.SIGKILL)
         assert doomed.end() == -signal.SIGKILL
+        heir.go()
         assert heir.end() == 0
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()
 

@@ -149,5 +149,5 @@ def test_tables_and_columns_take_the_texts_of_the_description(warehouse: Warehou
     assert [name for name, _ in comments] == ["a", "late", "late__offset", "p__b"]
     assert "It's" in str(comments[0][1])
     assert "\x1b" not in str(comments[0][1])
-    table = "SELECT comment FROM duckdb_tables() WHERE table_name = 'things'"
+    table = "SELECT comment FROM duckdb_tables() WHERE schema_name = 'current'"
     assert warehouse.query(table) == [("All things.",)]
