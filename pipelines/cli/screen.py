@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.clock import SYSTEM
-from pipelines.run import Outcome, Watch
+from pipelines.run import Outcome, StreamOutcome, Watch
 from pipelines.run.pace import Pace, allowed
 from pipelines.settings import Settings
 from pipelines.warehouse import frames
@@ -90,19 +90,15 @@ def show(frame: pd.DataFrame, title: str = "") -> None:
 
 def closing(outcome: Outcome, link: Path) -> None:
     """Print what became of every stream, the published file and how to open it."""
+    several = len({each.connection for each in outcome.streams}) > 1
     rows = [
-        {
-            "stream": each.stream,
-            "rows": each.fold.rows if each.fold else None,
-            "pages": each.manifest.pages if each.manifest else None,
-            "requests": each.effort.requests,
-            "429s": each.effort.refused,
-            "seconds waited": round(each.effort.waited, 1),
-            "result": "failed" if each.error else "published",
-        }
+        ({"connection": each.connection} if several else {}) | _line(each)
         for each in outcome.streams
     ]
     show(frames.from_rows(rows))
+    for each in outcome.streams:
+        if each.manifest:
+            OUT.print(escape(each.manifest.proof.sentence(each.stream)), soft_wrap=True)
     for each in outcome.streams:
         if each.error:
             ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
@@ -113,6 +109,19 @@ def closing(outcome: Outcome, link: Path) -> None:
         return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def _line(each: StreamOutcome) -> dict[str, object]:
+    return {
+        "stream": each.stream,
+        "rows": each.fold.rows if each.fold else None,
+        "pages": each.manifest.pages if each.manifest else None,
+        "requests": each.effort.requests,
+        "429s": each.effort.refused,
+        "seconds waited": round(each.effort.waited, 1),
+        "proof": each.manifest.proof.grade.words if each.manifest else "",
+        "result": "failed" if each.error else "published",
+    }
 
 
 def _conflicts(fold: Fold) -> str:

@@ -32,6 +32,8 @@ class Outlook:
     def words(self) -> str:
         """The same for people, times in UTC."""
         pace = f"{self.rate:.1f} of {self.allowance:g} requests/s"
+        if self.earliest == self.latest and self.latest is not None:
+            return pace
         if self.earliest is None or self.latest is None:
             return f"{pace}, its end is not known yet"
         return f"{pace}, done between {self.earliest:%H:%M:%S} and {self.latest:%H:%M:%S} UTC"
