@@ -12,7 +12,7 @@ IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check dev bench nightly fuzz test-next lock format
+.PHONY: help demo test check dev bench nightly fuzz fault-pairs test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ nightly: $(VENV)/.installed ## 20 runs of 300 requests on each path, none may me
 
 fuzz: $(VENV)/.installed ## schemathesis against the sandbox's own description, both surfaces
 	@$(IN) $(BIN)/python -m tests.fuzz
+
+fault-pairs: $(VENV)/.installed ## every pair of the sandbox's faults against a synced home (an hour)
+	@$(IN) $(BIN)/python -m tests.fault_pairs
 
 test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python -m pytest

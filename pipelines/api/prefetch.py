@@ -8,6 +8,7 @@ order (chain).
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from pipelines.api import paging
 from pipelines.api.page import Page
@@ -31,10 +32,14 @@ class Race:
 
 @dataclass
 class Prefetch:
-    """Reads pages of one list; asks for the next ones too while `ahead` says that it is time."""
+    """Reads pages of one list; asks for the next ones too while `ahead` says that it is time.
+
+    Nothing is guessed from the offset `end` on, where the list ended last time.
+    """
 
     fetch: Fetch
     ahead: Callable[[], bool]
+    end: float = inf
     _stride: int = 0
     _asked: dict[int, asyncio.Task[Page | None]] = field(default_factory=dict)
 
@@ -46,7 +51,7 @@ class Prefetch:
         wanted = guessed or asyncio.ensure_future(self.fetch(offset))
         if self._stride:
             for each in following:
-                if each not in self._asked:
+                if each < self.end and each not in self._asked:
                     self._asked[each] = asyncio.create_task(self._guess(each))
         page = await self._wait(wanted)
         if page is None:

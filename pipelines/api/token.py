@@ -122,7 +122,8 @@ class ClientCredentials(httpx.Auth):
                 return
             if holder.token is used:
                 holder.token, holder.refused = None, True
-            if used.instead and not used.accepted:
+            late = self._clock.monotonic() >= used.renew_at  # old, which is no verdict on it
+            if used.instead and not used.accepted and not late:
                 return
 
     def _shared(self) -> _Holder:

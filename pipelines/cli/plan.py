@@ -34,7 +34,7 @@ def plan(stream: Streams = None, connection: Connections = None) -> None:
 
 def _words(planned: Plan) -> list[str]:
     lines = [
-        f"{planned.requests:,} requests, {planned.tokens} calls for a token",
+        f"{planned.requests:,} requests and {planned.tokens} for tokens",
         f"about {planned.seconds / 60:,.1f} minutes: by {planned.ends:%Y-%m-%d %H:%M} UTC",
     ]
     if planned.unknown:

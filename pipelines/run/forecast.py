@@ -48,7 +48,8 @@ class Plan:
     @property
     def requests(self) -> int:
         """Requests in all, as far as they are known."""
-        return sum(each.requests or 0 for each in self.streams)
+        connections = {each.connection for each in self.streams}
+        return WHOAMI * len(connections) + sum(each.requests or 0 for each in self.streams)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -68,19 +69,17 @@ class Plan:
 
 def plan(session: Session, orders: Sequence[Order]) -> Plan:
     """Say what syncing these orders now would cost."""
-    planned = {order: [_stream(session, order, each) for each in order.streams] for order in orders}
-    costs = {
-        order: WHOAMI + sum(each.requests or 0 for each in streams)
-        for order, streams in planned.items()
-    }
-    seconds = {
-        order: cost / allowed(session.settings, order.connection) for order, cost in costs.items()
-    }
+    planned = [[_stream(session, order, each) for each in order.streams] for order in orders]
+    seconds = [
+        (WHOAMI + sum(each.requests or 0 for each in streams))
+        / allowed(session.settings, order.connection)
+        for order, streams in zip(orders, planned, strict=True)
+    ]
     now = session.clock.now()
     return Plan(
-        streams=tuple(each for streams in planned.values() for each in streams),
-        seconds=max(seconds.values(), default=0.0),
-        tokens=sum(1 + int(each // TOKEN_SECONDS) for each in seconds.values()),
+        streams=tuple(each for streams in planned for each in streams),
+        seconds=max(seconds, default=0.0),
+        tokens=sum(1 + int(each // TOKEN_SECONDS) for each in seconds),
         begins=now,
         scheduled=next_night(session.settings, now),
     )

@@ -74,7 +74,7 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
         gate = Gate(session, service, order.connection, order.streams)
         found = await interface.look(session, service, order.connection)
         described = interface.described(session, order.streams, found)
-        scanner = _scanner(session, service, Race())
+        scanner = _scanner(session, service)
         async with asyncio.TaskGroup() as group:
             tasks = {
                 stream.name: group.create_task(_scan(session, gate, scanner, (stream, order)))
@@ -97,8 +97,9 @@ async def _scan(
         return error
 
 
-def _scanner(session: Session, service: Client, race: Race) -> Scanner:
+def _scanner(session: Session, service: Client) -> Scanner:
+    """Return what reads the lists of one connection; of those that race, one looks ahead."""
     clock, watch = session.clock, session.watch
     turns = Turns(session.settings.place.state, clock, watch.waiting)
     ledger, archive = session.ledger, session.archive
-    return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, race)
+    return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, Race())

@@ -82,8 +82,13 @@ class Scanner:
             if waited and since:
                 return since[-1]
             prefetch = Prefetch(fetch, lambda: self.race.longest(stream) and self.ahead())
+            earlier = journal.manifests(self.ledger, stream, connection)
+            last = earlier[-1] if earlier else None
+            if last:
+                prefetch.end = last.proof.rows
+            pages = self._begun(reading, prefetch)
             try:
-                return await _Scan(self, reading, self._begun(reading, prefetch), identity).read()
+                return await _Scan(self, reading, pages, identity, last).read()
             finally:
                 self.race.left.pop(stream, None)
                 await prefetch.close()
@@ -108,7 +113,7 @@ class _Scan:
     reading: Reading
     pages: Playback
     identity: Identity
-    last: ManifestRow | None = None
+    last: ManifestRow | None
     furthest: int = 0
     rows: int = 0
     aside: int = field(default=0)
@@ -116,8 +121,6 @@ class _Scan:
     async def read(self) -> ManifestRow:
         """Read the list; record how it ends."""
         ledger, scan = self.scanner.ledger, self.pages.scan
-        earlier = journal.manifests(ledger, self.reading.stream, self.reading.connection)
-        self.last = earlier[-1] if earlier else None
         self._tell(done=False)
         try:
             chain, proof = await self._stitched()

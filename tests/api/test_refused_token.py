@@ -57,6 +57,17 @@ def test_a_second_401_is_the_answer_and_the_token_is_not_used_again() -> None:
     assert provider.served == ["t1", "t2", "t3"]
 
 
+def test_a_token_that_came_too_late_is_no_verdict_on_the_next() -> None:
+    """Its request waited for the budget or the machine for longer than the token lived."""
+    provider = Provider(expires_in=10, took=12, refused={"t1", "t2"})
+
+    async def main() -> list[int]:
+        return await together(provider.client(), 1)
+
+    assert virtual.run(main()) == [200]
+    assert provider.served == ["t1", "t2", "t3"]
+
+
 def test_at_most_one_token_call_a_second() -> None:
     provider = Provider(refused={f"t{number}" for number in range(100)})
 

@@ -64,7 +64,7 @@ def test_refetch_reads_today_again(materialize: Materialize, service: Service) -
 
     assert materialize(refetch=True).success
 
-    assert admitted(service) == before + 1 + 1 + 2 + 1  # whoami, and the pages
+    assert admitted(service) == before + 1 + 1 + 3 + 1  # whoami, and the pages
 
 
 def test_an_unread_past_day_fails_in_the_last_step_after_today_was_published(

@@ -22,8 +22,11 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
 
     assert outcome.exit_code == 0
     assert served["refused"] == 0
-    assert served["admitted"] == 1 + sum(each.effort.requests for each in outcome.streams)
-    assert served["admitted"] == 1 + 3 + 8 + 10  # whoami, and the pages
+    requests = sum(each.effort.requests for each in outcome.streams)
+    quiet = 4 + 10 + 12  # pages by the formula of the chain
+    # A guess that the end of a list made vain is taken back, before it arrived or after.
+    assert 1 + quiet <= served["admitted"] <= 1 + requests  # with whoami
+    assert requests <= quiet + 2 * 3
     assert served["most_admitted_in_any_window"] <= 5
     assert {each.effort.refused for each in outcome.streams} == {0}
 
