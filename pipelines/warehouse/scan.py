@@ -42,6 +42,7 @@ class Progress:
     `rows` counts from the list's start; `expected` is how many rows the last reading found.
     """
 
+    connection: str
     stream: str
     pages: int
     rows: int
@@ -262,10 +263,12 @@ class _Scan:
 
     def _tell(self, *, done: bool) -> None:
         expected = self.last.proof.rows if self.last else None
-        left = inf if expected is None else max(0, expected - self.furthest)
-        self.scanner.race.left[self.reading.stream] = left
-        pages = len(self.pages.linked)
-        self.scanner.progress(Progress(self.reading.stream, pages, self.furthest, done, expected))
+        linked, reading = self.pages.linked, self.reading
+        rows = inf if expected is None else max(0, expected - self.furthest)
+        self.scanner.race.left[reading.stream] = rows / (linked[-1].limit if linked else 1)
+        self.scanner.progress(
+            Progress(reading.connection, reading.stream, len(linked), self.furthest, done, expected)
+        )
 
 
 def _keys(page: Page, name: str | None) -> list[bytes | None]:
