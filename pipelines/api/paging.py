@@ -4,6 +4,8 @@ Here: where a page ends, how much the next one overlaps it, and what is wrong wi
 Not here: what the chain does about it (chain).
 """
 
+from math import ceil
+
 from pipelines.api.page import Page
 
 SMALL_LIMIT = 100
@@ -15,6 +17,13 @@ def overlap(limit: int) -> int:
     A page of one row cannot overlap and still go on: 0.
     """
     return min(3 if limit <= SMALL_LIMIT else 5, limit - 1)
+
+
+def quiet_cost(rows: int, limit: int) -> int:
+    """Return the requests that a list of so many rows takes where nothing changes meanwhile."""
+    if rows <= limit:
+        return 1
+    return 1 + ceil((rows - limit) / max(1, limit - overlap(limit))) + 1
 
 
 def end(page: Page) -> int:

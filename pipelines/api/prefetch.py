@@ -21,7 +21,7 @@ Fetch = Callable[[int], Awaitable[Page]]
 
 @dataclass
 class Race:
-    """The lists that are read side by side, and how many rows each has left, as far as known."""
+    """The lists that are read side by side, and how many pages each has left, as far as known."""
 
     left: dict[str, float] = field(default_factory=dict)
 

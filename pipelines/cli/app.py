@@ -10,7 +10,18 @@ from importlib.metadata import version as installed
 import typer
 from rich.markup import escape
 
-from pipelines.cli import check, connections, demo, discover, runs, sandbox, screen, sync
+from pipelines.cli import (
+    check,
+    connections,
+    demo,
+    discover,
+    plan,
+    runs,
+    sandbox,
+    screen,
+    status,
+    sync,
+)
 from pipelines.errors import ConfigurationError, PartnerSyncError
 
 app = typer.Typer(
@@ -19,7 +30,17 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for group in (demo.app, sandbox.app, sync.app, check.app, discover.app, runs.app, connections.app):
+for group in (
+    demo.app,
+    sandbox.app,
+    check.app,
+    discover.app,
+    plan.app,
+    sync.app,
+    status.app,
+    runs.app,
+    connections.app,
+):
     app.add_typer(group)
 
 

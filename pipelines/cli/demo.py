@@ -52,7 +52,7 @@ def demo(
     with sandbox.running(*SIZES) as service:
         sandbox.point_at(service)
         own = settings.load(home)
-        with screen.watching() as watch, run.open(own, watch) as session:
+        with screen.watching(own) as watch, run.open(own, watch) as session:
             outcome = run.sync(session, run.orders(session))
     screen.closing(outcome, own.place.link)
     if outcome.exit_code == 0:

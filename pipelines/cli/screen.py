@@ -4,17 +4,23 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from rich import progress
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from pipelines.run import Outcome, Watch
+from pipelines.clock import SYSTEM
+from pipelines.run import Outcome, StreamOutcome, Watch
+from pipelines.run.pace import Pace, allowed
+from pipelines.settings import Settings
 from pipelines.warehouse import frames
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
@@ -30,25 +36,45 @@ PROGRESS = (
 )
 
 
+@dataclass
+class _Lists:
+    """The lists that are being read: a bar for each, a line for each connection."""
+
+    settings: Settings
+    bars: progress.Progress
+    line: Text
+    tasks: dict[tuple[str, str], progress.TaskID] = field(default_factory=dict)
+    paces: dict[str, Pace] = field(default_factory=dict)
+    outlooks: dict[str, str] = field(default_factory=dict)
+
+    def tell(self, news: Progress) -> None:
+        """Show one more page."""
+        which = (news.connection, news.stream)
+        if which not in self.tasks:
+            self.tasks[which] = self.bars.add_task(news.stream, total=None, rows=0, pages=0)
+        total = news.rows if news.done else news.expected
+        self.bars.update(
+            self.tasks[which],
+            completed=news.rows,
+            total=max(total, news.rows) if total is not None else None,
+            rows=news.rows,
+            pages=news.pages,
+        )
+        if news.connection not in self.paces:
+            of = self.settings.connection(news.connection)
+            self.paces[news.connection] = Pace(SYSTEM, allowed(self.settings, of))
+        outlook = self.paces[news.connection].count(news)
+        self.outlooks[news.connection] = f"  {news.connection}: {outlook.words}"
+        self.line.plain = "\n".join(self.outlooks.values())
+
+
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Show a line per stream while it is read; on a pipe, the last state of each."""
-    with progress.Progress(*PROGRESS, console=ERR) as bars:
-        lines: dict[str, progress.TaskID] = {}
-
-        def tell(news: Progress) -> None:
-            if news.stream not in lines:
-                lines[news.stream] = bars.add_task(news.stream, total=None, rows=0, pages=0)
-            total = news.pages if news.done else None
-            bars.update(
-                lines[news.stream],
-                completed=news.pages,
-                total=total,
-                rows=news.rows,
-                pages=news.pages,
-            )
-
-        yield Watch(tell, lambda why: bars.console.print(f"[yellow]…[/] {escape(why)}"))
+def watching(own: Settings) -> Iterator[Watch]:
+    """Show each list while it is read, the pace and the end to expect; on a pipe, only the last."""
+    bars, line = progress.Progress(*PROGRESS, console=ERR), Text(style="dim")
+    with Live(Group(bars, line), console=ERR, refresh_per_second=5) as live:
+        lists = _Lists(own, bars, line)
+        yield Watch(lists.tell, lambda why: live.console.print(f"[yellow]…[/] {escape(why)}"))
 
 
 def show(frame: pd.DataFrame, title: str = "") -> None:
@@ -64,19 +90,15 @@ def show(frame: pd.DataFrame, title: str = "") -> None:
 
 def closing(outcome: Outcome, link: Path) -> None:
     """Print what became of every stream, the published file and how to open it."""
+    several = len({each.connection for each in outcome.streams}) > 1
     rows = [
-        {
-            "stream": each.stream,
-            "rows": each.fold.rows if each.fold else None,
-            "pages": each.manifest.pages if each.manifest else None,
-            "requests": each.effort.requests,
-            "429s": each.effort.refused,
-            "seconds waited": round(each.effort.waited, 1),
-            "result": "failed" if each.error else "published",
-        }
+        ({"connection": each.connection} if several else {}) | _line(each)
         for each in outcome.streams
     ]
     show(frames.from_rows(rows))
+    for each in outcome.streams:
+        if each.manifest:
+            OUT.print(escape(each.manifest.proof.sentence(each.stream)), soft_wrap=True)
     for each in outcome.streams:
         if each.error:
             ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
@@ -87,6 +109,19 @@ def closing(outcome: Outcome, link: Path) -> None:
         return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def _line(each: StreamOutcome) -> dict[str, object]:
+    return {
+        "stream": each.stream,
+        "rows": each.fold.rows if each.fold else None,
+        "pages": each.manifest.pages if each.manifest else None,
+        "requests": each.effort.requests,
+        "429s": each.effort.refused,
+        "seconds waited": round(each.effort.waited, 1),
+        "proof": each.manifest.proof.grade.words if each.manifest else "",
+        "result": "failed" if each.error else "published",
+    }
 
 
 def _conflicts(fold: Fold) -> str:

@@ -28,7 +28,7 @@ def sync(
     A list whose reading was interrupted less than 6 hours ago is read on from where it stood.
     """
     own = settings.load()
-    with screen.watching() as watch, run.open(own, watch) as session:
+    with screen.watching(own) as watch, run.open(own, watch) as session:
         outcome = run.sync(
             session, run.orders(session, Choice(connection or (), stream or (), lane))
         )

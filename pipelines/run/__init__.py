@@ -12,11 +12,13 @@ from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.discovery import discover
+from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
+from pipelines.run.standing import status
 from pipelines.state import runs
 from pipelines.streams import known
 
@@ -39,8 +41,10 @@ __all__ = [
     "fold",
     "open",
     "orders",
+    "plan",
     "publish",
     "standings",
+    "status",
     "sync",
     "test",
 ]

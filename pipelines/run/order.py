@@ -82,10 +82,11 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for all published, 1 for nothing, 3 for published though a stream failed."""
+        """Return 0 for all published, 1 for nothing, 3 where a stream failed or is unproven."""
         if self.version is None:
             return 1
-        return 3 if any(each.error for each in self.streams) else 0
+        unstable = any(each.manifest and each.manifest.proof.grade.marked for each in self.streams)
+        return 3 if unstable or any(each.error for each in self.streams) else 0
 
 
 T = TypeVar("T")

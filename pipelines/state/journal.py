@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from uuid import uuid4
 
-from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy import Engine, func, insert, select, true, update
 
 from pipelines.state.proof import Proof
 from pipelines.state.tables import MANIFESTS, PAGES, SCANS
@@ -42,11 +42,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class ScanState:
-    """How the latest scan of a stream and day stands, and which run's it is."""
+    """How the latest scan of a stream stands, which run's it is, and its pages so far."""
 
     run: str
     status: str
     error: str | None
+    begun_at: datetime
+    pages: int
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,15 @@ def pages(engine: Engine, scan: str) -> tuple[LinkedPage, ...]:
         return tuple(LinkedPage(**row) for row in ledger.execute(query).mappings())
 
 
-def latest_scan(engine: Engine, connection: str, stream: str, day: date) -> ScanState | None:
-    """Return how the newest scan of a stream and day stands, None where none began."""
+def latest_scan(
+    engine: Engine, connection: str, stream: str, day: date | None = None
+) -> ScanState | None:
+    """Return how the newest scan of a stream stands, of one day where given; None for none."""
+    pages = select(func.count()).where(PAGES.c.scan == SCANS.c.scan).scalar_subquery()
     query = (
-        select(SCANS.c.run, SCANS.c.status, SCANS.c.error)
-        .where(SCANS.c.connection == connection, SCANS.c.stream == stream, SCANS.c.day == day)
+        select(SCANS.c.run, SCANS.c.status, SCANS.c.error, SCANS.c.begun_at, pages)
+        .where(SCANS.c.connection == connection, SCANS.c.stream == stream)
+        .where(true() if day is None else SCANS.c.day == day)
         .order_by(SCANS.c.begun_at.desc())
         .limit(1)
     )
@@ -181,3 +187,8 @@ def read_once(engine: Engine) -> set[tuple[str, str]]:
     query = select(MANIFESTS.c.connection, MANIFESTS.c.stream).distinct()
     with engine.connect() as ledger:
         return {(connection, stream) for connection, stream in ledger.execute(query)}
+
+
+def newest(engine: Engine, stream: str, connection: str) -> ManifestRow | None:
+    """Return the last manifest of a stream, None where it was never read to its end."""
+    return next(iter(manifests(engine, stream, connection)[-1:]), None)

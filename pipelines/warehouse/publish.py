@@ -17,7 +17,7 @@ from pipelines.errors import PublicationFailed
 from pipelines.settings import Home
 from pipelines.state import versions
 from pipelines.state.versions import Version
-from pipelines.warehouse import database, interface, meta
+from pipelines.warehouse import database, interface, meta, proofs
 from pipelines.warehouse.database import Work
 
 
@@ -39,6 +39,7 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
         number, now = _next_number(home, last), clock.now()
         meta.tell(writer, number, now)
         interface.tell(writer, ledger)
+        proofs.tell(writer, ledger, folds)
         counts = database.counts(writer)
         writer.execute("CHECKPOINT")
         writer.close()  # the copy is of a file that nobody has open

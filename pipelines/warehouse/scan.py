@@ -29,10 +29,10 @@ from pipelines.state.registry import Pin
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.pages import contents
 from pipelines.warehouse.playback import Playback
+from pipelines.warehouse.quarantine import most
 from pipelines.warehouse.turn import Turns
 
 LONGEST_PAUSE = timedelta(hours=6)  # an older scan is begun anew
-MOST_SET_ASIDE = 0.01  # of the rows
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Progress:
     `rows` counts from the list's start; `expected` is how many rows the last reading found.
     """
 
+    connection: str
     stream: str
     pages: int
     rows: int
@@ -191,7 +192,7 @@ class _Scan:
             return NotProven(proof.sentence(stream))
         rows = sum(kept for _number, kept in chain.stitched)
         aside = sum(row < kept for page, kept in chain.stitched for row in self.aside[page])
-        if aside > MOST_SET_ASIDE * rows:
+        if aside > most(rows):
             return ContractBroken(
                 f"{stream}: {aside:,} of {rows:,} rows set aside: they have no "
                 f"{proof.key}, which identifies the stream's records. Nothing of this reading is "
@@ -262,10 +263,12 @@ class _Scan:
 
     def _tell(self, *, done: bool) -> None:
         expected = self.last.proof.rows if self.last else None
-        left = inf if expected is None else max(0, expected - self.furthest)
-        self.scanner.race.left[self.reading.stream] = left
-        pages = len(self.pages.linked)
-        self.scanner.progress(Progress(self.reading.stream, pages, self.furthest, done, expected))
+        linked, reading = self.pages.linked, self.reading
+        rows = inf if expected is None else max(0, expected - self.furthest)
+        self.scanner.race.left[reading.stream] = rows / (linked[-1].limit if linked else 1)
+        self.scanner.progress(
+            Progress(reading.connection, reading.stream, len(linked), self.furthest, done, expected)
+        )
 
 
 def _keys(page: Page, name: str | None) -> list[bytes | None]:

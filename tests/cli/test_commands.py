@@ -49,7 +49,19 @@ def test_sync_ends_with_a_table_the_file_and_the_line_that_opens_it(tmp_path: Pa
 
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["stream", "rows", "pages", "requests", "429s", "seconds", "waited", "result"] in lines
+    heading = [
+        "stream",
+        "rows",
+        "pages",
+        "requests",
+        "429s",
+        "seconds",
+        "waited",
+        "proof",
+        "result",
+    ]
+    assert heading in lines
+    assert "usage: COMPLETE — all rows that existed from " in done.stdout
     assert any(line[:3] == ["usage", "600", "3"] for line in lines)
     assert "published warehouse.v00000001.duckdb" in done.stdout
     opening = shlex.split(done.stdout.splitlines()[-1])
@@ -66,6 +78,26 @@ def test_one_stream_can_be_chosen(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "partners" in done.stdout
     assert "usage " not in done.stdout.replace("current.usage", "")
+
+
+def test_plan_and_status_know_the_last_proofs(tmp_path: Path) -> None:
+    with sandbox.running("--rate=1000", "--partners=20", "--usage=600", "--billing=1") as service:
+        environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+        first = ran(environment, "plan")
+        ran(environment, "sync", "--stream", "usage")
+        planned, stands = ran(environment, "plan"), ran(environment, "status")
+
+    assert (first.returncode, planned.returncode, stands.returncode) == (0, 0, 0)
+    assert "1 requests and 1 for tokens" in first.stdout  # who we are; nothing else is known
+    assert "never read, so not in this sum: billing, partners, usage" in first.stdout
+    assert ["default", "usage", "600", "3"] in [
+        line.split() for line in planned.stdout.splitlines()
+    ]
+    assert "4 requests and 1 for tokens" in planned.stdout
+    assert "the next night begins at" in planned.stdout
+    assert "never read to its end" in stands.stdout
+    assert "COMPLETE" in stands.stdout
+    assert "request budget of 127.0.0.1" in stands.stdout
 
 
 def test_runs_lists_what_was_run(tmp_path: Path) -> None:

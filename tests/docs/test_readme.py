@@ -15,7 +15,8 @@ BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 # What differs from run to run and from machine to machine.
 VARYING = [
     (r"\d+:\d\d:\d\d", "TIME"),
-    (r"\d+\.\d(?= +published)", "WAITED"),
+    (r"\d+\.\d(?= +COMPLETE +published)", "WAITED"),
+    (r"in those \d+ s ", "in those SECONDS s "),
     (r"\S*python -c", "PYTHON -c"),
     (r"'[^']*warehouse\.duckdb'", "'WAREHOUSE'"),
     (r" +", " "),
@@ -56,7 +57,7 @@ def test_the_output_shown_is_the_output(tmp_path: Path) -> None:
     )
     with sqlite3.connect(tmp_path / "demo" / "state" / "state.sqlite") as ledger:
         asked = ledger.execute("SELECT count(*) FROM requests WHERE stream NOT NULL").fetchone()
-    assert asked == (63,)
+    assert asked == (68,)
     printed = set(told(done.stdout + done.stderr))
     shown = told(BLOCKS[0].removeprefix("$ make demo\n"))
     assert len(shown) > 15

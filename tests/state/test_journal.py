@@ -85,7 +85,7 @@ def test_a_scan_fails_with_or_without_a_proof(
     other = journal.begin(ledger, replace(READING, stream="billing"), EPOCH)
     journal.fail(ledger, scan, EPOCH + SECOND, error, proof)
     state = journal.latest_scan(ledger, "default", "usage", DAY)
-    assert state == ScanState(READING.run, status, error)
+    assert state == ScanState(READING.run, status, error, EPOCH, 0)
     assert journal.unfinished(ledger, READING, EPOCH) == (scan if goes_on else None)
     with ledger.connect() as connection:
         rows = {row.scan: row for row in connection.execute(select(SCANS))}
@@ -96,7 +96,9 @@ def test_a_scan_fails_with_or_without_a_proof(
 def test_a_manifest_ends_its_scan_in_the_same_step(ledger: Engine) -> None:
     scan = journal.begin(ledger, READING, EPOCH)
     journal.add_manifest(ledger, replace(manifest(1), scan=scan))
-    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState("run-1", "read", None)
+    assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState(
+        "run-1", "read", None, EPOCH, 0
+    )
     assert journal.unfinished(ledger, READING, EPOCH) is None
     with ledger.connect() as connection:
         assert connection.execute(select(SCANS.c.proof)).scalar() == PROOF
@@ -115,7 +117,7 @@ def test_the_next_run_of_the_day_goes_on_with_what_was_killed(ledger: Engine) ->
     journal.fail(ledger, killed, EPOCH, "503")
     journal.resume(ledger, killed, "run-2")
     state = journal.latest_scan(ledger, "default", "usage", DAY)
-    assert state == ScanState("run-2", "reading", None)
+    assert state == ScanState("run-2", "reading", None, EPOCH, 0)
 
 
 def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> None:
@@ -130,10 +132,10 @@ def test_the_latest_scan_is_of_one_connection_stream_and_day(ledger: Engine) -> 
         scan = journal.begin(ledger, reading, EPOCH + number * SECOND)
         journal.fail(ledger, scan, EPOCH, f"error {number}")
     assert journal.latest_scan(ledger, "default", "usage", DAY) == ScanState(
-        READING.run, "failed", "error 4"
+        READING.run, "failed", "error 4", EPOCH + 4 * SECOND, 0
     )
     assert journal.latest_scan(ledger, "second", "usage", DAY) == ScanState(
-        READING.run, "failed", "error 2"
+        READING.run, "failed", "error 2", EPOCH + 2 * SECOND, 0
     )
     assert journal.latest_scan(ledger, "second", "billing", DAY) is None
 

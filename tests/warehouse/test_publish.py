@@ -33,6 +33,8 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
         "current.things": 2,
         "meta.folds": 1,
         "meta.freshness": 1,
+        "meta.interface_changes": 0,
+        "meta.interface_differences": 0,
         "quarantine.things": 0,
     }
     with duckdb.connect(link, read_only=True) as reader:

@@ -1,0 +1,44 @@
+"""The verb `plan`: what would a sync cost now?"""
+
+import typer
+
+from pipelines import run, settings
+from pipelines.cli import screen
+from pipelines.cli.sync import Connections, Streams
+from pipelines.run import Choice
+from pipelines.run.forecast import Plan
+from pipelines.warehouse import frames
+
+app = typer.Typer()
+
+
+@app.command()
+def plan(stream: Streams = None, connection: Connections = None) -> None:
+    """Say what a sync would cost now, from the last proofs, and send nothing."""
+    with run.open(settings.load()) as session:
+        orders = run.orders(session, Choice(connection or (), stream or ()))
+        planned = run.plan(session, orders)
+    rows = [
+        {
+            "connection": each.connection,
+            "stream": each.stream,
+            "rows last time": each.rows,
+            "requests": each.requests,
+        }
+        for each in planned.streams
+    ]
+    screen.show(frames.from_rows(rows))
+    for line in _words(planned):
+        screen.OUT.print(line, soft_wrap=True)
+
+
+def _words(planned: Plan) -> list[str]:
+    lines = [
+        f"{planned.requests:,} requests and {planned.tokens} for tokens",
+        f"about {planned.seconds / 60:,.1f} minutes: by {planned.ends:%Y-%m-%d %H:%M} UTC",
+    ]
+    if planned.unknown:
+        lines.append(f"never read, so not in this sum: {', '.join(planned.unknown)}")
+    night = f"the next night begins at {planned.scheduled:%Y-%m-%d %H:%M %Z}"
+    warning = "; it would not be over by then" if planned.collides else ""
+    return [*lines, night + warning]

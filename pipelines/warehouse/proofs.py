@@ -1,0 +1,76 @@
+"""What analysts read of the proofs: `meta.proofs`, one row for each stream of a version.
+
+Here: writing it. Not here: what a grade means (state.proof).
+"""
+
+from collections.abc import Iterable
+
+import duckdb
+from sqlalchemy import Engine
+
+from pipelines.state import journal
+from pipelines.state.journal import ManifestRow
+from pipelines.warehouse.meta import Held
+
+COLUMNS = (
+    "connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE, grade VARCHAR, "
+    "rows BIGINT, requests BIGINT, repairs BIGINT, chains BIGINT, inversions BIGINT, "
+    "key VARCHAR, key_inferred BOOLEAN, begun_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, "
+    "assumption VARCHAR, flags VARCHAR[], sentence VARCHAR, doubt VARCHAR"
+)
+COMMENTS = {
+    "grade": "SNAPSHOT, COMPLETE, COMPLETE_FOR_UNMOVED or UNSTABLE_ORDER",
+    "rows": "distinct rows read",
+    "sentence": "what was proven, in words",
+    "doubt": "why the rows are not what they should be today; empty where nothing is the matter",
+}
+
+
+def tell(database: duckdb.DuckDBPyConnection, ledger: Engine, folds: Held) -> None:
+    """Write what is proven of every stream in the tables, and what has happened since."""
+    database.execute(f"CREATE OR REPLACE TABLE meta.proofs ({COLUMNS})")
+    for name, text in COMMENTS.items():
+        database.execute(f"COMMENT ON COLUMN meta.proofs.{name} IS '{text}'")
+    rows = [
+        _row(ledger, manifest)
+        for connection, stream in sorted(folds)
+        for manifest in _of(ledger, connection, stream, folds[connection, stream].manifest)
+    ]
+    marks = ", ".join("?" * (COLUMNS.count(", ") + 1))
+    database.executemany(f"INSERT INTO meta.proofs VALUES ({marks})", rows)
+
+
+def _of(ledger: Engine, connection: str, stream: str, file: str) -> Iterable[ManifestRow]:
+    return [each for each in journal.manifests(ledger, stream, connection) if each.file == file]
+
+
+def _row(ledger: Engine, manifest: ManifestRow) -> list[object]:
+    proof = manifest.proof
+    return [
+        manifest.connection,
+        manifest.stream,
+        manifest.file,
+        manifest.day,
+        proof.grade.value,
+        proof.rows,
+        proof.requests,
+        proof.repairs,
+        proof.chains,
+        proof.inversions,
+        proof.key,
+        proof.inferred,
+        proof.begun_at,
+        proof.ended_at,
+        proof.assumption,
+        list(proof.flags),
+        proof.sentence(manifest.stream),
+        _doubt(ledger, manifest),
+    ]
+
+
+def _doubt(ledger: Engine, manifest: ManifestRow) -> str | None:
+    """Say why a stream's published rows are marked: their order, or a later reading that failed."""
+    later = journal.latest_scan(ledger, manifest.connection, manifest.stream)
+    if later and later.error and later.begun_at > manifest.proof.begun_at:
+        return f"a later reading failed, these are the rows of {manifest.day}: {later.error}"
+    return manifest.proof.sentence(manifest.stream) if manifest.proof.grade.marked else None
