@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
@@ -81,7 +82,7 @@ def _sync(service: Service, home: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _query(home: Path, query: str) -> list[tuple[str, ...]]:
+def _query(home: Path, query: str) -> list[Any]:
     """Ask a ledger; one that was not even begun holds nothing."""
     file = home / "state" / "state.sqlite"
     if not file.exists():

@@ -79,9 +79,9 @@ def test_a_scan_killed_at_any_page_ends_as_if_it_was_never_killed(
         row = scans.scan(killed)
     except KilledError:
         row = scans.scan(rows, reading=run_of("run-2"))
-        assert journal.latest_scan(warehouse.ledger, "default", "things", DAY) == (
-            journal.ScanState("run-2", "read", None)
-        )
+        state = journal.latest_scan(warehouse.ledger, "default", "things", DAY)
+        assert state is not None
+        assert (state.run, state.status, state.error) == ("run-2", "read", None)
     undisturbed = Scans(warehouse)
     other = replace(READING, connection="other")
     expected = undisturbed.scan(Listed(numbered(57)), reading=other)
