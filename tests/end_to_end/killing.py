@@ -23,7 +23,7 @@ from tests.end_to_end.stand import Published, published
 
 PROGRAM = str(Path(sys.executable).with_name("partner-sync"))
 # Some 30 requests that take their time: most of a run is reading.
-LISTS = ("--rate=0", "--latency-ms=25", "--partners=400", "--usage=1500", "--billing=1500")
+LISTS = ("--rate=0", "--latency-ms=60", "--partners=400", "--usage=1500", "--billing=1500")
 UNFINISHED = """
 SELECT pages.scan, scans.stream, pages."offset" FROM pages JOIN scans USING (scan)
 WHERE scans.run = (SELECT run FROM runs WHERE ended_at IS NULL ORDER BY begun_at DESC LIMIT 1)
@@ -56,7 +56,9 @@ def kills(count: int, seed: int) -> Iterator[Kill]:
         whole = time.monotonic() - begun
         good = published(Path(folder) / "undisturbed")
         for number in range(count):
-            yield _kill(service, Path(folder) / f"{number}", whole * chance.random(), good)
+            yield _kill(
+                service, Path(folder) / f"{number}", whole * (0.2 + 0.8 * chance.random()), good
+            )
 
 
 def _kill(service: Service, home: Path, after: float, good: Published) -> Kill:
