@@ -132,7 +132,7 @@ class Budget:
                 self._pass_on()
                 found = self._rule.look(more=self._waiting > 1)
         except Busy:
-            return Wait(POLL, "")
+            return Wait(POLL, "another process")
         self._news.clear()
         return found
 
