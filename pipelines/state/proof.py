@@ -85,6 +85,8 @@ class Proof:
         words = f"{stream}: {self.grade.words} — {self._verdict()}"
         if self.inferred and self.key:
             words += f" Rows are told apart by {self.key}, found by its name."
+        if self.key is None and self.grade.folded and self.requests > 1:
+            words += " Rows have no key: one that changed meanwhile may be here twice, as two rows."
         if self.flags:
             words += f" Seen on the way: {'; '.join(self.flags)}."
         return words
