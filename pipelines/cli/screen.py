@@ -96,19 +96,25 @@ def closing(outcome: Outcome, link: Path) -> None:
         for each in outcome.streams
     ]
     show(frames.from_rows(rows))
-    for each in outcome.streams:
+    named = [(_name(each, several=several), each) for each in outcome.streams]
+    for name, each in named:
         if each.manifest:
-            OUT.print(escape(each.manifest.proof.sentence(each.stream)), soft_wrap=True)
-    for each in outcome.streams:
+            OUT.print(escape(each.manifest.proof.sentence(name)), soft_wrap=True)
+    for name, each in named:
         if each.error:
-            ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
+            ERR.print(f"[bold red]{name}[/] {escape(str(each.error))}", soft_wrap=True)
         elif each.fold and each.fold.conflicts:
-            ERR.print(f"[yellow]{each.stream}[/] {_conflicts(each.fold)}", soft_wrap=True)
+            ERR.print(f"[yellow]{name}[/] {_conflicts(each.fold)}", soft_wrap=True)
     if outcome.version is None:
         ERR.print("nothing was published; what analysts open is as it was")
         return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def _name(each: StreamOutcome, *, several: bool) -> str:
+    """Return what a stream is called, among those of several connections too."""
+    return f"{each.connection}/{each.stream}" if several else each.stream
 
 
 def _line(each: StreamOutcome) -> dict[str, object]:

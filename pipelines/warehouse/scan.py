@@ -257,10 +257,13 @@ class _Scan:
         return row
 
     def _settled(self, manifest: Manifest) -> Manifest:
-        """Store a manifest; one that a killed run stored but did not record is taken over."""
+        """Store a manifest; one that a killed run stored but did not record is taken over.
+
+        Not where a page of it was lost since, and read again.
+        """
         archive = self.scanner.archive
         there = archive.stored(manifest.file)
-        while there and there.scan != manifest.scan:
+        while there and (there.scan, there.pages) != (manifest.scan, manifest.pages):
             manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
             there = archive.stored(manifest.file)
         if there is None:

@@ -53,6 +53,20 @@ def test_a_page_that_was_lost_is_read_again_and_its_rows_are_folded(
     assert values(scans.folded(row)) == list(range(20))
 
 
+def test_a_stored_manifest_with_a_page_that_was_lost_is_not_taken_over(
+    warehouse: Warehouse,
+) -> None:
+    scans = Scans(warehouse)
+    first = scans.scan(Listed(numbered(20)), KNOWN)
+    with warehouse.ledger.begin() as ledger:  # as if it was killed before the manifest's row
+        ledger.exec_driver_sql("DELETE FROM manifests")
+        ledger.exec_driver_sql("UPDATE scans SET status = 'reading'")
+    lost(next((warehouse.home.archive / "pages").rglob("*.zst")))
+    row = scans.scan(Listed(numbered(20, name="changed")), KNOWN)
+    assert (row.scan, row.file) == (first.scan, first.file.replace("001", "002"))
+    assert values(scans.folded(row)) == list(range(20))
+
+
 def test_a_scan_does_not_go_on_for_another_caller(warehouse: Warehouse) -> None:
     identities.pin(warehouse.ledger, "default", Identity("host", "1", "one"), CLOCK.now())
     killed(warehouse, first=500)
