@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from threading import Thread
 from time import sleep
 
@@ -20,6 +21,15 @@ def stop(url: str) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """Hear Ctrl-C as in a terminal: a shell lets what it starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("terminal")
 def test_ctrl_c_is_said_in_a_sentence(
     point: Point,
     monkeypatch: pytest.MonkeyPatch,
