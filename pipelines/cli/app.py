@@ -51,17 +51,10 @@ def version() -> None:
     screen.OUT.print(f"partner-sync {installed('partner-sync')}")
 
 
-INTERRUPTED = 130  # what a program says that Ctrl-C ended: 128 and the signal
-
-
 def main() -> None:
     """Run the program; expected failures become a sentence and an exit code."""
     try:
         app()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            screen.ERR.print("stopped. What was read is kept; the next sync goes on from there.")
-        raise
     except PartnerSyncError as error:
         screen.ERR.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigurationError) else 1)

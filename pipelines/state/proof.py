@@ -85,8 +85,13 @@ class Proof:
         words = f"{stream}: {self.grade.words} — {self._verdict()}"
         if self.inferred and self.key:
             words += f" Rows are told apart by {self.key}, found by its name."
-        if self.key is None and self.grade.folded and self.requests > 1:
-            words += " Rows have no key: one that changed meanwhile may be here twice, as two rows."
+        if self.rows and self.key is None:
+            words += (
+                " Rows are told apart by all their fields: none was found that is a "
+                f"key; where you know one, set streams.{stream}.key."
+            )
+            if self.requests > 1:
+                words += " One that changed meanwhile may be here twice, as two rows."
         if self.flags:
             words += f" Seen on the way: {'; '.join(self.flags)}."
         return words
@@ -96,7 +101,8 @@ class Proof:
         cost = f"({_many(self.rows, 'row')}, {_many(self.requests, 'request')}"
         cost += f", {_many(self.repairs, 'repair')})" if self.repairs else ")"
         seconds = round((self.ended_at - self.begun_at).total_seconds())
-        others = f"Rows added or removed in those {seconds} s may or may not be."
+        span = f"in those {seconds} s" if seconds else "meanwhile"
+        others = f"Rows added or removed {span} may or may not be."
         existed = f"all rows that existed from {begun} to {ended}"
         match self.grade:
             case Grade.SNAPSHOT:
@@ -116,7 +122,7 @@ class Proof:
                 return (
                     f"{self.reason}; {self._about()}{self.rows:,} read in "
                     f"{_many(self.requests, 'request')}; they are archived and not folded, the "
-                    "last published rows stay. Run sync again when the list changes less."
+                    "last published rows stay."
                 )
 
     def _about(self) -> str:

@@ -44,6 +44,6 @@ def test_ctrl_c_is_said_in_a_sentence(
         with pytest.raises(SystemExit) as ended:
             app.main()
         key.join()
-    assert ended.value.code == app.INTERRUPTED
-    assert "stopped. What was read is kept" in capsys.readouterr().err
+    assert ended.value.code == 130
+    assert "interrupted: what analysts open is as it was" in capsys.readouterr().err
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

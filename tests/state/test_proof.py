@@ -10,12 +10,13 @@ from tests.virtual import EPOCH
 PROOF = Proof(
     Grade.COMPLETE, 30, 5, 0, 1, 0, key="id", inferred=True, begun_at=EPOCH, ended_at=EPOCH
 )
-KEYLESS = "Rows have no key: one that changed meanwhile may be here twice, as two rows."
+SET = "where you know one, set streams.usage.key."
+TWICE = f"{SET} One that changed meanwhile may be here twice, as two rows."
 ALONE = replace(PROOF, key=None, grade=Grade.SNAPSHOT, requests=1)
 ENDS = [
     (PROOF, "Rows are told apart by id, found by its name."),
     (replace(PROOF, inferred=False), "may or may not be."),
-    (replace(PROOF, key=None), KEYLESS),
+    (replace(PROOF, key=None), TWICE),
     (
         replace(PROOF, key=None, grade=Grade.SNAPSHOT, requests=1),
         "in one page (30 rows, 1 request).",
