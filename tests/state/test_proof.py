@@ -17,10 +17,7 @@ ENDS = [
     (PROOF, "Rows are told apart by id, found by its name."),
     (replace(PROOF, inferred=False), "may or may not be."),
     (replace(PROOF, key=None), TWICE),
-    (
-        replace(PROOF, key=None, grade=Grade.SNAPSHOT, requests=1),
-        "in one page (30 rows, 1 request).",
-    ),
+    (ALONE, SET),
 ]
 
 
