@@ -18,7 +18,7 @@ from pathlib import Path
 from sandbox.faults.catalogue import CATALOGUE
 from tests.end_to_end.stand import Stand, Trouble, standing
 
-PROCESSES = os.cpu_count() or 1
+PROCESSES = int(os.environ.get("FAULT_PROCESSES", os.cpu_count() or 1))
 RARELY = (2, 3, 7)
 Troubles = tuple[Trouble, ...]
 

@@ -11,6 +11,7 @@ import msgspec
 
 LONGEST_TEXT = 200
 LONGEST_WAIT = 1e9  # seconds; 30 years are for ever
+UNSAID = "no reason given"
 # Of a broken answer: what is looked at, and what is shown of it.
 QUOTED, SHOWN = 2000, 80
 # A text, which may have lost its end, or a number; what a colon follows is a name.
@@ -35,11 +36,12 @@ class Problem:
     retry_after: float | None
 
     def __str__(self) -> str:
-        return _joined(f"{self.status} on {self.path}", self.detail or self.title)
+        return _joined(f"{self.status} on {self.path}", self.detail or self.title or UNSAID)
 
     def whole(self) -> str:
         """Return title and detail both: for what nobody expected."""
-        return _joined(f"{self.status} on {self.path}", self.title, self.detail)
+        words = [self.title, self.detail] if self.title or self.detail else [UNSAID]
+        return _joined(f"{self.status} on {self.path}", *words)
 
 
 def _joined(*words: str) -> str:

@@ -120,7 +120,15 @@ def rate_limited() -> AsyncRetrying:
         retry=retry_if_exception_type(RateLimited),
         stop=stop_after_attempt(RATE_LIMITED_IN_A_ROW),
         wait=wait_none(),
-        reraise=True,
+        retry_error_callback=_shut_out,
+    )
+
+
+def _shut_out(state: RetryCallState) -> NoReturn:
+    error = state.outcome.exception() if state.outcome else None
+    raise RateLimited(
+        f"{error} ({state.attempt_number} times in a row). If somebody else uses this client or "
+        "key, set allowance"
     )
 
 

@@ -27,12 +27,13 @@ from pipelines.warehouse.pages import Pages, Read
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.tables import Batch, Flattener, Names
 
+# Two readings of a record may differ, it changed meanwhile; two records of one page may not.
 OLDER = """
 WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-SELECT position, row,
-       digest <> lag(digest) OVER newest AND position = lag(position) OVER newest AS differs
+SELECT position, row, digest <> first_value(digest) OVER of_page AS differs
 FROM read_keys JOIN twice USING (key)
-WINDOW newest AS (PARTITION BY key ORDER BY age DESC, row DESC)
+WINDOW newest AS (PARTITION BY key ORDER BY age DESC, row DESC),
+       of_page AS (PARTITION BY key, position ORDER BY row DESC)
 QUALIFY row_number() OVER newest > 1
 """
 
@@ -41,7 +42,7 @@ QUALIFY row_number() OVER newest > 1
 class _Older:
     """The rows that a newer read of their key replaces, by page.
 
-    `conflicts` are those of them that say something else than a later row of the same page.
+    `conflicts` of them stood in one page with another record of their key and other content.
     """
 
     rows: Mapping[int, set[int]]
@@ -89,11 +90,11 @@ def fold(
         stream=manifest.stream,
         manifest=manifest.file,
         read=manifest.rows,
-        duplicates=older.count + ward.readings - len(ward.places),
+        duplicates=older.count + ward.readings - len(ward.records),
         conflicts=older.conflicts,
         rows=manifest.rows - older.count - ward.readings,
         folded_at=clock.now(),
-        quarantined=len(ward.places),
+        quarantined=len(ward.records),
     )
     ward.judge(folded.rows)
     with _in_words(manifest), transaction(database):

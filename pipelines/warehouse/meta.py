@@ -35,7 +35,7 @@ class Fold:
     """One manifest folded into `current`, in rows.
 
     Of those `read`, `rows` are in the table, `quarantined` are set aside, and `duplicates` were
-    replaced by a newer read of the same; `conflicts` of these said something else.
+    replaced by a newer read of the same; `conflicts` of these said something else in one page.
     """
 
     run: str

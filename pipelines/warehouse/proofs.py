@@ -37,7 +37,8 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine, folds: Held) -> No
         for manifest in _of(ledger, connection, stream, folds[connection, stream].manifest)
     ]
     marks = ", ".join("?" * (COLUMNS.count(", ") + 1))
-    database.executemany(f"INSERT INTO meta.proofs VALUES ({marks})", rows)
+    for row in rows:
+        database.execute(f"INSERT INTO meta.proofs VALUES ({marks})", row)
 
 
 def _of(ledger: Engine, connection: str, stream: str, file: str) -> Iterable[ManifestRow]:

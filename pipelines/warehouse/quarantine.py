@@ -48,40 +48,45 @@ class SetAside:
     flaw: Flaw
 
 
+def most(rows: int) -> int:
+    """Return how many of so many rows may be set aside: 1 %, and one of a shorter list."""
+    return max(1, rows // ONE_IN)
+
+
 @dataclass
 class Ward:
-    """The records of one scan that are set aside: of each place in the list, its newest reading."""
+    """The records of one scan that are set aside, each once however often it was read.
+
+    What was read again is told by its key, else by its text and its place in the list.
+    """
 
     manifest: Manifest
     readings: int = 0
-    places: dict[int, SetAside] = field(default_factory=dict)
-
-    @property
-    def most(self) -> int:
-        """How many may be set aside: 1 % of the rows read, and one of a shorter list."""
-        return max(1, self.manifest.rows // ONE_IN)
+    records: dict[object, SetAside] = field(default_factory=dict)
 
     def admit(self, pages: Iterable[Read]) -> None:
         """Set aside what is wrong in some pages; keep no more than decides that it is too much."""
-        key = self.manifest.key
+        key, enough = self.manifest.key, most(self.manifest.rows)
         for read in pages:
             for row, flaw in read.decoded.flaws.items():
                 self.readings += 1
-                place = read.page.offset + row
-                if place in self.places or len(self.places) <= self.most:
-                    name = None if key is None else record.identity(read.texts[row], key)
-                    self.places[place] = SetAside(read.page, row, name, flaw)
+                text = read.texts[row]
+                name = None if key is None else record.identity(text, key)
+                which = (read.page.offset + row, hash(text)) if name is None else name
+                if which in self.records or len(self.records) <= enough:
+                    self.records[which] = SetAside(read.page, row, name, flaw)
 
     def clear(self) -> None:
         """Forget what was set aside: the pages are read again."""
         self.readings = 0
-        self.places.clear()
+        self.records.clear()
 
     def judge(self, landed: int) -> None:
         """Raise LandingFailed where too many are set aside, or nothing else is left."""
-        if not self.places or (len(self.places) <= self.most and landed):
+        aside = len(self.records)
+        if not aside or (landed and aside <= most(landed + aside)):
             return
-        first = next(iter(self.places.values()))
+        first = next(iter(self.records.values()))
         raise LandingFailed(
             f"{self.manifest.stream}: {self.readings:,} of {self.manifest.rows:,} rows set aside. "
             f"The first is row {first.row} of the page at offset {first.page.offset}: {first.flaw}."
@@ -94,7 +99,7 @@ class Ward:
         table, manifest = quoted(SCHEMA, self.manifest.stream), self.manifest
         widen(database, table, COLUMNS.empty_table())
         database.execute(f"DELETE FROM {table} WHERE _connection = ?", [manifest.connection])
-        rows = [self._row(each, now) for each in self.places.values()]
+        rows = [self._row(each, now) for each in self.records.values()]
         append(database, table, pa.Table.from_pylist(rows, COLUMNS))
 
     def _row(self, aside: SetAside, now: datetime) -> dict[str, Any]:

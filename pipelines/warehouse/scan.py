@@ -29,10 +29,10 @@ from pipelines.state.registry import Pin
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.pages import contents
 from pipelines.warehouse.playback import Playback
+from pipelines.warehouse.quarantine import most
 from pipelines.warehouse.turn import Turns
 
 LONGEST_PAUSE = timedelta(hours=6)  # an older scan is begun anew
-MOST_SET_ASIDE = 0.01  # of the rows
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Scan:
         stream = self.reading.stream
         if not proof.grade.folded:
             return NotProven(proof.sentence(stream))
-        if self.aside > MOST_SET_ASIDE * self.rows:
+        if self.aside > most(self.rows):
             return ContractBroken(
                 f"{stream}: {self.aside:,} of {self.rows:,} rows set aside: they have no "
                 f"{proof.key}, which identifies the stream's records. Nothing of this reading is "

@@ -48,7 +48,8 @@ def test_the_document_s_429() -> None:
     ],
 )
 def test_what_is_said_of_a_failure(members: dict[str, Any], words: str) -> None:
-    assert str(read(json.dumps(members).encode(), 410)) == f"410 on /v2/usage{words}"
+    said = words or ": no reason given"
+    assert str(read(json.dumps(members).encode(), 410)) == f"410 on /v2/usage{said}"
 
 
 HOSTILE = [

@@ -128,6 +128,30 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
     assert not (tmp_path / "home" / "warehouse.duckdb").exists()
 
 
+def test_a_key_twice_in_a_page_fails_its_check_and_the_newest_is_published(
+    materialize: Materialize, service: Service, tmp_path: Path
+) -> None:
+    materialize()  # settles which field is the key
+    faults = f"{service.url}/__sandbox__/faults"
+    fault = {"name": "key-twice", "path": "/v2/partners"}
+    httpx.post(faults, json=fault, trust_env=False).raise_for_status()
+    try:
+        result = materialize(refetch=True)
+    finally:
+        httpx.delete(faults, trust_env=False)
+
+    assert result.success
+    unique = {
+        each.asset_key.path[-1]: each.passed
+        for each in result.get_asset_check_evaluations()
+        if each.check_name == "keys_are_unique"
+    }
+    assert unique == {"partners": False, "usage": True, "billing": True}
+    with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
+        changed = "SELECT count(*) FROM current.partners WHERE external_id = 'changed'"
+        assert reader.execute(changed).fetchone() == (1,)
+
+
 def test_a_refetch_that_fails_is_no_success(
     materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:

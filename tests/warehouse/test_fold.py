@@ -125,12 +125,25 @@ def test_keys_are_equal_only_where_they_were_sent_equal(
     assert distinct == [(rows, rows)]
 
 
-def test_a_key_with_other_content_is_counted(warehouse: Warehouse) -> None:
-    """Twice on a page; in two pages it is one record, read before and after it changed."""
-    pages = ['[{"id": 1, "a": 1}, {"id": 2}, {"id": 1, "a": 9}, {"id": 2}]', '[{"id": 2, "a": 3}]']
-    folded = warehouse.fold(warehouse.manifest(*pages))
-    assert (folded.duplicates, folded.conflicts) == (3, 1)
-    assert warehouse.query("SELECT id, a FROM current.things ORDER BY id") == [(1, 9), (2, 3)]
+# Two pages, and how many of their records are duplicates, and conflicts.
+TWICE = [
+    ('[{"id": 1, "a": 1}, {"id": 1, "a": 9}, {"id": 2}]', '[{"id": 2}]', 2, 1),
+    ('[{"id": 1, "a": 1}, {"id": 1, "a": 1}]', "[]", 1, 0),
+    # It changed between the two readings, as lists do.
+    ('[{"id": 1, "a": 1}, {"id": 2}]', '[{"id": 1, "a": 9}, {"id": 2}]', 2, 0),
+    ('[{"id": 1, "a": 9}, {"id": 1, "a": 9}]', '[{"id": 1, "a": 1}, {"id": 1, "a": 9}]', 3, 1),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "duplicates", "conflicts"), TWICE)
+def test_a_key_twice_in_one_page_with_other_content_is_a_conflict(
+    warehouse: Warehouse, first: str, second: str, duplicates: int, conflicts: int
+) -> None:
+    folded = warehouse.fold(warehouse.manifest(first, second))
+    assert (folded.duplicates, folded.conflicts) == (duplicates, conflicts)
+    assert warehouse.query("SELECT a FROM current.things WHERE id = 1") == [
+        (1 if duplicates == 1 else 9,)
+    ]
 
 
 def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse) -> None:

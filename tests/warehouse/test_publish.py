@@ -29,12 +29,8 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
     assert link.is_symlink()
     assert link.resolve().name == version.file == "warehouse.v00000001.duckdb"
     assert stat.S_IMODE(link.stat().st_mode) == 0o444
-    assert version.counts == {
-        "current.things": 2,
-        "meta.folds": 1,
-        "meta.freshness": 1,
-        "quarantine.things": 0,
-    }
+    counts = {"current.things": 2, "meta.folds": 1, "meta.freshness": 1, "quarantine.things": 0}
+    assert version.counts.items() >= counts.items()
     with duckdb.connect(link, read_only=True) as reader:
         assert reader.execute("SELECT id FROM current.things").fetchall() == [(1,), (2,)]
         fresh = reader.execute("SELECT stream, rows, duplicates, version FROM meta.freshness")

@@ -95,6 +95,26 @@ def test_a_row_that_was_read_twice_is_set_aside_once(warehouse: Warehouse) -> No
     ]
 
 
+# Two pages that meet in one record, read at the same place or one further on.
+AGAIN = [
+    ('{"id": "bad", "n": NaN}', 99, 1),
+    ('{"id": "bad", "n": NaN}', 100, 1),
+    ('{"n": NaN}', 99, 1),
+    ('{"n": NaN}', 100, 2),  # without a key it may be another one
+]
+
+
+@pytest.mark.parametrize(("wrong", "offset", "aside"), AGAIN)
+def test_what_was_read_again_is_told_by_its_key_else_by_text_and_place(
+    warehouse: Warehouse, wrong: str, offset: int, aside: int
+) -> None:
+    manifest = warehouse.manifest(
+        listed(0, 100, wrong), f"[{wrong}, {listed(200, 200)[1:]}", offsets=(0, offset)
+    )
+    folded = warehouse.fold(manifest)
+    assert (folded.quarantined, folded.duplicates) == (aside, 2 - aside)
+
+
 def test_each_fold_replaces_what_its_connection_had_in_quarantine(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest(listed(0, 9, "1")))
     warehouse.fold(warehouse.manifest(listed(0, 9, "2"), connection="other"))
