@@ -42,8 +42,9 @@ def standstill(page: Page, _value: None) -> None:
 
 def jump(page: Page, value: float) -> None:
     """Leave out some items between this page and the next."""
-    if page.has_more and page.pagination is not None:
-        page.say(next_offset=page.pagination["next_offset"] + round(value))
+    following = page.pagination["next_offset"] if page.pagination else None
+    if following is not None:
+        page.say(next_offset=following + round(value))
 
 
 def no_pagination(page: Page, _value: None) -> None:

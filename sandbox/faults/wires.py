@@ -58,9 +58,10 @@ class Line:
 
     async def reset(self) -> None:
         """Close it with a reset: without lingering, the kernel sends RST."""
-        connection = self._transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._transport.abort()
+        if not self._transport.is_closing():  # else the other side was quicker
+            connection = self._transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
         await self._gone()
 
     async def _gone(self) -> None:

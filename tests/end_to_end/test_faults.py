@@ -3,16 +3,20 @@
 Which faults there are the sandbox itself is asked, so that a new one is tried without a word here.
 """
 
+import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from pipelines.clock import SYSTEM
+from pipelines.clock import SYSTEM, Clock
+from pipelines.errors import Postponed
 from sandbox.faults.catalogue import CATALOGUE
 from tests.end_to_end import stand as stands
 from tests.end_to_end.stand import Stand, Trouble
+from tests.virtual import Haste
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +66,33 @@ def test_no_request_is_sent_before_a_retry_after_is_over(tmp_path: Path) -> None
     assert outcome.exit_code == 0
     assert counted["early_retries"] == 0
     assert sum(answers.get("429", 0) for answers in counted["requests"].values()) == 2
+
+
+def test_an_hour_is_not_waited_and_nobody_sends_before_it_is_over(
+    stand: Stand, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(stand.home, home, symlinks=True)
+    stand.control("POST", "/reset")
+    storm = {"name": "storm-seconds", "path": "/v2/billing", "after": 1, "times": 1, "value": 3600}
+    stand.control("POST", "/faults", storm)
+    told = stands.synced(home, Haste().clock, "billing")
+    asked = stand.control("GET", "/statistics")["requests"]["/v2/billing"]
+    early = stands.synced(home, Haste().clock, "billing")
+    asked_early = stand.control("GET", "/statistics")["requests"]["/v2/billing"]
+    hour = timedelta(hours=1, seconds=1)
+    later = Clock(
+        lambda: SYSTEM.now() + hour, lambda: SYSTEM.monotonic() + hour.total_seconds(), SYSTEM.sleep
+    )
+    over = stands.synced(home, later, "billing")
+
+    for outcome in (told, early):
+        assert [type(each.error) for each in outcome.streams] == [Postponed]
+        assert "; run ends resumable at " in str(outcome.streams[0].error)
+        assert outcome.exit_code == 1
+    assert asked == asked_early == {"200": 1, "429": 1}
+    assert over.exit_code == 0
+    assert stands.published(home).of("billing") == stand.good.of("billing")
 
 
 def test_short_lived_and_refused_tokens_cost_no_row(tmp_path: Path) -> None:
