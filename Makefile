@@ -12,7 +12,7 @@ IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check dev bench nightly fuzz fault-pairs test-next lock format
+.PHONY: help demo test check dev bench nightly fuzz fault-pairs exhaustive kills test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -57,6 +57,12 @@ fuzz: $(VENV)/.installed ## schemathesis against the sandbox's own description, 
 
 fault-pairs: $(VENV)/.installed ## every pair of the sandbox's faults against a synced home (an hour)
 	@$(IN) $(BIN)/python -m tests.fault_pairs
+
+exhaustive: $(VENV)/.installed ## every schedule of changes of small lists against the page chain, some minutes
+	@$(IN) $(BIN)/python -m tests.api.exhaustive
+
+kills: $(VENV)/.installed ## 50 syncs killed with -9, each followed by a run that goes on
+	@$(IN) $(BIN)/python -m tests.end_to_end.killing 50
 
 test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python -m pytest

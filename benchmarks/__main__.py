@@ -2,12 +2,13 @@
 
 import sys
 
-from benchmarks import crowd, lanes, machine, pages, paths, rate, size
+from benchmarks import crowd, lanes, machine, pages, paths, rate, reading, size
 
 MEASURES = {
     "rate": rate.measure,
     "lanes": lanes.measure,
     "paths": paths.measure,
+    "reading": reading.measure,
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,

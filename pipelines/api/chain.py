@@ -115,8 +115,9 @@ class Chain:
             return Grade.SNAPSHOT if alone else Grade.COMPLETE
         if self._moving and not self._added_nothing():
             return None
+        moving = self._moving
         await self._witness()
-        if self._tally.breaks > FEW:
+        if self._tally.breaks > FEW or self._moving > moving:
             return None
         self._tally.assumption = self._assumption()
         return Grade.COMPLETE_FOR_UNMOVED if self._tally.breaks else Grade.COMPLETE
@@ -142,7 +143,7 @@ class Chain:
         offset = 0
         for _page in range(WITNESSES):
             look = await self._look(offset)
-            self._tally.broke(self._stitch.breaks(look))
+            self._broke(self._stitch.breaks(look))
             if not look.unseen or not look.page.has_more or look.end <= offset:
                 return
             offset = max(offset + 1, look.end - paging.overlap(self._limit))
@@ -150,20 +151,28 @@ class Chain:
     def _joined(self, look: Look, end: int) -> bool:
         """Let a page join the chain, which ended at an offset; return False where it does not."""
         if look.page.offset == 0:
-            self._tally.broke(self._stitch.breaks(look))
+            self._broke(self._stitch.breaks(look))
             self._begin(look)
             return True
         anchor = self._stitch.anchor(look) or self._presumed(look)
         if anchor is None:
             self._widen()
             return False
-        self._tally.broke(self._stitch.join(look, anchor))
+        self._broke(self._stitch.join(look, anchor))
         if look.page.rows and (look.end > end or not look.page.has_more):
             self._in_vain = 0
         elif look.page.offset == end - self._overlap():
             self._vain(look)
         self._back = self._overlap()
         return True
+
+    def _broke(self, times: int) -> None:
+        """Count breaks of order; without a key, the row may have been another that is equal."""
+        if self._stitch.keyed:
+            self._tally.broke(times)
+        elif times:
+            self._moving = True
+            self._tally.flag("equal rows, or rows that moved")
 
     def _presumed(self, look: Look) -> Anchor | None:
         """Let equal rows meet as if nothing had changed; only a second reading proves it."""

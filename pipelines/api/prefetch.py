@@ -34,13 +34,14 @@ class Race:
 class Prefetch:
     """Reads pages of one list; asks for the next ones too while `ahead` says that it is time.
 
-    Nothing is guessed from the offset `end` on, where the list ended last time.
+    Nothing is guessed that a list of `end` rows has no more: it had as many last time.
     """
 
     fetch: Fetch
     ahead: Callable[[], bool]
     end: float = inf
     _stride: int = 0
+    _shared: int = 0  # rows with the page before
     _asked: dict[int, asyncio.Task[Page | None]] = field(default_factory=dict)
 
     async def page(self, offset: int) -> Page:
@@ -51,12 +52,13 @@ class Prefetch:
         wanted = guessed or asyncio.ensure_future(self.fetch(offset))
         if self._stride:
             for each in following:
-                if each < self.end and each not in self._asked:
+                if each + self._shared < self.end and each not in self._asked:
                     self._asked[each] = asyncio.create_task(self._guess(each))
         page = await self._wait(wanted)
         if page is None:
             page = await self.fetch(offset)
-        self._stride = max(0, page.limit - paging.overlap(page.limit)) if page.has_more else 0
+        self._shared = paging.overlap(page.limit)
+        self._stride = max(0, page.limit - self._shared) if page.has_more else 0
         return page
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ from pipelines.run.session import Session
 from pipelines.state import days, runs
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.streams.base import Stream
-from pipelines.warehouse.scan import Scanner
+from pipelines.warehouse.scan import LONGEST_PAUSE, Scanner
 from pipelines.warehouse.turn import Turns
 
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
@@ -32,7 +32,8 @@ GRACE = time(12)
 def fetch(session: Session, order: Order) -> Read:
     """Read the streams side by side, one budget for all; return manifest or failure of each.
 
-    What the day has a manifest of is not read again, unless the order says so. Only today can be
+    What the day has a manifest of is not read again, unless the order says so; then what a killed
+    run has read still is not. Only today can be
     read: the service has no date filter, and today's answer under a past day would be a lie.
     """
     return asyncio.run(_fetch(session, order))
@@ -50,7 +51,11 @@ def fetch_all(session: Session, orders: Sequence[Order]) -> list[Read]:
 async def _fetch(session: Session, order: Order) -> Read:
     now = session.clock.now()
     runs.begin(session.ledger, order.run, order.connection.name, order.day, now)
-    there = {} if order.refetch else days.archived(session.ledger, order.asked)
+    there = (
+        days.left_behind(session.ledger, order.asked, now - LONGEST_PAUSE)
+        if order.refetch
+        else days.archived(session.ledger, order.asked)
+    )
     missing = [stream for stream in order.streams if stream.name not in there]
     if not _may_fetch(session, order, now):
         return {**there, **{each.name: days.unread(each.name, order.day) for each in missing}}

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 
 from sqlalchemy import Engine
 
 from pipelines.errors import DayUnread
-from pipelines.state import journal
+from pipelines.state import journal, runs
 from pipelines.state.journal import ManifestRow
 
 
@@ -26,6 +26,16 @@ def archived(engine: Engine, asked: Day) -> dict[str, ManifestRow]:
     connection, day = asked.connection, asked.day
     found = {stream: journal.manifests(engine, stream, connection, day) for stream in asked.streams}
     return {stream: manifests[-1] for stream, manifests in found.items() if manifests}
+
+
+def left_behind(engine: Engine, asked: Day, since: datetime) -> dict[str, ManifestRow]:
+    """Return what a run read that was killed, of each stream, where no run has ended after it.
+
+    Also what a run reads that is still under way: no list is read twice at a time.
+    """
+    ended = runs.last_end(engine, asked.connection) or since
+    latest = archived(engine, asked)
+    return {stream: row for stream, row in latest.items() if row.written_at > max(since, ended)}
 
 
 def unread(stream: str, day: date) -> DayUnread:

@@ -74,6 +74,15 @@ def end(engine: Engine, run: str, outcome: str, now: datetime) -> None:
         ledger.execute(update(RUNS).where(RUNS.c.run == run).values(outcome=outcome, ended_at=now))
 
 
+def last_end(engine: Engine, connection: str) -> datetime | None:
+    """Return when a run of a connection last came to its end, None where none did."""
+    query = select(RUNS.c.ended_at).where(RUNS.c.connection == connection)
+    latest = query.where(RUNS.c.ended_at.is_not(None)).order_by(RUNS.c.ended_at.desc()).limit(1)
+    with engine.connect() as ledger:
+        ended: datetime | None = ledger.execute(latest).scalar()
+    return ended
+
+
 def record(engine: Engine, run: str, call: Call) -> None:
     """Keep one call of a run."""
     with engine.begin() as ledger:

@@ -115,8 +115,7 @@ class _Scan:
     identity: Identity
     last: ManifestRow | None
     furthest: int = 0
-    rows: int = 0
-    aside: int = field(default=0)
+    aside: dict[int, list[int]] = field(default_factory=dict)  # rows without a key, by page
 
     async def read(self) -> ManifestRow:
         """Read the list; record how it ends."""
@@ -127,7 +126,7 @@ class _Scan:
         except PartnerSyncError as error:
             journal.fail(ledger, scan, self.scanner.clock.now(), str(error))
             raise
-        refusal = self._refusal(proof)
+        refusal = self._refusal(chain, proof)
         if refusal:
             journal.fail(ledger, scan, self.scanner.clock.now(), str(refusal), proof)
             raise refusal
@@ -140,7 +139,7 @@ class _Scan:
         """Read the list by the likeliest key that holds; for the next one, from the archive."""
         for name in self.identity.names:
             self.pages.rewind()
-            self.rows = self.aside = self.furthest = 0
+            self.aside, self.furthest = {}, 0
             before = await asyncio.to_thread(self._before, name)
             chain = Chain(self._taker(name), before, keyed=name is not None)
             try:
@@ -156,8 +155,7 @@ class _Scan:
             found = await asyncio.to_thread(_keys, page, name)
             if name is not None and not self.identity.fits(found):
                 raise _UnfitError
-            self.rows += len(found)
-            self.aside += found.count(None)
+            self.aside[number] = [row for row, each in enumerate(found) if each is None]
             self.furthest = max(self.furthest, offset + page.rows)
             self._tell(done=False)
             return Taken(page, number, found)
@@ -187,14 +185,16 @@ class _Scan:
             place += len(found)
         return order
 
-    def _refusal(self, proof: Proof) -> PartnerSyncError | None:
+    def _refusal(self, chain: Chain, proof: Proof) -> PartnerSyncError | None:
         """Return why there is no manifest of what was read, None where there may be one."""
         stream = self.reading.stream
         if not proof.grade.folded:
             return NotProven(proof.sentence(stream))
-        if self.aside > most(self.rows):
+        rows = sum(kept for _number, kept in chain.stitched)
+        aside = sum(row < kept for page, kept in chain.stitched for row in self.aside[page])
+        if aside > most(rows):
             return ContractBroken(
-                f"{stream}: {self.aside:,} of {self.rows:,} rows set aside: they have no "
+                f"{stream}: {aside:,} of {rows:,} rows set aside: they have no "
                 f"{proof.key}, which identifies the stream's records. Nothing of this reading is "
                 "folded, the last published rows stay; if the field was renamed, set key in "
                 f"[streams.{stream}]."
@@ -203,7 +203,7 @@ class _Scan:
 
     def _pinned(self, proof: Proof) -> Proof:
         """Pin the key that a first scan found, unless another run was quicker to pin one."""
-        if self.identity.known or not self.rows:
+        if self.identity.known or not proof.rows:
             return proof
         ledger, connection, stream = (
             self.scanner.ledger,

@@ -65,6 +65,11 @@ class Moving:
     def union(self) -> set[int]:
         return {row for page in self.shown for row in page}
 
+    @property
+    def last_chain(self) -> int:
+        """The number of the request that began the last chain; the one after it is the witness."""
+        return len(self.asked) - 2 - self.asked[:-1][::-1].index(0)
+
     def read(self, before: Before = NOTHING, *, keyed: bool = True) -> Proof:
         return drive(Chain(self.take, before, keyed=keyed).read("id"))
 
