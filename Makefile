@@ -55,7 +55,7 @@ nightly: $(VENV)/.installed ## 20 runs of 300 requests on each path, none may me
 fuzz: $(VENV)/.installed ## schemathesis against the sandbox's own description, both surfaces
 	@$(IN) $(BIN)/python -m tests.fuzz
 
-fault-pairs: $(VENV)/.installed ## every pair of the sandbox's faults against a synced home (an hour)
+fault-pairs: $(VENV)/.installed ## every pair of the sandbox's faults against a synced home (half an hour)
 	@$(IN) $(BIN)/python -m tests.fault_pairs
 
 exhaustive: $(VENV)/.installed ## every schedule of changes of small lists against the page chain, some minutes

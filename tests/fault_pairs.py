@@ -1,7 +1,8 @@
 """`make fault-pairs`: every pair of the sandbox's faults, and each alone now and then; for nights.
 
 The same judgement as for one fault (tests/end_to_end/stand.py). Names as arguments: only the pairs
-with one of these faults. Exit code 1 where a pair ended otherwise; each is named with the reason.
+with one of these faults; FAULT_PROCESSES: how many at once. Exit code 1 where a pair ended
+otherwise; each is named with the reason.
 """
 
 import multiprocessing
