@@ -119,7 +119,7 @@ class Client:
         if failed.status == httpx.codes.NOT_FOUND:
             base = str(self._http.base_url).rstrip("/")
             path = failed.path.removeprefix(self._http.base_url.path.rstrip("/"))
-            return ContractBroken(f"{path} does not exist at {base} (404)")
+            return ContractBroken(f"{path} does not exist at {base} (404); set base_url")
         if failed.status == httpx.codes.UNAUTHORIZED:
             rows = self._rows[failed.path] if self._let_in else None
             return retry.locked_out(failed, rows, self._token.rejected)

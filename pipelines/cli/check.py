@@ -38,7 +38,7 @@ def _show(name: str, report: Report) -> None:
     if report.skew is None:
         return
     if report.skew.tolerable:
-        screen.OUT.print(f"clocks agree: {escape(str(report.skew))}")
+        screen.OUT.print(f"clocks agree well enough: {escape(str(report.skew))}")
     else:
         words = f"{report.skew}: set this machine's clock (NTP), or days and waits go wrong"
         screen.ERR.print(f"[yellow]warning[/] {escape(words)}", soft_wrap=True)

@@ -32,10 +32,14 @@ def plan(stream: Streams = None, connection: Connections = None) -> None:
         screen.OUT.print(line, soft_wrap=True)
 
 
+def _took(seconds: float) -> str:
+    return f"about {seconds:,.0f} s" if seconds < 90 else f"about {seconds / 60:,.1f} minutes"  # noqa: PLR2004
+
+
 def _words(planned: Plan) -> list[str]:
     lines = [
-        f"{planned.requests:,} requests and {planned.tokens} for tokens",
-        f"about {planned.seconds / 60:,.1f} minutes: by {planned.ends:%Y-%m-%d %H:%M} UTC",
+        f"requests: {planned.requests:,}, and {planned.tokens:,} for tokens",
+        f"{_took(planned.seconds)}, so done by {planned.ends:%Y-%m-%d %H:%M:%S} UTC",
     ]
     if planned.unknown:
         lines.append(f"never read, so not in this sum: {', '.join(planned.unknown)}")

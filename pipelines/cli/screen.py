@@ -2,21 +2,19 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from rich import progress
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
+from pipelines.cli import layout
 from pipelines.clock import SYSTEM
 from pipelines.run import Outcome, StreamOutcome, Watch
 from pipelines.run.pace import Pace, allowed
@@ -25,8 +23,12 @@ from pipelines.warehouse import frames
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
 
-OUT = Console(highlight=False)
-ERR = Console(stderr=True, highlight=False)
+OUT = layout.console()
+ERR = layout.console(stderr=True)
+INTERRUPTED = (
+    "[yellow]interrupted:[/] what analysts open is as it was; what was read is archived, "
+    "and a sync within 6 hours goes on from there"
+)
 PROGRESS = (
     progress.SpinnerColumn(finished_text="[green]✓[/]"),
     progress.TextColumn("{task.description:<10}"),
@@ -74,41 +76,50 @@ def watching(own: Settings) -> Iterator[Watch]:
     bars, line = progress.Progress(*PROGRESS, console=ERR), Text(style="dim")
     with Live(Group(bars, line), console=ERR, refresh_per_second=5) as live:
         lists = _Lists(own, bars, line)
-        yield Watch(lists.tell, lambda why: live.console.print(f"[yellow]…[/] {escape(why)}"))
+        try:
+            yield Watch(lists.tell, lambda why: live.console.print(f"[yellow]…[/] {escape(why)}"))
+        except KeyboardInterrupt:
+            live.console.print(INTERRUPTED)
+            raise
+        finally:
+            live.update(bars)  # the pace is over
+    if not ERR.is_terminal:
+        ERR.print()  # which Live leaves to us
 
 
 def show(frame: pd.DataFrame, title: str = "") -> None:
     """Print a frame as a table, every value as it is."""
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
-    for name in frame:
-        numeric = is_numeric_dtype(frame[name].dtype)
-        table.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
-    for row in frame.itertuples(index=False):
-        table.add_row(*("" if pd.isna(value) else escape(str(value)) for value in row))
-    OUT.print(table)
+    OUT.print(layout.drawn(frame, title, OUT.width))
 
 
 def closing(outcome: Outcome, link: Path) -> None:
     """Print what became of every stream, the published file and how to open it."""
-    several = len({each.connection for each in outcome.streams}) > 1
-    rows = [
-        ({"connection": each.connection} if several else {}) | _line(each)
-        for each in outcome.streams
-    ]
-    show(frames.from_rows(rows))
-    for each in outcome.streams:
-        if each.manifest:
-            OUT.print(escape(each.manifest.proof.sentence(each.stream)), soft_wrap=True)
-    for each in outcome.streams:
-        if each.error:
-            ERR.print(f"[bold red]{each.stream}[/] {escape(str(each.error))}", soft_wrap=True)
-        elif each.fold and each.fold.conflicts:
-            ERR.print(f"[yellow]{each.stream}[/] {_conflicts(each.fold)}", soft_wrap=True)
+    connections = list(dict.fromkeys(each.connection for each in outcome.streams))
+    for name in connections:
+        streams = [each for each in outcome.streams if each.connection == name]
+        _told(streams, f"connection {name}" if len(connections) > 1 else "")
     if outcome.version is None:
         ERR.print("nothing was published; what analysts open is as it was")
         return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+
+
+def _told(streams: Sequence[StreamOutcome], title: str) -> None:
+    """Print a connection's streams: a table, what is proven, what failed (one cause said once)."""
+    show(frames.from_rows([_line(each) for each in streams]), title)
+    causes: dict[str, list[str]] = {}
+    for each in streams:
+        if each.manifest:
+            OUT.print(escape(each.manifest.proof.sentence(each.stream)), soft_wrap=True)
+        if each.error:
+            causes.setdefault(str(each.error), []).append(each.stream)
+        for doubt in _doubts(each.fold) if each.fold and not each.error else ():
+            ERR.print(f"[yellow]{each.stream}:[/] {escape(doubt)}", soft_wrap=True)
+    where = f"{title}, " if title else ""
+    for cause, names in causes.items():
+        said = cause.removeprefix(f"{names[0]}: ")
+        ERR.print(f"[bold red]{where}{', '.join(names)}:[/] {escape(said)}", soft_wrap=True)
 
 
 def _line(each: StreamOutcome) -> dict[str, object]:
@@ -124,11 +135,18 @@ def _line(each: StreamOutcome) -> dict[str, object]:
     }
 
 
-def _conflicts(fold: Fold) -> str:
-    return (
-        f"{fold.conflicts:,} records were twice on a page and said something else each time; the "
-        f"later one counts. If the key is not unique, set another one (streams.{fold.stream}.key)."
-    )
+def _doubts(fold: Fold) -> Iterator[str]:
+    if fold.conflicts:
+        yield (
+            f"{fold.conflicts:,} records were twice on a page and said something else each time; "
+            f"the later one counts. If the key is not unique, set another one "
+            f"(streams.{fold.stream}.key)."
+        )
+    if fold.quarantined:
+        yield (
+            f"{fold.quarantined:,} of {fold.read:,} rows set aside, which no table can hold; "
+            f"why, in the published file: SELECT _key, reason FROM quarantine.{fold.stream}"
+        )
 
 
 def opening_line(link: Path) -> str:

@@ -79,7 +79,11 @@ def plan(session: Session, orders: Sequence[Order]) -> Plan:
     return Plan(
         streams=tuple(each for streams in planned for each in streams),
         seconds=max(seconds, default=0.0),
-        tokens=sum(1 + int(each // TOKEN_SECONDS) for each in seconds),
+        tokens=sum(
+            1 + int(each // TOKEN_SECONDS)
+            for order, each in zip(orders, seconds, strict=True)
+            if order.connection.surface == "partner"
+        ),
         begins=now,
         scheduled=next_night(session.settings, now),
     )

@@ -25,7 +25,7 @@ class Secret:
         if self.variable and (value := os.environ.get(self.variable)):
             return value
         if self.file is None:
-            raise ConfigurationError(f"{self.variable} is not set")
+            raise ConfigurationError(f"{self.variable} is not set: no secret to sign in with")
         try:
             mode = self.file.stat().st_mode
             text = self.file.read_text(encoding="utf-8").strip()

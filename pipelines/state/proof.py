@@ -85,6 +85,11 @@ class Proof:
         words = f"{stream}: {self.grade.words} — {self._verdict()}"
         if self.inferred and self.key:
             words += f" Rows are told apart by {self.key}, found by its name."
+        if self.rows and self.key is None:
+            words += (
+                " Rows are told apart by all their fields: none was found that is a "
+                f"key; where you know one, set streams.{stream}.key."
+            )
         if self.flags:
             words += f" Seen on the way: {'; '.join(self.flags)}."
         return words
@@ -94,7 +99,8 @@ class Proof:
         cost = f"({_many(self.rows, 'row')}, {_many(self.requests, 'request')}"
         cost += f", {_many(self.repairs, 'repair')})" if self.repairs else ")"
         seconds = round((self.ended_at - self.begun_at).total_seconds())
-        others = f"Rows added or removed in those {seconds} s may or may not be."
+        span = f"in those {seconds} s" if seconds else "meanwhile"
+        others = f"Rows added or removed {span} may or may not be."
         existed = f"all rows that existed from {begun} to {ended}"
         match self.grade:
             case Grade.SNAPSHOT:

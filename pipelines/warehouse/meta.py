@@ -28,6 +28,15 @@ SELECT connection, stream, rows, quarantined, duplicates, conflicts, manifest, f
        $now::TIMESTAMPTZ AS published_at, $version::BIGINT AS version
 FROM meta.folds ORDER BY connection, stream
 """
+COMMENTS = {
+    "rows": "rows in current.<stream>",
+    "quarantined": "rows set aside in quarantine.<stream>, each with its reason; not in rows",
+    "duplicates": "rows read again, to prove that none was missed; each is in the table once",
+    "conflicts": "rows that were twice on a page and said something else; the later one is kept",
+    "manifest": "the file of the archive that lists the pages read",
+    "folded_at": "when the pages became these rows",
+    "version": "the number in the name of this file",
+}
 
 
 @dataclass(frozen=True)
@@ -94,3 +103,5 @@ def verify(database: duckdb.DuckDBPyConnection, folds: Held) -> None:
 def tell(database: duckdb.DuckDBPyConnection, version: int, now: datetime) -> None:
     """Write `meta.freshness`: what each stream of a version is made of."""
     database.execute(FRESHNESS, {"now": now, "version": version})
+    for name, text in COMMENTS.items():
+        database.execute(f"COMMENT ON COLUMN meta.freshness.{name} IS '{text}'")

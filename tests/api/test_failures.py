@@ -53,7 +53,7 @@ FAILURES: list[tuple[Reply, str, int]] = [
     (page([], offset=5), f"{AT}: the page says that it is at offset 5", 1),
     (problem(403, "scope missing"), "403 on /v2/usage: scope missing", 1),
     (problem(401, "bad"), "token rejected: check audience and client (401 on /v2/usage: ", 2),
-    (problem(404, "no such path"), "/v2/usage does not exist at URL (404)", 1),
+    (problem(404, "no such path"), "/v2/usage does not exist at URL (404); set base_url", 1),
     (problem(422, "bad \x1b[31mlimit"), "422 on /v2/usage: Title: bad  [31mlimit", 1),
     (problem(409, "conflict"), f"{BUSY} (409) after 3 tries in ", 3),
     (problem(503, "down", **{"Retry-After": "8"}), f"{BUSY} (503) after 6 tries in 40 s: down", 6),
@@ -106,7 +106,7 @@ STATUSES = [
     ((408, 425, 500, 502, 503, 504), 6, "/v2/usage: service unavailable ({}) after 6 tries in "),
     ((409, 506, 507, 520, 599), 3, "/v2/usage: service unavailable ({}) after 3 tries in "),
     ((403,), 1, "403 on /v2/usage: why"),
-    ((404,), 1, "/v2/usage does not exist at URL (404)"),
+    ((404,), 1, "/v2/usage does not exist at URL (404); set base_url"),
 ]
 
 

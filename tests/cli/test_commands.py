@@ -88,12 +88,12 @@ def test_plan_and_status_know_the_last_proofs(tmp_path: Path) -> None:
         planned, stands = ran(environment, "plan"), ran(environment, "status")
 
     assert (first.returncode, planned.returncode, stands.returncode) == (0, 0, 0)
-    assert "1 requests and 1 for tokens" in first.stdout  # who we are; nothing else is known
+    assert "requests: 1, and 1 for tokens" in first.stdout  # who we are; nothing else is known
     assert "never read, so not in this sum: billing, partners, usage" in first.stdout
     assert ["default", "usage", "600", "3"] in [
         line.split() for line in planned.stdout.splitlines()
     ]
-    assert "4 requests and 1 for tokens" in planned.stdout
+    assert "requests: 4, and 1 for tokens" in planned.stdout
     assert "the next night begins at" in planned.stdout
     assert "never read to its end" in stands.stdout
     assert "COMPLETE" in stands.stdout

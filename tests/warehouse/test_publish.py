@@ -35,6 +35,10 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
         assert reader.execute("SELECT id FROM current.things").fetchall() == [(1,), (2,)]
         fresh = reader.execute("SELECT stream, rows, duplicates, version FROM meta.freshness")
         assert fresh.fetchall() == [("things", 2, 0, 1)]
+        told = reader.execute(
+            "SELECT comment FROM duckdb_columns() WHERE column_name = 'duplicates'"
+        )
+        assert "each is in the table once" in str(told.fetchall())
 
 
 def test_the_newest_versions_are_kept_and_no_number_is_used_twice(warehouse: Warehouse) -> None:

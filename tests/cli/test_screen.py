@@ -1,0 +1,69 @@
+"""What the screen says of a sync: causes once, rows set aside, an interruption in words."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import screen
+from pipelines.errors import ContractBroken, PartnerSyncError
+from pipelines.run import Outcome, StreamOutcome
+from pipelines.settings import Settings
+from pipelines.state.runs import Effort
+from pipelines.warehouse.meta import Fold
+
+LINK = Path("warehouse.duckdb")
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ASIDE = Fold("r", "a", "usage", "m", 600, 0, 0, 598, NOON, 2)
+NO_WAY = ContractBroken("no way there")
+
+
+def outcome(connection: str, stream: str, told: Fold | PartnerSyncError) -> StreamOutcome:
+    fold, error = (told, None) if isinstance(told, Fold) else (None, told)
+    return StreamOutcome(connection, stream, None, fold, Effort(), error)
+
+
+OUTCOMES = [
+    ([("a", "usage", NO_WAY), ("a", "billing", NO_WAY)], "usage, billing: no way there\n"),
+    (
+        [("a", "usage", NO_WAY), ("b", "usage", NO_WAY)],
+        "connection a, usage: no way there\nconnection b, usage: no way there\n",
+    ),
+    ([("a", "usage", ContractBroken("usage: NOT PROVEN"))], "usage: NOT PROVEN\n"),
+    (
+        [("a", "usage", ASIDE)],
+        (
+            "usage: 2 of 600 rows set aside, which no table can hold; why, in the published file: "
+            "SELECT _key, reason FROM quarantine.usage\n"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("streams", "said"), OUTCOMES)
+def test_what_happened_is_said_once_and_where(
+    streams: list[tuple[str, str, Fold | PartnerSyncError]],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen.closing(Outcome(tuple(outcome(*each) for each in streams), None), LINK)
+
+    stderr = capsys.readouterr().err
+    assert stderr == said + "nothing was published; what analysts open is as it was\n"
+
+
+def interrupted(home: Path) -> None:
+    with screen.watching(Settings(home=home)) as watch:
+        watch.waiting("usage: somebody reads it")
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_says_what_it_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path)
+
+    stderr = capsys.readouterr().err
+    assert "… usage: somebody reads it\n" in stderr
+    assert "interrupted: what analysts open is as it was" in stderr
