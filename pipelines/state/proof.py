@@ -90,6 +90,8 @@ class Proof:
                 " Rows are told apart by all their fields: none was found that is a "
                 f"key; where you know one, set streams.{stream}.key."
             )
+            if self.requests > 1:
+                words += " One that changed meanwhile may be here twice, as two rows."
         if self.flags:
             words += f" Seen on the way: {'; '.join(self.flags)}."
         return words
@@ -120,7 +122,7 @@ class Proof:
                 return (
                     f"{self.reason}; {self._about()}{self.rows:,} read in "
                     f"{_many(self.requests, 'request')}; they are archived and not folded, the "
-                    "last published rows stay. Run sync again when the list changes less."
+                    "last published rows stay."
                 )
 
     def _about(self) -> str:
