@@ -33,7 +33,11 @@ RUNS = Table(
     Column("day", Date, nullable=False),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("outcome", String, comment="published | partial | failed; empty: it runs or was killed"),
+    Column(
+        "outcome",
+        String,
+        comment="published | partial | failed | interrupted; empty: it runs or was killed",
+    ),
 )
 
 REQUESTS = Table(
