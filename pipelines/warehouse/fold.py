@@ -30,7 +30,8 @@ from pipelines.warehouse.tables import Batch, Flattener, Names
 # Two readings of a record may differ, it changed meanwhile; two records of one page may not.
 OLDER = """
 WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-SELECT position, row, digest <> first_value(digest) OVER of_page AS differs
+SELECT key, position, row, flawed, first_value(flawed) OVER newest AS aside,
+       digest <> first_value(digest) OVER of_page AS differs
 FROM read_keys JOIN twice USING (key)
 WINDOW newest AS (PARTITION BY key ORDER BY age DESC, row DESC),
        of_page AS (PARTITION BY key, position ORDER BY row DESC)
@@ -119,9 +120,12 @@ def _survey(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> _O
         _collect(database, pages, ward)  # now the shape is wide enough from the first page on
     rows: dict[int, set[int]] = defaultdict(set)
     conflicts = 0
-    for position, row, differs in database.execute(OLDER).fetchall():
-        rows[position].add(row)
-        conflicts += differs
+    for key, position, row, flawed, aside, differs in database.execute(OLDER).fetchall():
+        if not flawed:
+            rows[position].add(row)
+            conflicts += differs
+        elif not aside:
+            ward.release(key)
     database.execute("DROP TABLE read_keys")
     return _Older(rows, conflicts)
 
@@ -130,24 +134,28 @@ def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> N
     """Write the key of every record read into a table of its own."""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE read_keys "
-        "(key VARCHAR, position INTEGER, age INTEGER, row INTEGER, digest BIGINT)"
+        "(key VARCHAR, position INTEGER, age INTEGER, row INTEGER, digest BIGINT, flawed BOOLEAN)"
     )
     ages = _ages(pages.manifest)
     for chunk in pages.chunks():
-        ward.admit(chunk)
-        keys = [
-            pa.table(
-                {
-                    "key": read.keys,
-                    "position": pa.repeat(read.page.position, len(read.keys)),
-                    "age": pa.repeat(ages[read.page.position], len(read.keys)),
-                    "row": pa.array(read.decoded.rows, pa.int32()),
-                    "digest": read.digests(),
-                }
-            )
-            for read in chunk
-        ]
+        keys = [_keys(read, ages[read.page.position], ward.admit(read)) for read in chunk]
         append(database, "read_keys", pa.concat_tables(keys))
+
+
+def _keys(read: Read, age: int, flawed: Mapping[int, str]) -> pa.Table:
+    """Return the key of each record of a page, those in quarantine too where it can be read."""
+    rows = [*read.decoded.rows, *flawed]
+    keys = pa.concat_arrays([read.keys, pa.array(flawed.values(), pa.string())])
+    return pa.table(
+        {
+            "key": keys,
+            "position": pa.repeat(read.page.position, len(rows)),
+            "age": pa.repeat(age, len(rows)),
+            "row": pa.array(rows, pa.int32()),
+            "digest": read.digests(rows),
+            "flawed": pa.array([row in flawed for row in rows], pa.bool_()),
+        }
+    )
 
 
 def _ages(manifest: Manifest) -> dict[int, int]:

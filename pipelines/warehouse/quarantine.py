@@ -4,7 +4,6 @@ Schema `quarantine` of the work database, a table for each stream, published wit
 which of a scan's rows are set aside and when they are too many. Not here: what a flaw is (record).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -64,17 +63,26 @@ class Ward:
     readings: int = 0
     records: dict[object, SetAside] = field(default_factory=dict)
 
-    def admit(self, pages: Iterable[Read]) -> None:
-        """Set aside what is wrong in some pages; keep no more than decides that it is too much."""
-        key, enough = self.manifest.key, most(self.manifest.rows)
-        for read in pages:
-            for row, flaw in read.decoded.flaws.items():
-                self.readings += 1
-                text = read.texts[row]
-                name = None if key is None else record.identity(text, key)
-                which = (read.page.offset + row, hash(text)) if name is None else name
-                if which in self.records or len(self.records) <= enough:
-                    self.records[which] = SetAside(read.page, row, name, flaw)
+    def admit(self, read: Read) -> dict[int, str]:
+        """Set aside what is wrong in a page; return by row the keys that can be read.
+
+        Keeps no more than decides that it is too much.
+        """
+        key, enough, named = self.manifest.key, most(self.manifest.rows), {}
+        for row, flaw in read.decoded.flaws.items():
+            self.readings += 1
+            text = read.texts[row]
+            name = None if key is None else record.identity(text, key)
+            which = (read.page.offset + row, hash(text)) if name is None else name
+            if which in self.records or len(self.records) <= enough:
+                self.records[which] = SetAside(read.page, row, name, flaw)
+            if name is not None:
+                named[row] = name
+        return named
+
+    def release(self, key: str) -> None:
+        """Let a record go that a newer reading has sound."""
+        self.records.pop(key, None)
 
     def clear(self) -> None:
         """Forget what was set aside: the pages are read again."""

@@ -116,6 +116,20 @@ def test_what_was_read_again_is_told_by_its_key_else_by_text_and_place(
     assert (folded.quarantined, folded.duplicates) == (aside, 2 - aside)
 
 
+GOOD, BAD = '{"id": "r", "n": 1}', '{"id": "r", "n": NaN}'
+
+
+@pytest.mark.parametrize(("older", "newer", "aside"), [(GOOD, BAD, 1), (BAD, GOOD, 0)])
+def test_of_a_sound_and_a_wrong_reading_the_newer_counts(
+    warehouse: Warehouse, older: str, newer: str, aside: int
+) -> None:
+    manifest = warehouse.manifest(listed(0, 100, older), f"[{newer}]", offsets=(0, 99))
+    folded = warehouse.fold(manifest)
+    assert (folded.rows, folded.quarantined, folded.duplicates) == (100 - aside, aside, 1)
+    there = warehouse.query("SELECT count(*) FROM current.things WHERE id = 'r'")
+    assert there == [(1 - aside,)]
+
+
 def test_each_fold_replaces_what_its_connection_had_in_quarantine(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest(listed(0, 9, "1")))
     warehouse.fold(warehouse.manifest(listed(0, 9, "2"), connection="other"))
