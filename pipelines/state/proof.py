@@ -120,7 +120,7 @@ class Proof:
                 return (
                     f"{self.reason}; {self._about()}{self.rows:,} read in "
                     f"{_many(self.requests, 'request')}; they are archived and not folded, the "
-                    "last published rows stay. Run sync again when the list changes less."
+                    "last published rows stay."
                 )
 
     def _about(self) -> str:
