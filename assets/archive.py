@@ -1,17 +1,21 @@
 """Assets `archive/<stream>`: what was read of each list on a day, page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import dagster as dg
 
 from assets import interface
 from assets.partitions import PARTITIONS, parts
-from assets.resources import Sync, connection
+from assets.resources import Sync, connection, night
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
-from pipelines.run import Order
+from pipelines.state import runs
 from pipelines.state.journal import ManifestRow
+from pipelines.state.runs import Effort
+
+Outcome = ManifestRow | PartnerSyncError
 
 
 class Fetch(dg.Config):
@@ -40,7 +44,7 @@ def key(stream: str) -> dg.AssetKey:
     check_specs=[
         dg.AssetCheckSpec(check, asset=key(stream.name))
         for stream in STREAMS
-        for check in ("read_to_its_end", interface.UNCHANGED)
+        for check in ("read_to_its_end", "proven", interface.UNCHANGED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -54,14 +58,15 @@ def fetch(
     A stream that failed is reported by a failing check and does not stop the others; the last
     step of the run fails for it, after the others are published.
     """
-    outcomes: dict[str, dict[str, ManifestRow | PartnerSyncError]] = {}
+    outcomes: dict[str, dict[str, Outcome]] = {}
     with sync.session(context) as session:
         for part in parts(context):
             of = connection(session, part.connection)
             own = opened(of, chosen(context, key))
-            order = Order(of, part.day, own, refetch=config.refetch, run=context.run.run_id)
+            order = replace(night(context.run, of, part.day), streams=own, refetch=config.refetch)
             for stream, outcome in run.fetch(session, order).items():
                 outcomes.setdefault(stream, {})[part.key] = outcome
+        efforts = runs.efforts(session.ledger, context.run.run_id)
         changes = {
             each: None
             for part in parts(context)
@@ -69,31 +74,58 @@ def fetch(
         }
     for stream, by_partition in outcomes.items():
         seen = [each for each in changes if each.stream == stream]
-        yield _result(context, stream, by_partition, interface.unchanged(key(stream), seen))
+        checks = [
+            interface.unchanged(key(stream), seen),
+            _read_to_its_end(stream, by_partition.values()),
+            _proven(stream, by_partition.values()),
+        ]
+        _tell(context, stream, by_partition, efforts.get(stream, Effort()))
+        yield dg.MaterializeResult(asset_key=key(stream), check_results=checks)
     yield from foreign(context, key, outcomes)
 
 
-def _result(
-    context: dg.AssetExecutionContext,
-    stream: str,
-    outcomes: dict[str, ManifestRow | PartnerSyncError],
-    unchanged: dg.AssetCheckResult,
-) -> dg.MaterializeResult[None]:
-    for partition, outcome in outcomes.items():
-        context.add_asset_metadata(_metadata(outcome), key(stream), partition)
-    failures = [str(each) for each in outcomes.values() if isinstance(each, PartnerSyncError)]
-    for words in failures:
-        context.log.warning(words)
-    check = dg.AssetCheckResult(
+def _read_to_its_end(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
+    """Fail for every day that has no proven reading."""
+    failures = [str(each) for each in outcomes if isinstance(each, PartnerSyncError)]
+    return dg.AssetCheckResult(
         asset_key=key(stream),
         check_name="read_to_its_end",
         passed=not failures,
         metadata={"failures": failures},
     )
-    return dg.MaterializeResult(asset_key=key(stream), check_results=[check, unchanged])
 
 
-def _metadata(outcome: ManifestRow | PartnerSyncError) -> dict[str, dg.MetadataValue]:
+def _proven(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
+    """Warn of readings whose order never kept still: they are folded, and nothing is missing."""
+    proofs = [each.proof for each in outcomes if isinstance(each, ManifestRow)]
+    return dg.AssetCheckResult(
+        asset_key=key(stream),
+        check_name="proven",
+        passed=bool(proofs) and not any(proof.grade.marked for proof in proofs),
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"proofs": [proof.sentence(stream) for proof in proofs]},
+    )
+
+
+def _tell(
+    context: dg.AssetExecutionContext, stream: str, outcomes: dict[str, Outcome], effort: Effort
+) -> None:
+    """Say of each day what was read; what that cost belongs to the last, as no other is fetched."""
+    cost = {
+        "requests": dg.MetadataValue.int(effort.requests),
+        "429s": dg.MetadataValue.int(effort.refused),
+        "seconds waited": dg.MetadataValue.float(round(effort.waited, 3)),
+    }
+    for partition, outcome in outcomes.items():
+        own = cost if partition == max(outcomes) else {}
+        context.add_asset_metadata(_metadata(outcome) | own, key(stream), partition)
+        if isinstance(outcome, PartnerSyncError):
+            context.log.warning(str(outcome))
+        else:
+            context.log.info(outcome.proof.sentence(stream))
+
+
+def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
     if isinstance(outcome, PartnerSyncError):
         return {"status": dg.MetadataValue.text(f"not read: {outcome}")}
     return {

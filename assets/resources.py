@@ -6,13 +6,16 @@ token is asked for, so that neither Dagster's configuration nor its event log ev
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 
 import dagster as dg
 
 from pipelines import run, settings
 from pipelines.errors import ConfigurationError
-from pipelines.run import Session, Watch
+from pipelines.run import Lane, Order, Session, Watch
 from pipelines.settings import Connection
+
+SCHEDULE_TAG = "dagster/schedule_name"  # Dagster's own, on every run that a schedule asked for
 
 
 def connection(session: Session, name: str) -> Connection:
@@ -21,6 +24,16 @@ def connection(session: Session, name: str) -> Connection:
         return session.settings.connection(name)
     except ConfigurationError as error:
         raise dg.Failure(str(error)) from None
+
+
+def night(dagster_run: dg.DagsterRun, of: Connection, day: date) -> Order:
+    """Return the order of a run for one connection and day: its place in the queue, its name.
+
+    What the schedule asked for is the night's, even where it begins late; all else is ad hoc.
+    """
+    scheduled = SCHEDULE_TAG in dagster_run.tags
+    lane = Lane.NIGHTLY if scheduled else Lane.ADHOC
+    return Order(of, day, (), scheduled=scheduled, lane=lane, run=dagster_run.run_id)
 
 
 class Sync(dg.ConfigurableResource[None]):

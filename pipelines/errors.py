@@ -17,6 +17,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
+    ├── StorageFailed           the disk takes nothing more; make room, run again and it goes on
     ├── WarehouseBusy           another run writes; it did not finish in time
     └── WarehouseDamaged        tables are not what was folded; the archive builds them again
 """
@@ -95,6 +96,10 @@ class LandingFailed(PartnerSyncError):
 
 class PublicationFailed(PartnerSyncError):
     """The copy that was to be published did not equal the warehouse."""
+
+
+class StorageFailed(PartnerSyncError):
+    """Archive or ledger cannot be written: full, read-only, or locked by a process that hangs."""
 
 
 class WarehouseBusy(PartnerSyncError):

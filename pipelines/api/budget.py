@@ -11,7 +11,7 @@ Here is the waiting; what the shared rows allow is decided in `rule`.
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
@@ -19,6 +19,7 @@ from pipelines.api import retry
 from pipelines.api.rule import POLL, Rule, Wait
 from pipelines.api.terms import ALONE, Said, Seat, Terms
 from pipelines.clock import Clock
+from pipelines.errors import StorageFailed
 from pipelines.state.slots import Busy, Slots, Taken
 
 WORTH_TELLING = 1.0  # seconds
@@ -132,7 +133,7 @@ class Budget:
                 self._pass_on()
                 found = self._rule.look(more=self._waiting > 1)
         except Busy:
-            return Wait(POLL, "")
+            return Wait(POLL, "another process")
         self._news.clear()
         return found
 
@@ -173,8 +174,9 @@ class Budget:
             self._telling = asyncio.ensure_future(self._tell_later())
 
     async def _tell_later(self) -> None:
-        while not self._told():
-            await self.clock.sleep(POLL)
+        with suppress(StorageFailed):  # who asks for a slot next hears of it
+            while not self._told():
+                await self.clock.sleep(POLL)
 
     def _told(self) -> bool:
         try:

@@ -90,7 +90,7 @@ def _keyless(record: dict[str, Any], key: str) -> Flaw | None:
         return Flaw(
             cleaned(key), "what identifies the record", "null" if key in record else "missing"
         )
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (bool, dict, list)):  # of true and false there are two, not a key
         return Flaw(cleaned(key), "what identifies the record", _kind(value))
     return None
 

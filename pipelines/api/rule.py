@@ -21,6 +21,7 @@ POLL = 0.003  # seconds between two looks at what other processes do
 # their way would not be waiting, and lose its share. Less than the even distance, against delays.
 EVEN = 0.9
 PATIENCE = 0.05  # seconds for which a process may be late when it is its turn
+LONGEST_ANSWER = 120.0  # seconds after which a request is no more on its way: its process hangs
 LONGEST_REST = 30.0  # seconds in which an answer comes: it is in none's way until then
 LEARNED_FOR = 600.0  # seconds for which a limit that the service stated is believed
 ADDRESS_LIMIT = 1  # what the bucket of callers without a valid signature states (Limits)
@@ -57,6 +58,7 @@ class Rule:
         now = self._clock.monotonic()
         account = self._account(now)
         unanswered = self._slots.unanswered()
+        self._slots.forgo(unanswered, now - LONGEST_ANSWER, now)
         us, tickets = self._slots.owner, self._slots.tickets()
         due = self._due(account, unanswered, now)
         if due is not None and any(each.lane != self._lane for each in tickets):
@@ -173,10 +175,10 @@ class Rule:
         return Wait(delay, why, max(0.0, account.blocked_until - now))
 
     def _heed(self, said: Said, now: float) -> None:
-        """Learn from an answer: the limit, the wait and the gap of a 429, whether we are alone."""
+        """Learn from an answer: the limit, how long to stop, a 429's gap, whether we are alone."""
         before = account = self._account(now)
         refused = said.status == TOO_MANY_REQUESTS
-        if refused and said.pause is not None:
+        if said.pause is not None:
             self.blocked(now + said.pause)
             before = account = self._account(now)
         if not self._of_actor(said, account):

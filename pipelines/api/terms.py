@@ -47,7 +47,7 @@ ALONE = Seat()
 class Said:
     """What an answer says of the budget; `sent` on the monotonic clock, `pause` in seconds.
 
-    `pause` is what a 429 asks for.
+    `pause` is what a 429 asks for, or a 503 with Retry-After.
     """
 
     status: int

@@ -53,10 +53,15 @@ class Wire(httpx.AsyncBaseTransport):
         return result
 
     def _said(self, response: httpx.Response, sent: float) -> Said:
-        """Return what an answer says of the budget, a 429 how long everybody is to stop."""
+        """Return what an answer says of the budget, and how long everybody is to stop.
+
+        A 503 too may ask for it: whoever else asks for something would come too early.
+        """
         headers, pause = response.headers, None
-        if response.status_code == retry.TOO_MANY_REQUESTS:
-            pause = retry.pause(problem.retry_after(headers, self._clock.now()), attempt=1)
+        asked = problem.retry_after(headers, self._clock.now())
+        refused = response.status_code == retry.TOO_MANY_REQUESTS
+        if refused or (asked is not None and response.is_server_error):
+            pause = retry.pause(asked, attempt=1)
         limit = _number(headers, "x-ratelimit-limit")
         remaining = _number(headers, "x-ratelimit-remaining")
         return Said(response.status_code, sent, limit, remaining, pause)

@@ -90,13 +90,25 @@ def _named(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
 
 def sync(session: Session, orders: Sequence[Order]) -> Outcome:
     """Read each order's lists, fold and publish them; what failed is in the outcome."""
+    try:
+        return _synced(session, orders)
+    except BaseException as error:
+        _end(session, orders, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+        raise
+
+
+def _synced(session: Session, orders: Sequence[Order]) -> Outcome:
     everything: list[StreamOutcome] = []
     for order, read in zip(orders, fetch_all(session, orders), strict=True):
         folded = fold(session, order)
         efforts = runs.efforts(session.ledger, order.run)
         everything += outcomes(order, read, folded, efforts)
     if all(each.error for each in everything):
-        for order in orders:
-            runs.end(session.ledger, order.run, "failed", session.clock.now())
+        _end(session, orders, "failed")
         return Outcome(tuple(everything), None)
     return Outcome(tuple(everything), publish(session, orders).version)
+
+
+def _end(session: Session, orders: Sequence[Order], outcome: str) -> None:
+    for order in orders:
+        runs.end(session.ledger, order.run, outcome, session.clock.now())

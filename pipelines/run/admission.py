@@ -44,6 +44,11 @@ class Gate:
         await asyncio.shield(self._opened)
         return await self._service.page(stream, offset, limit)
 
+    async def close(self) -> None:
+        """Ask no more: nobody wants to know, or the run was stopped before the answer."""
+        self._opened.cancel()
+        await asyncio.gather(self._opened, return_exceptions=True)
+
 
 async def _admit(
     session: Session, service: Client, connection: Connection, lists: Sequence[Stream]

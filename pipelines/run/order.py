@@ -7,7 +7,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from pipelines.api.lanes import Lane
-from pipelines.errors import PartnerSyncError
+from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.settings import Connection
 from pipelines.state.days import Day
 from pipelines.state.journal import ManifestRow
@@ -82,9 +82,13 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for all published, 1 for nothing, 3 where a stream failed or is unproven."""
+        """Return 0 for all published, 1 for nothing, 3 where a stream failed or is unproven.
+
+        2 where nothing was published because settings or credentials are not right.
+        """
         if self.version is None:
-            return 1
+            ours = all(isinstance(each.error, ConfigurationError) for each in self.streams)
+            return 2 if ours else 1
         unstable = any(each.manifest and each.manifest.proof.grade.marked for each in self.streams)
         return 3 if unstable or any(each.error for each in self.streams) else 0
 

@@ -21,7 +21,7 @@ from pipelines.run.session import Session
 from pipelines.state import days, runs
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.streams.base import Stream
-from pipelines.warehouse.scan import LONGEST_PAUSE, Scanner
+from pipelines.warehouse.scan import Scanner, since
 from pipelines.warehouse.turn import Turns
 
 # A run of day D may read under D until this time of the next day, UTC: a night that began late
@@ -52,7 +52,9 @@ async def _fetch(session: Session, order: Order) -> Read:
     now = session.clock.now()
     runs.begin(session.ledger, order.run, order.connection.name, order.day, now)
     there = (
-        days.left_behind(session.ledger, order.asked, now - LONGEST_PAUSE)
+        days.left_behind(
+            session.ledger, order.asked, since(session.ledger, order.connection.name, now)
+        )
         if order.refetch
         else days.archived(session.ledger, order.asked)
     )
@@ -77,14 +79,17 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
     async with contact(session, order.connection, order.run, order.lane) as service:
         # Who we are and what there is are asked at once: at 400 ms a request, it takes 0.8 s less.
         gate = Gate(session, service, order.connection, order.streams)
-        found = await interface.look(session, service, order.connection)
-        described = interface.described(session, order.streams, found)
-        scanner = _scanner(session, service)
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                stream.name: group.create_task(_scan(session, gate, scanner, (stream, order)))
-                for stream in described
-            }
+        try:
+            found = await interface.look(session, service, order.connection)
+            described = interface.described(session, order.streams, found)
+            scanner = _scanner(session, service)
+            async with asyncio.TaskGroup() as group:
+                tasks = {
+                    stream.name: group.create_task(_scan(session, gate, scanner, (stream, order)))
+                    for stream in described
+                }
+        finally:
+            await gate.close()
     return {name: task.result() for name, task in tasks.items()}
 
 
@@ -94,7 +99,8 @@ async def _scan(
     """Read one list; a failure is returned, so that the other streams go on."""
     stream, order = wanted
     connection = order.connection.name
-    reading = Reading(order.run, connection, stream.name, order.day)
+    address = f"{order.connection.base_url}{stream.path}"
+    reading = Reading(order.run, connection, stream.name, order.day, address)
     try:
         identity = key.search(session.ledger, session.settings, connection, stream)
         return await scanner.scan(reading, partial(gate.page, stream), identity)

@@ -1,13 +1,44 @@
 """Opening the ledger's database."""
 
+import sqlite3
 from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
 
 import filelock
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, inspect
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, StorageFailed
 from pipelines.state.tables import METADATA, SHAPE
+
+STORAGE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+def trouble(error: BaseException) -> int:
+    """Return SQLite's code where it is the disk's or another process's doing; 0 for a defect."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return 0
+    code = error.sqlite_errorcode & 0xFF  # without what SQLite adds in detail
+    return code if code in STORAGE else 0
+
+
+def in_words(error: BaseException) -> StorageFailed:
+    """Say what it means that the ledger cannot be written."""
+    return StorageFailed(
+        f"the state database cannot be used: {error}. What was read until now is kept: make room, "
+        "or end the process that hangs, and run sync again: it goes on."
+    )
+
+
+def _refuse(context: ExceptionContext) -> None:
+    if trouble(context.original_exception):
+        raise in_words(context.original_exception) from None
 
 
 def _configure(connection: SQLiteConnection, _record: object) -> None:
@@ -33,6 +64,7 @@ def connect(folder: Path) -> Engine:
     engine = create_engine(URL.create("sqlite", database=str(file)))
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", _refuse)
     # SQLite does not wait where two processes make a new file WAL: one would fail, locked.
     with filelock.FileLock(folder / "state.lock"):
         _prepare(engine, file)

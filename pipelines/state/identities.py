@@ -47,6 +47,12 @@ def pinned(engine: Engine, connection: str) -> Pinned | None:
     return None if row is None else Pinned(Identity(*row[:3]), row[3], row[4])
 
 
+def accepted_at(engine: Engine, connection: str) -> datetime | None:
+    """Return when a person last moved the pin: what was read before, was somebody else's."""
+    newest = pinned(engine, connection)
+    return newest.at if newest and newest.by is not None else None
+
+
 def pin(
     engine: Engine, connection: str, identity: Identity, now: datetime, by: str | None = None
 ) -> None:

@@ -32,12 +32,16 @@ class LinkedPage:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a scan reads: one stream of one connection, under the day it is asked on."""
+    """What a scan reads: one stream of one connection, under the day it is asked on.
+
+    `address` is the list's: another list under the same name is another reading.
+    """
 
     run: str
     connection: str
     stream: str
     day: date
+    address: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,11 @@ def link(engine: Engine, scan: str, page: LinkedPage) -> None:
 def unfinished(engine: Engine, reading: Reading, since: datetime) -> str | None:
     """Return the scan that this reading goes on with: killed or failed, and not older than so.
 
-    None where there is none; what was read to an end without a proof is not read on.
+    None where there is none; what was read to an end without a proof is not read on, nor what was
+    read from another address.
     """
     query = (
-        select(SCANS.c.scan, SCANS.c.status, SCANS.c.begun_at)
+        select(SCANS.c.scan, SCANS.c.status, SCANS.c.address, SCANS.c.begun_at)
         .where(
             SCANS.c.connection == reading.connection,
             SCANS.c.stream == reading.stream,
@@ -103,6 +108,8 @@ def unfinished(engine: Engine, reading: Reading, since: datetime) -> str | None:
     with engine.connect() as ledger:
         row = ledger.execute(query).first()
     if row is None or row.status not in {"reading", "failed"} or row.begun_at < since:
+        return None
+    if row.address != reading.address:
         return None
     return str(row.scan)
 

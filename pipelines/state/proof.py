@@ -90,6 +90,8 @@ class Proof:
                 " Rows are told apart by all their fields: none was found that is a "
                 f"key; where you know one, set streams.{stream}.key."
             )
+            if self.requests > 1:
+                words += " One that changed meanwhile may be here twice, as two rows."
         if self.flags:
             words += f" Seen on the way: {'; '.join(self.flags)}."
         return words

@@ -7,8 +7,8 @@ inside `transaction`, one process at a time.
 """
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from pipelines.state import database
 from pipelines.state.presence import Presence
 from pipelines.state.tables import BUDGETS, SLOTS, TICKETS
 
@@ -104,19 +105,16 @@ class Slots:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep every other process out; raise Busy where one is in."""
+        """Keep every other process out; raise Busy where one is in, StorageFailed for the disk."""
         try:
             self._sql.execute("BEGIN IMMEDIATE")
+            with self._sql:  # commits, or rolls back
+                yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            code = database.trouble(error)
+            if code == sqlite3.SQLITE_BUSY:
                 raise Busy from None
-            raise
-        try:
-            yield
-        except BaseException:
-            self._sql.execute("ROLLBACK")
-            raise
-        self._sql.execute("COMMIT")
+            raise (database.in_words(error) if code else error) from None
 
     def account(self, now: float, wall: datetime) -> Account:
         """Return the account; after a reboot the old times are void, but for a Retry-After."""
@@ -214,6 +212,12 @@ class Slots:
         """Wait no more."""
         self._sql.execute("DELETE FROM tickets WHERE owner = ?", (self.owner,))
 
+    def forgo(self, taken: Iterable[Taken], before: float, now: float) -> None:
+        """Free what others took before a moment and hold still, as if answered now: they hang."""
+        for each in taken:
+            if each.at < before and each.owner != self.owner:
+                self.answer(each, now, 0.0, lost=True)
+
     def bury(self, owner: str, now: float) -> bool:
         """Free a dead process's place at once, its slots as if answered now; say if it was dead."""
         if self._presence.lives(owner):
@@ -230,8 +234,9 @@ class Slots:
         self._sql.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
 
     def close(self) -> None:
-        """Leave for good."""
-        self.leave()
+        """Leave for good; where that cannot be written, others see that we are gone."""
+        with suppress(sqlite3.OperationalError):
+            self.leave()
         self._sql.close()
         self._presence.close()
 

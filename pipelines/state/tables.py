@@ -33,7 +33,11 @@ RUNS = Table(
     Column("day", Date, nullable=False),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("outcome", String, comment="published | partial | failed; empty: it runs or was killed"),
+    Column(
+        "outcome",
+        String,
+        comment="published | partial | failed | interrupted; empty: it runs or was killed",
+    ),
 )
 
 REQUESTS = Table(
@@ -62,6 +66,7 @@ SCANS = Table(
     Column("connection", String, nullable=False),
     Column("stream", String, nullable=False),
     Column("day", Date, nullable=False),
+    Column("address", String, nullable=False, comment="of the list, without its query"),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
     Column("status", String, nullable=False, comment="reading | read | failed | unproven"),

@@ -15,7 +15,7 @@ import filelock
 import msgspec
 import zstandard
 
-from pipelines.errors import LandingFailed
+from pipelines.errors import LandingFailed, StorageFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.state.proof import Proof
 
@@ -62,11 +62,15 @@ class Archive:
     folder: Path
 
     def put(self, body: bytes) -> str:
-        """Store a page body durably; return its SHA-256 in hexadecimal."""
+        """Store a page body durably; return its SHA-256 in hexadecimal.
+
+        A file that was damaged on disk is written anew: it would spoil every reading of this page.
+        """
         digest = sha256(body).hexdigest()
-        file = self._page(digest)
-        if not file.exists():
-            _write(file, zstandard.ZstdCompressor(level=LEVEL).compress(body))
+        try:
+            self.body(digest)
+        except LandingFailed:
+            _write(self._page(digest), zstandard.ZstdCompressor(level=LEVEL).compress(body))
         return digest
 
     def body(self, digest: str) -> bytes:
@@ -110,7 +114,20 @@ class Archive:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Let a file appear whole: not even a power cut leaves half of one under its name."""
+    """Let a file appear whole: not even a power cut leaves half of one under its name.
+
+    Raises StorageFailed where the disk does not take it.
+    """
+    try:
+        _appear(file, content)
+    except OSError as error:
+        raise StorageFailed(
+            f"{file} cannot be written: {error.strerror}. What was read until now is kept: make "
+            "room and run sync again: it goes on."
+        ) from None
+
+
+def _appear(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = file.with_name(f".{uuid4().hex}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

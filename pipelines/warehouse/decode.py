@@ -124,7 +124,8 @@ class Decoder:
         if self.key is None:
             return
         place = records.type.get_field_index(self.key)
-        if place < 0 or pa.types.is_nested(records.type[place].type):
+        kind = records.type[place].type if place >= 0 else pa.null()
+        if place < 0 or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
             raise pa.ArrowInvalid("no column that could be the key")
         if records.field(place).null_count:
             raise pa.ArrowInvalid("a record without its key")

@@ -28,6 +28,7 @@ class Playback:
     scan: str
     fetch: Fetch
     linked: list[LinkedPage] = field(default_factory=list)
+    _lost: int = 0  # pages linked that the archive has no more
     _again: dict[int, deque[LinkedPage]] = field(default_factory=dict)
 
     def rewind(self) -> None:
@@ -40,11 +41,12 @@ class Playback:
         """Return a page with its number; raise what the service's answer raises."""
         again = self._again.get(offset)
         while again:
+            linked = again.popleft()
             try:
-                linked = again.popleft()
                 return linked.position, await asyncio.to_thread(self._archived, linked)
-            except (LandingFailed, ServiceError):
-                continue  # a page that was lost or changed on disk is asked for again
+            except (LandingFailed, ServiceError):  # lost or changed on disk: it is asked for again
+                self.linked.remove(linked)
+                self._lost += 1
         answered = await self.fetch(offset)
         linked = await asyncio.to_thread(self._keep, answered)
         self.linked.append(linked)
@@ -65,7 +67,7 @@ class Playback:
     def _keep(self, answered: Page) -> LinkedPage:
         answer = answered.answer
         linked = LinkedPage(
-            position=len(self.linked),
+            position=len(self.linked) + self._lost,
             offset=answered.offset,
             limit=answered.limit,
             rows=answered.rows,

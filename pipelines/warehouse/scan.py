@@ -7,7 +7,7 @@ here: which pages are read (api/chain), where they come from (playback).
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 
 import msgspec
@@ -22,7 +22,7 @@ from pipelines.api.seen import Seen, mark
 from pipelines.api.stitch import Taken
 from pipelines.clock import Clock
 from pipelines.errors import ContractBroken, LandingFailed, NotProven, PartnerSyncError
-from pipelines.state import journal, registry
+from pipelines.state import identities, journal, registry
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.state.proof import Proof
 from pipelines.state.registry import Pin
@@ -48,6 +48,12 @@ class Progress:
     rows: int
     done: bool
     expected: int | None = None
+
+
+def since(ledger: Engine, connection: str, now: datetime) -> datetime:
+    """Return the moment before which nothing is gone on with: too long ago, or another caller's."""
+    earliest, accepted = now - LONGEST_PAUSE, identities.accepted_at(ledger, connection)
+    return max(earliest, accepted or earliest)
 
 
 class _UnfitError(Exception):
@@ -78,9 +84,9 @@ class Scanner:
         connection, stream, day = reading.connection, reading.stream, reading.day
         there = len(journal.manifests(self.ledger, stream, connection, day))
         async with self.turns.taken(connection, stream) as waited:
-            since = journal.manifests(self.ledger, stream, connection, day)[there:]
-            if waited and since:
-                return since[-1]
+            written = journal.manifests(self.ledger, stream, connection, day)[there:]
+            if waited and written:
+                return written[-1]
             prefetch = Prefetch(fetch, lambda: self.race.longest(stream) and self.ahead())
             earlier = journal.manifests(self.ledger, stream, connection)
             last = earlier[-1] if earlier else None
@@ -96,7 +102,7 @@ class Scanner:
     def _begun(self, reading: Reading, prefetch: Prefetch) -> Playback:
         """Go on with the day's unfinished scan, or begin one."""
         now = self.clock.now()
-        scan = journal.unfinished(self.ledger, reading, now - LONGEST_PAUSE)
+        scan = journal.unfinished(self.ledger, reading, since(self.ledger, reading.connection, now))
         if scan is None:
             scan = journal.begin(self.ledger, reading, now)
         else:
@@ -251,10 +257,13 @@ class _Scan:
         return row
 
     def _settled(self, manifest: Manifest) -> Manifest:
-        """Store a manifest; one that a killed run stored but did not record is taken over."""
+        """Store a manifest; one that a killed run stored but did not record is taken over.
+
+        Not where a page of it was lost since, and read again.
+        """
         archive = self.scanner.archive
         there = archive.stored(manifest.file)
-        while there and there.scan != manifest.scan:
+        while there and (there.scan, there.pages) != (manifest.scan, manifest.pages):
             manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
             there = archive.stored(manifest.file)
         if there is None:

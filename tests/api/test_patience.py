@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import httpx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.api.budget import Budget
@@ -52,15 +52,20 @@ class Moody:
         """Keep nothing."""
 
 
-async def read(service: Moody) -> str:
+async def read(service: Moody, times: int = 1) -> str:
     connection = Connection("default", "https://service", "https://login", "api", "me", HIDDEN)
     budget, token = Budget(CLOCK, Terms(1000, 0.0)), ClientCredentials(connection, CLOCK)
     wire = Wire(httpx.MockTransport(service), budget, service.record, CLOCK)
     async with httpx.AsyncClient(base_url="https://service", transport=wire, auth=token) as http:
-        try:
-            return str(await Client(http, token, budget).page(USAGE, 0))
-        except ServiceError as error:
-            return str(error)
+        client = Client(http, token, budget)
+        return "".join([await said(client) for _time in range(times)])
+
+
+async def said(client: Client) -> str:
+    try:
+        return str(await client.page(USAGE, 0))
+    except ServiceError as error:
+        return str(error)
 
 
 @given(st.lists(REPLIES, max_size=30))
@@ -71,3 +76,10 @@ def test_never_early_and_never_too_often(script: list[tuple[int, int | None]]) -
     assert words
     assert len(service.asked) <= max(TRIES.values()) + refused
     assert len(service.asked) <= max(TRIES.values()) * RATE_LIMITED_IN_A_ROW
+
+
+@settings(max_examples=30)
+@given(st.lists(REPLIES, max_size=30))
+def test_who_asks_after_a_failure_is_not_early_either(script: list[tuple[int, int | None]]) -> None:
+    """Another list, a page asked for ahead: `Moody` refuses who comes too early."""
+    assert virtual.run(read(Moody(list(script)), times=3))

@@ -73,7 +73,7 @@ def test_sixty_four_levels_are_no_flaw() -> None:
 KEYS = [
     ('{"id": 1}', None),
     ('{"id": ""}', None),
-    ('{"id": false}', None),
+    ('{"id": false}', Flaw("id", "what identifies the record", "true or false")),
     ('{"Id": 1}', Flaw("id", "what identifies the record", "missing")),
     ('{"id": null}', Flaw("id", "what identifies the record", "null")),
     ('{"id": {"a": 1}}', Flaw("id", "what identifies the record", "an object")),

@@ -252,3 +252,30 @@ def test_a_process_alone_waits_without_looking_around(ledger: Engine) -> None:
     sent = asyncio.run(main())
     assert len(sleeps) <= 4
     assert all(later - one >= 0.1 for one, later in pairwise(sent[::2]))
+
+
+def test_requests_of_a_process_that_hangs_are_not_waited_for_without_end(ledger: Engine) -> None:
+    async def main() -> float:
+        service = Service()
+        stopped, other = Process(ledger, service), Process(ledger, service)
+        asked = [asyncio.create_task(stopped.ask(there=1e6)) for _ in range(5)]
+        await asyncio.sleep(100)
+        waited = await other.ask()
+        for task in asked:
+            task.cancel()
+        return waited
+
+    assert virtual.run(main()) == pytest.approx(21.0, abs=0.1)
+
+
+def test_a_ledger_that_another_process_holds_is_said(tmp_path: Path, ledger: Engine) -> None:
+    async def main() -> list[str]:
+        process = Process(ledger, Service())
+        await process.ask()
+        with closing(sqlite3.connect(tmp_path / "state.sqlite", isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            asyncio.get_running_loop().call_later(1.2, writer.execute, "COMMIT")
+            await process.ask()
+        return [why for _until, why in process.told]
+
+    assert virtual.run(main()) == ["another process", ""]

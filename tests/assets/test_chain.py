@@ -64,7 +64,8 @@ def test_refetch_reads_today_again(materialize: Materialize, service: Service) -
 
     assert materialize(refetch=True).success
 
-    assert admitted(service) == before + 1 + 1 + 3 + 1  # whoami, and the pages
+    # Whoami, the pages, and on a slow machine two guesses at most.
+    assert admitted(service) - before - (1 + 1 + 3 + 1) in {0, 1, 2}
 
 
 def test_an_unread_past_day_fails_in_the_last_step_after_today_was_published(
@@ -96,7 +97,11 @@ def test_a_range_marks_each_day_with_its_own_rows(
         for record in records
         if record.asset_materialization
     }
-    assert metadata[f"default|{TODAY}"]["dagster/partition_row_count"].value == 600
+    today = metadata[f"default|{TODAY}"]
+    assert today["dagster/partition_row_count"].value == 600
+    assert int(str(today["requests"].value)) in {3, 4, 5}  # two guesses at most
+    assert today["429s"].value == 0
+    assert str(today["proof"].value).startswith("usage: COMPLETE — all rows that existed from")
     unread = metadata[f"default|{yesterday()}"]
     assert "dagster/partition_row_count" not in unread
     assert str(unread["status"].value).startswith("not read: usage was not read on")
@@ -113,6 +118,7 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
     evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
     assert evaluations == {
         "read_to_its_end": False,
+        "proven": False,
         "interface_unchanged": True,
         "folded": False,
         "keys_are_unique": True,

@@ -1,7 +1,7 @@
 """The nightly schedule, one run for each connection, and the sensor that follows their file."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -9,7 +9,10 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
+from assets.resources import night
 from assets.schedule import follow, nightly
+from pipelines.run import Lane
+from pipelines.settings import load
 
 TICKS = [
     ("UTC", "2026-11-21T02:00", "2026-11-21"),
@@ -51,6 +54,23 @@ def test_a_tick_asks_for_the_utc_day_of_every_connection(
     assert {request.run_key for request in requests} == keys
     assert {str(request.partition_key) for request in requests} == keys
     assert set(instance.get_dynamic_partitions("connections")) == {"default", "first", "second"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheduled", "lane"),
+    [
+        ({"dagster/schedule_name": "nightly"}, True, Lane.NIGHTLY),
+        ({"dagster/backfill": "abc"}, False, Lane.ADHOC),
+        ({}, False, Lane.ADHOC),
+    ],
+)
+def test_what_the_schedule_asked_for_goes_first_and_is_of_its_day(
+    write: Callable[..., None], tags: dict[str, str], lane: Lane, *, scheduled: bool
+) -> None:
+    write("first")
+    asked = dg.DagsterRun(job_name="nightly_sync", tags=tags)
+    order = night(asked, load().connection("first"), date(2026, 11, 21))
+    assert (order.scheduled, order.lane, order.run) == (scheduled, lane, asked.run_id)
 
 
 def test_the_sensor_adds_what_is_new_and_takes_nothing_away(

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -113,6 +114,28 @@ def test_runs_lists_what_was_run(tmp_path: Path) -> None:
     assert line[2] == "default"
 
 
+def test_an_interrupted_sync_is_told_as_such(tmp_path: Path) -> None:
+    with sandbox.running("--rate=5", "--window=100", "--partners=600") as service:
+        environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+        with subprocess.Popen(
+            [PROGRAM, "sync", "--stream", "partners"],
+            env=os.environ | environment | {"PARTNER_SYNC_WINDOW": "100"},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            waits = next(line for line in process.stderr if "waiting" in line)
+            process.send_signal(signal.SIGINT)
+            words = process.stderr.read()
+        listed = ran(environment, "runs")
+
+    assert "rate limit" in waits
+    assert process.returncode == 130
+    assert "interrupted" in words
+    assert "Traceback" not in words
+    assert "interrupted" in listed.stdout
+
+
 def test_check_says_what_may_be_read(tmp_path: Path) -> None:
     clients = tmp_path / "clients.toml"
     clients.write_text(
@@ -148,6 +171,7 @@ FAILURES = [
     ({"PARTNER_SYNC_WINDOW": "soon"}, ["sync"], 2, "PARTNER_SYNC_WINDOW"),
     ({"PARTNER_SYNC_KEEP_VERSION": "9"}, ["sync"], 2, "no such setting: PARTNER_SYNC_KEEP_VERSION"),
     (SET, ["sync", "--stream", "invoices"], 2, "no stream 'invoices'; there are billing, partners"),
+    (SET, ["sync"], 2, "PARTNER_SYNC_CLIENT_SECRET is not set"),
     (SET, ["sync", "--connection", "acme"], 2, "no connection 'acme'; there are default"),
     ({}, ["sync", "--nonsense"], 2, "--nonsense"),
 ]

@@ -61,6 +61,7 @@ def test_a_scan_is_begun_as_reading(ledger: Engine) -> None:
         "connection": "default",
         "stream": "usage",
         "day": DAY,
+        "address": "",
         "begun_at": EPOCH,
         "ended_at": None,
         "status": "reading",

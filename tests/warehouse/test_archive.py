@@ -2,11 +2,13 @@
 
 import stat
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import zstandard
 
-from pipelines.errors import LandingFailed
+from pipelines.errors import LandingFailed, StorageFailed
+from pipelines.warehouse.archive import Archive
 from tests.warehouse.conftest import Warehouse
 
 BODY = b'{"data":[{"id":1,"amount":12345678901234567.89}],"pagination":{}}'
@@ -63,3 +65,9 @@ def test_a_manifest_is_written_once_and_reads_back(warehouse: Warehouse) -> None
 def test_a_lost_manifest_is_named(warehouse: Warehouse) -> None:
     with pytest.raises(LandingFailed, match=r"default/things/2026-01-01\.001\.json"):
         warehouse.archive.read("default/things/2026-01-01.001.json")
+
+
+def test_a_disk_that_takes_nothing_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "pages").write_text("no folder")
+    with pytest.raises(StorageFailed, match=r"cannot be written: .*run sync again: it goes on"):
+        Archive(tmp_path).put(b"{}")

@@ -43,6 +43,7 @@ def test_a_record_that_cannot_be_read_is_set_aside_and_named(warehouse: Warehous
 
 
 WRONG = ['{"n": 1}', "null", '{"id": "a", "id": "b"}', '{"id": "a", "n": 1e999}', '{"id": {}}']
+WRONG += ['{"id": true}']
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -153,3 +154,8 @@ def test_a_work_database_of_an_older_version_learns_to_count(warehouse: Warehous
         manifest = warehouse.manifest(listed(0, 9, "1"))
         fold(writer, warehouse.archive, warehouse.ledger, manifest, SYSTEM)
         assert [each.quarantined for each in meta.held(writer).values()] == [1]
+
+
+def test_true_and_false_identify_nothing(warehouse: Warehouse) -> None:
+    with pytest.raises(LandingFailed, match="id is true or false, expected what identifies"):
+        warehouse.fold(warehouse.manifest('[{"id": true, "n": 1}, {"id": true, "n": 2}]'))

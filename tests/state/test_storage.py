@@ -1,0 +1,56 @@
+"""A disk that is full and a process that hangs: said in words, and nothing is half written."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from pipelines.errors import StorageFailed
+from pipelines.state.slots import Busy, Slots
+from tests.virtual import EPOCH
+
+FILL = "INSERT INTO versions VALUES (1, 'run', hex(zeroblob(1000000)), '{}', '{}', '2026-01-01')"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the state database as a process that was stopped within a transaction."""
+    with closing(sqlite3.connect(folder / "state.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_a_full_disk_is_said_in_words(ledger: Engine) -> None:
+    with ledger.begin() as rows:
+        rows.execute(text("PRAGMA max_page_count = 1"))
+        with pytest.raises(StorageFailed, match=r"full.*run sync again: it goes on"):
+            rows.execute(text(FILL))
+    with ledger.begin() as rows:
+        assert rows.execute(text("SELECT count(*) FROM versions")).scalar_one() == 0
+
+
+def test_a_process_that_hangs_is_said_in_words(tmp_path: Path, ledger: Engine) -> None:
+    with ledger.begin() as rows:
+        rows.execute(text("PRAGMA busy_timeout = 5"))
+    with held(tmp_path), pytest.raises(StorageFailed, match="locked"), ledger.begin() as rows:
+        rows.execute(text(FILL))
+
+
+def test_a_budget_is_left_though_the_ledger_is_held(tmp_path: Path, ledger: Engine) -> None:
+    rows = Slots(ledger, "actor")
+    with rows.transaction():
+        rows.queue("nightly", 1.0)
+    with held(tmp_path):
+        with pytest.raises(Busy), rows.transaction():
+            rows.take(1.0)
+        rows.close()
+    heir = Slots(ledger, "actor")
+    with heir.transaction():
+        (gone,) = heir.tickets()
+        assert heir.bury(gone.owner, 2.0)
+        assert heir.account(2.0, EPOCH).sent_at == 0.0
+    heir.close()

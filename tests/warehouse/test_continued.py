@@ -1,0 +1,85 @@
+"""A scan that goes on: with pages of its own list and caller only, without those that it lost."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines.state import identities
+from pipelines.state.identities import Identity
+from pipelines.state.proof import Grade
+from tests.warehouse.conftest import Warehouse
+from tests.warehouse.listed import (
+    CLOCK,
+    KNOWN,
+    READING,
+    KilledError,
+    Listed,
+    Scans,
+    numbered,
+    run_of,
+    values,
+)
+
+
+def killed(warehouse: Warehouse, first: int = 0) -> None:
+    """Leave a scan of 20 records behind, of which two pages were read."""
+    records = [{"id": first + each["id"]} for each in numbered(20)]
+    with pytest.raises(KilledError):
+        Scans(warehouse).scan(Listed(records, deadly=2), KNOWN)
+
+
+def lost(file: Path) -> None:
+    file.unlink()
+
+
+def damaged(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+@pytest.mark.parametrize("befallen", [lost, damaged])
+@pytest.mark.parametrize("others", [{}, {"name": "the same row, changed since"}])
+def test_a_page_that_was_lost_is_read_again_and_its_rows_are_folded(
+    warehouse: Warehouse, befallen: Callable[[Path], None], others: dict[str, str]
+) -> None:
+    killed(warehouse)
+    for file in (warehouse.home.archive / "pages").rglob("*.zst"):
+        befallen(file)
+    scans, listed = Scans(warehouse), Listed(numbered(20, **others))
+    row = scans.scan(listed, KNOWN)
+    assert row.proof.grade is Grade.COMPLETE
+    assert row.proof.requests == len(listed.asked)
+    assert values(scans.folded(row)) == list(range(20))
+
+
+def test_a_stored_manifest_with_a_page_that_was_lost_is_not_taken_over(
+    warehouse: Warehouse,
+) -> None:
+    scans = Scans(warehouse)
+    first = scans.scan(Listed(numbered(20)), KNOWN)
+    with warehouse.ledger.begin() as ledger:  # as if it was killed before the manifest's row
+        ledger.exec_driver_sql("DELETE FROM manifests")
+        ledger.exec_driver_sql("UPDATE scans SET status = 'reading'")
+    lost(next((warehouse.home.archive / "pages").rglob("*.zst")))
+    row = scans.scan(Listed(numbered(20, name="changed")), KNOWN)
+    assert (row.scan, row.file) == (first.scan, first.file.replace("001", "002"))
+    assert values(scans.folded(row)) == list(range(20))
+
+
+def test_a_scan_does_not_go_on_for_another_caller(warehouse: Warehouse) -> None:
+    identities.pin(warehouse.ledger, "default", Identity("host", "1", "one"), CLOCK.now())
+    killed(warehouse, first=500)
+    identities.pin(warehouse.ledger, "default", Identity("host", "2", "two"), CLOCK.now(), "ann")
+    scans = Scans(warehouse)
+    row = scans.scan(Listed(numbered(20)), KNOWN)
+    assert values(scans.folded(row)) == list(range(20))
+
+
+def test_a_scan_does_not_go_on_at_another_address(warehouse: Warehouse) -> None:
+    killed(warehouse, first=500)
+    scans = Scans(warehouse)
+    other = replace(run_of("run-2"), address="https://api.example/v2/others")
+    row = scans.scan(Listed(numbered(20)), KNOWN, other)
+    assert READING.address != other.address
+    assert values(scans.folded(row)) == list(range(20))
