@@ -235,7 +235,10 @@ class Chain:
     async def _read(self, offset: int) -> Look:
         allowed = self._allowed()
         if self._tally.requests >= allowed:
-            raise NothingProvenError(f"no proof within {allowed:,} requests")
+            raise NothingProvenError(
+                f"no proof within {allowed:,} requests: the list changes too much to be read, or "
+                "is another one on every page"
+            )
         look = self._stitch.look(await self._take(offset))
         self._tally.count(look, self._stitch.page_of)
         self._added += look.unseen
