@@ -12,7 +12,7 @@ IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check dev bench nightly fuzz fault-pairs exhaustive kills test-next lock format
+.PHONY: help demo test trials check dev bench nightly fuzz fault-pairs exhaustive kills test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -32,8 +32,13 @@ $(VENV)/.installed $(NEXT)/.installed:
 demo: $(VENV)/.installed ## the whole job on the embedded sandbox, in half a minute
 	@$(IN) $(BIN)/partner-sync demo
 
+# Two processes: most tests wait for servers, disks and subprocesses.
+PYTEST = -m pytest -n 2 --dist worksteal
 test: $(VENV)/.installed ## the tests (below four minutes on two cores)
-	@$(IN) $(BIN)/python -m pytest
+	@$(IN) $(BIN)/python $(PYTEST)
+
+trials: $(VENV)/.installed ## the tests that take long: every fault of the sandbox, kill -9, short tokens
+	@$(IN) $(BIN)/python $(PYTEST) -m trial
 
 check: $(VENV)/.installed ## format, lint, types, floors, Dagster's definitions, tests
 	$(IN) $(BIN)/ruff format --check .
@@ -65,7 +70,7 @@ kills: $(VENV)/.installed ## 50 syncs killed with -9, each followed by a run tha
 	@$(IN) $(BIN)/python -m tests.end_to_end.killing 50
 
 test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
-	@$(IN) $(NEXT)/bin/python -m pytest
+	@$(IN) $(NEXT)/bin/python $(PYTEST)
 
 format: $(VENV)/.installed ## let ruff write what check would refuse
 	$(IN) $(BIN)/ruff format .

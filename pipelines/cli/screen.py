@@ -101,6 +101,10 @@ def closing(outcome: Outcome, link: Path) -> None:
     if outcome.version is None:
         ERR.print("nothing was published; what analysts open is as it was")
         return
+    done = sum(each.error is None for each in outcome.streams)
+    if done < len(outcome.streams):
+        rest = "the others keep the rows that were published last"
+        ERR.print(f"{done} of {len(outcome.streams)} streams done; {rest}", soft_wrap=True)
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
     OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
 

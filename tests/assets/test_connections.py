@@ -159,6 +159,7 @@ def left_behind(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield f"{file} unpacked", zstandard.ZstdDecompressor().stream_reader(content).read()
 
 
+@pytest.mark.trial
 def test_no_secret_is_left_anywhere(
     materialize: Materialize,
     instance: dg.DagsterInstance,

@@ -158,6 +158,7 @@ def test_check_says_what_may_be_read(tmp_path: Path) -> None:
     assert "403 on /v2/billing" in answers["/v2/billing"]
     assert synced.returncode == 3
     assert "403 on /v2/partners" in synced.stderr
+    assert "1 of 3 streams done; the others keep the rows" in synced.stderr
     assert "Traceback" not in synced.stderr
 
 

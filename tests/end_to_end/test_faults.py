@@ -18,6 +18,8 @@ from tests.end_to_end import stand as stands
 from tests.end_to_end.stand import Stand, Trouble
 from tests.virtual import Haste
 
+pytestmark = pytest.mark.trial
+
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:

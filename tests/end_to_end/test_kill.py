@@ -3,7 +3,11 @@
 Once; `make kills` tries it at 50 random moments.
 """
 
+import pytest
+
 from tests.end_to_end.killing import kills
+
+pytestmark = pytest.mark.trial
 
 
 def test_a_killed_sync_is_read_on_and_ends_with_the_same_tables() -> None:

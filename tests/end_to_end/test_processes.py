@@ -7,12 +7,15 @@ import sys
 from collections import Counter
 
 import httpx
+import pytest
 from sqlalchemy import Engine, func, select
 
 from pipelines.cli import sandbox
 from pipelines.state import database
 from pipelines.state.tables import REQUESTS, SLOTS, TICKETS
 from tests.end_to_end.conftest import Point
+
+pytestmark = pytest.mark.trial
 
 WINDOW = "0.3"  # seconds: the documented rule, three times as fast
 

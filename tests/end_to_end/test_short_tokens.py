@@ -7,6 +7,8 @@ from pipelines.cli.sandbox import Service
 from tests.end_to_end.conftest import Point
 from tests.sandbox.running import AUDIENCE, SECRET, started
 
+pytestmark = pytest.mark.trial
+
 SIZES = ("--partners=120", "--usage=5000", "--billing=500")
 TRIALS = [
     ("--token-ttl=2", "--rate=5"),
