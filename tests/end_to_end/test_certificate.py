@@ -45,7 +45,7 @@ def test_a_sync_that_trusts_the_authority_reads_everything(secure: Running, poin
 
 def test_a_sync_without_it_says_what_to_set(secure: Running, point: Point) -> None:
     outcome = synced(secure, point, "")
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 2  # a setting is missing
     for stream in outcome.streams:
         assert "certificate of 127.0.0.1 not trusted" in str(stream.error)
         assert "set ca_file" in str(stream.error)
