@@ -40,6 +40,11 @@ class Path:
         return self._ordered[len(self._ordered) // 2] if self._ordered else 0.0
 
     @property
+    def longest(self) -> float:
+        """The longest round trip of late; 0 before the first."""
+        return self._ordered[-1] if self._ordered else 0.0
+
+    @property
     def credit(self) -> float:
         """How much earlier than one window after its answer a slot may be used; 0 at first.
 

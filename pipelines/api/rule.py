@@ -77,11 +77,16 @@ class Rule:
         return wait
 
     def answered(self, taken: Taken, at: float, said: Said | None) -> None:
-        """Note the end of a request, and what its answer said."""
-        if said is not None:
-            self.path.add(at - said.sent)
-            self._heed(said, at)
-        self._slots.answer(taken, at, self._credit, lost=said is None)
+        """Note the end of a request, and what its answer said.
+
+        One that was given up may arrive as much later as a round trip takes, and proves no credit.
+        """
+        if said is None:
+            self._slots.answer(taken, at + self.path.longest, 0.0, lost=True)
+            return
+        self.path.add(at - said.sent)
+        self._heed(said, at)
+        self._slots.answer(taken, at, self._credit, lost=False)
 
     def left(self) -> None:
         """Give up our place in the queue."""

@@ -25,7 +25,10 @@ from pipelines.state.tables import BUDGETS, SLOTS, TICKETS
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 LONGEST_BLOCKING = 0.02  # seconds that another's commit may hold up the event loop
 LOST_FOR = 30.0  # seconds in which a request without an answer may still arrive
-RELEASE = "answered_at - CASE WHEN owner = :owner THEN :credit ELSE min(:credit, credit) END"
+RELEASE = (
+    "answered_at - CASE WHEN lost THEN 0 WHEN owner = :owner THEN :credit "
+    "ELSE min(:credit, credit) END"
+)
 ANSWERED = "actor = :actor AND answered_at > :since"
 TABLES = (BUDGETS, SLOTS, TICKETS)
 DDL = [str(CreateTable(table).compile(dialect=sqlite.dialect())) for table in TABLES] + [

@@ -159,3 +159,25 @@ def test_before_the_first_answer_one_request_is_enough() -> None:
         return [before, during, wire.budget.ahead()]
 
     assert virtual.run(main()) == [True, False, True]
+
+
+def test_a_request_that_was_given_up_may_still_arrive() -> None:
+    """Guessed pages are let go of while they travel: nothing is known of when they arrive."""
+
+    async def abandoned(wire: Wire) -> None:
+        async with wire.budget.slot():
+            asyncio.get_running_loop().call_later(0.2, lambda: wire.arrivals.append(seconds()))
+            await asyncio.sleep(0.05)
+            raise asyncio.CancelledError
+
+    async def main() -> list[float]:
+        wire = Wire(5, 0.2, 0.2)
+        await asyncio.gather(*(wire.chain([(0.0, 0.0)] * ENOUGH) for _ in range(3)))
+        tasks = [asyncio.ensure_future(abandoned(wire)) for _ in range(5)]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(wire.chain([(0.0, 0.0)] * 4) for _ in range(5)))
+        return wire.arrivals
+
+    arrivals = virtual.run(main())
+    assert len(arrivals) == 3 * ENOUGH + 5 + 20
+    assert_never_more(arrivals, 5, 1.0)
