@@ -121,6 +121,7 @@ def test_a_partition_is_read_of_its_own_connection(materialize: Materialize, hom
     assert rows(home) == {"beta": 50}
 
 
+@pytest.mark.trial
 def test_a_run_may_cover_several_connections(materialize: Materialize, home: Path) -> None:
     result = materialize("acme", "beta")
     assert result.success
@@ -193,6 +194,7 @@ def test_no_secret_is_left_anywhere(
         assert [name for name, content in found.items() if secret.encode() in content] == []
 
 
+@pytest.mark.trial
 def test_a_failing_connection_is_told_by_its_partition(
     materialize: Materialize, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ PAGE = {"properties": {"data": {"type": "array"}, "pagination": {"type": "object
 STREAMS = {"invoices": {"path": "/v2/invoices", "surface": "merchant"}}
 
 
+@pytest.mark.trial
 def test_a_description_that_changed_fails_a_check_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
