@@ -97,15 +97,3 @@ def test_an_hour_is_not_waited_and_nobody_sends_before_it_is_over(
     assert asked == asked_early == {"200": 1, "429": 1}
     assert over.exit_code == 0
     assert stands.published(home).of("billing") == stand.good.of("billing")
-
-
-def test_short_lived_and_refused_tokens_cost_no_row(tmp_path: Path) -> None:
-    options = ("--rate=5", "--token-ttl=2", "--partners=800", "--usage=0", "--billing=800")
-    refused = "--fault=token-refused:/v2/*:7"
-    with stands.standing(tmp_path, *options, refused, clock=SYSTEM) as stand:
-        requests = stand.control("GET", "/statistics")["requests"]
-    assert {name: len(keys) for name, keys in stand.good.keys.items()} == dict.fromkeys(
-        stands.KEYS, 800
-    )
-    assert requests["/oauth/token"]["200"] >= 3
-    assert sum(answers.get("401", 0) for answers in requests.values()) >= 1
