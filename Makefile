@@ -10,6 +10,7 @@ NEXT := $(ROOT)/.venv-next
 BIN := $(VENV)/bin
 IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of programs: each would compile ours anew
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test trials check dev bench nightly fuzz fault-pairs exhaustive kills test-next lock format
