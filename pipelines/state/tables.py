@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 2
+SHAPE = 3
 
 RUNS = Table(
     "runs",
@@ -129,6 +129,20 @@ IDENTITIES = Table(
     Column("words", String, nullable=False, comment="the same for people"),
     Column("pinned_at", UtcTime, nullable=False),
     Column("pinned_by", String, comment="who moved it; empty: the first landing did"),
+)
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("kind", String, nullable=False, comment="state/decisions.py lists them"),
+    Column("connection", String, nullable=False),
+    Column("stream", String, nullable=False),
+    Column("manifest", String, nullable=False, comment="from which it holds"),
+    Column("subject", String, nullable=False, comment="empty: the stream as a whole"),
+    Column("by", String, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("note", String, nullable=False),
 )
 
 SCHEMAS = Table(
