@@ -15,6 +15,7 @@ from pipelines.cli import (
     check,
     connections,
     demo,
+    disappeared,
     discover,
     plan,
     runs,
@@ -40,6 +41,7 @@ for group in (
     sync.app,
     status.app,
     runs.app,
+    disappeared.app,
     connections.app,
 ):
     app.add_typer(group)

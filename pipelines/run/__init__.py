@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError
 from pipelines.run.admission import Standing, accept, check, standings, test
+from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
@@ -32,13 +33,16 @@ __all__ = [
     "Standing",
     "StreamOutcome",
     "Watch",
+    "Word",
     "accept",
+    "accept_gone",
     "changed",
     "check",
     "differing",
     "discover",
     "fetch",
     "fold",
+    "held_back",
     "open",
     "orders",
     "plan",
