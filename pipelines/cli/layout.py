@@ -107,9 +107,8 @@ def _fitted(columns: Sequence[_Column], room: int) -> tuple[int, list[int]]:
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Take from where there is most to take, until all fit or nothing more may give way."""
+    """Take what is too much from as few columns as will do, those with the most to give first."""
     taken = list(widths)
-    while sum(taken) > room and taken != list(least):
-        place = max(range(len(taken)), key=lambda at: taken[at] - least[at])
-        taken[place] -= 1
+    for place in sorted(range(len(taken)), key=lambda at: least[at] - widths[at]):
+        taken[place] = max(least[place], taken[place] - max(0, sum(taken) - room))
     return taken
