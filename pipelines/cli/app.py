@@ -17,6 +17,7 @@ from pipelines.cli import (
     demo,
     disappeared,
     discover,
+    export,
     plan,
     runs,
     sandbox,
@@ -42,6 +43,7 @@ for group in (
     status.app,
     runs.app,
     disappeared.app,
+    export.app,
     connections.app,
 ):
     app.add_typer(group)

@@ -9,7 +9,6 @@ from rich.markup import escape
 from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.run import Word
-from pipelines.warehouse import frames
 
 app = typer.Typer()
 group = typer.Typer(help="Readings that are held back as too many rows are gone.")
@@ -23,7 +22,7 @@ def disappeared(context: typer.Context) -> None:
         return
     with run.open(settings.load()) as session:
         rows = [dict(each.__dict__) for each in run.held_back(session)]
-    screen.show(frames.from_rows(rows)) if rows else screen.OUT.print("nothing is held back")
+    screen.show(rows) if rows else screen.OUT.print("nothing is held back")
 
 
 @group.command()
