@@ -19,6 +19,7 @@ from pipelines.cli import (
     discover,
     export,
     plan,
+    replay,
     runs,
     sandbox,
     screen,
@@ -43,6 +44,7 @@ for group in (
     status.app,
     runs.app,
     disappeared.app,
+    replay.app,
     export.app,
     connections.app,
 ):

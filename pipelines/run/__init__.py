@@ -18,6 +18,7 @@ from pipelines.run.interface import changed, differing
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
+from pipelines.run.replay import Replayed, again, replay
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
 from pipelines.state import runs
@@ -29,6 +30,7 @@ __all__ = [
     "Order",
     "Outcome",
     "Publication",
+    "Replayed",
     "Session",
     "Standing",
     "StreamOutcome",
@@ -36,6 +38,7 @@ __all__ = [
     "Word",
     "accept",
     "accept_gone",
+    "again",
     "changed",
     "check",
     "differing",
@@ -47,6 +50,7 @@ __all__ = [
     "orders",
     "plan",
     "publish",
+    "replay",
     "standings",
     "status",
     "sync",

@@ -1,6 +1,7 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
 from collections.abc import Iterable, Sequence
+from uuid import uuid4
 
 import duckdb
 
@@ -47,7 +48,7 @@ def _fold(
     held = {each: fold for each, fold in meta.held(writer).items() if each[1] == stream}
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
     for row in _pending(journal.manifests(session.ledger, stream), held):
-        outcomes[row.connection, stream] = _folded(session, writer, row)
+        outcomes[row.connection, stream] = fold_row(session, writer, row)
     return outcomes
 
 
@@ -63,9 +64,10 @@ def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:
     return pending
 
 
-def _folded(
+def fold_row(
     session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
+    """Fold one manifest on the terms that settings and decisions give; return fold or failure."""
     own = session.settings.stream(row.stream)
     terms = Terms(Guard(own.may_disappear, own.may_be_empty, _accepted(session, row)))
     archive = session.archive
@@ -88,7 +90,8 @@ def _accepted(session: Session, row: ManifestRow) -> bool:
 def publish(session: Session, orders: Sequence[Order]) -> Publication:
     """Publish what is folded, all streams at once; say what the orders' days lack in it."""
     keep, now = session.settings.keep_versions, session.clock.now
-    version = publishing.publish(session.work, session.ledger, orders[0].run, keep, session.clock)
+    run = orders[0].run if orders else str(uuid4())
+    version = publishing.publish(session.work, session.ledger, run, keep, session.clock)
     holds = version.holds if version else {}
     lacking = tuple(days.lacking(session.ledger, order.asked, holds) for order in orders)
     for order, words in zip(orders, lacking, strict=True):

@@ -6,6 +6,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 import filelock
@@ -24,10 +25,22 @@ class Work:
     home: Home
     memory_limit: str
     waiting: Callable[[str], None]
+    name: str = "warehouse.duckdb"
+
+    @property
+    def file(self) -> Path:
+        """Where the work database lies."""
+        return self.home.work / self.name
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection, alone; wait for a run that has it, up to ten minutes."""
+        with self.alone(), self.connected() as database:
+            yield database
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other run from writing and publishing; wait as `writing` does."""
         lock = filelock.FileLock(self.home.state / "warehouse.lock")
         try:
             lock.acquire(blocking=False)
@@ -35,8 +48,7 @@ class Work:
             self.waiting("another run is writing the warehouse: waiting for it")
             self._wait(lock)
         try:
-            with self._connect() as database:
-                yield database
+            yield
         finally:
             lock.release()
 
@@ -49,10 +61,11 @@ class Work:
                 "what was read is archived: run sync again when it is over"
             ) from None
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
+    def connected(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection; for who is alone."""
         try:
             database = duckdb.connect(
-                self.home.work / "warehouse.duckdb",
+                self.file,
                 config={
                     "memory_limit": self.memory_limit,
                     # Small batches one after the other: a second thread costs 40 % more CPU here.
@@ -66,7 +79,7 @@ class Work:
             if "lock" in str(error):
                 raise WarehouseBusy(f"warehouse is open elsewhere: {error}") from None
             raise WarehouseDamaged(
-                f"{self.home.work / 'warehouse.duckdb'} cannot be opened: {error}. Move it away "
+                f"{self.file} cannot be opened: {error}. Move it away "
                 "and run sync: it is built again from the archive."
             ) from None
         database.execute("SET TimeZone = 'UTC'")
