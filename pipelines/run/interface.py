@@ -20,10 +20,10 @@ from pipelines.api.interface import Found
 from pipelines.errors import ContractBroken
 from pipelines.run.session import Session
 from pipelines.settings import Connection
-from pipelines.state import descriptions, registry
+from pipelines.state import descriptions
 from pipelines.state.descriptions import Difference, Seen, SeenChange
 from pipelines.streams.base import Stream
-from pipelines.warehouse import differences, schema
+from pipelines.warehouse import differences, registry, schema
 from pipelines.warehouse import interface as telling
 from pipelines.warehouse.meta import Fold
 
@@ -124,7 +124,7 @@ def compare(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold) -> 
     paths = {stream.name: stream.path for stream in streams.known(session.settings)}
     seen = last(session, fold.connection)
     operation = seen.lists.get(paths.get(fold.stream, "")) if seen else None
-    known = registry.registered(session.ledger, fold.stream)
+    known = registry.registered(writer, fold.stream)
     if operation is None or operation.item is None or known is None:
         descriptions.differ(session.ledger, fold.connection, fold.stream, ())
         return

@@ -1,6 +1,6 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import duckdb
 
@@ -9,54 +9,70 @@ from pipelines.run import interface
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
 from pipelines.state import days, journal, runs
+from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import meta
 from pipelines.warehouse import publish as publishing
-from pipelines.warehouse.meta import Fold
+from pipelines.warehouse.meta import Fold, Held
 
 
 def fold(session: Session, order: Order) -> Folded:
-    """Fold the newest manifest of each stream that is not folded yet; return fold or failure.
+    """Fold every manifest of each stream that is not folded yet; return the last fold or failure.
 
-    What the work database lost is folded too, of whichever connection; where that fails for a
-    stream of this connection, it is told.
+    In the order in which they were written, those of other connections too: a stream's tables are
+    shared. What the work database lost is folded again; where that fails for a stream of this
+    connection, it is told.
     """
     own = order.connection.name
     wanted = {(own, stream.name) for stream in order.streams}
     with session.work.writing() as writer:
-        held = meta.held(writer)
-        lost = journal.read_once(session.ledger) - held.keys()
-        folded = {
-            each: _fold(session, writer, each, held.get(each)) for each in sorted(wanted | lost)
-        }
+        lost = journal.read_once(session.ledger) - meta.held(writer).keys()
+        folded: dict[tuple[str, str], Fold | PartnerSyncError] = {}
+        for stream in sorted({stream for _, stream in wanted | lost}):
+            folded |= _fold(session, writer, stream)
+    for each in wanted - folded.keys():
+        folded[each] = LandingFailed(f"{each[1]} was never read to its end")
     failed = {each for each, fold in folded.items() if isinstance(fold, PartnerSyncError)}
     told = wanted | {(connection, stream) for connection, stream in failed if connection == own}
     return {each[1]: fold for each, fold in folded.items() if each in told}
 
 
 def _fold(
-    session: Session,
-    writer: duckdb.DuckDBPyConnection,
-    which: tuple[str, str],
-    there: Fold | None,
+    session: Session, writer: duckdb.DuckDBPyConnection, stream: str
+) -> dict[tuple[str, str], Fold | PartnerSyncError]:
+    """Fold one stream of all connections; a failure is returned, so that others are published."""
+    held = {each: fold for each, fold in meta.held(writer).items() if each[1] == stream}
+    outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
+    for row in _pending(journal.manifests(session.ledger, stream), held):
+        outcomes[row.connection, stream] = _folded(session, writer, row)
+    return outcomes
+
+
+def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:
+    """Return the manifests that were written after the last one of their connection folded."""
+    pending: list[ManifestRow] = []
+    for row in manifests:
+        there = held.get((row.connection, row.stream))
+        if there is not None and there.manifest == row.file:
+            pending = [each for each in pending if each.connection != row.connection]
+        else:
+            pending.append(row)
+    return pending
+
+
+def _folded(
+    session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
-    """Fold one stream of a connection; a failure is returned, so that the others are published."""
-    connection, stream = which
-    manifests = journal.manifests(session.ledger, stream, connection)
-    if not manifests:
-        return LandingFailed(f"{stream} was never read to its end")
-    newest = manifests[-1]
-    if there is not None and there.manifest == newest.file:
-        return there
-    emptied = there is not None and there.rows and not newest.rows
+    there, stream = meta.held(writer).get((row.connection, row.stream)), row.stream
+    emptied = there is not None and there.rows and not row.rows
     if emptied and not session.settings.stream(stream).may_be_empty:
         return LandingFailed(
             f"{stream}: the service answered an empty list where rows were. They stay published; "
             f"if it is true, set may_be_empty = true in [streams.{stream}]."
         )
-    archive, ledger, clock = session.archive, session.ledger, session.clock
+    archive = session.archive
     try:
-        folded = folding.fold(writer, archive, ledger, archive.read(newest.file), clock)
+        folded = folding.fold(writer, archive, archive.read(row.file), session.clock)
         interface.compare(session, writer, folded)
     except PartnerSyncError as error:
         return error

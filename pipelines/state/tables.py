@@ -145,17 +145,6 @@ DECISIONS = Table(
     Column("note", String, nullable=False),
 )
 
-SCHEMAS = Table(
-    "schemas",
-    METADATA,
-    Column("stream", String, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("shape", JSON, nullable=False),
-    Column("names", JSON, nullable=False, comment="the column of every path, once and for all"),
-    Column("manifest", String, nullable=False, comment="the manifest that made it wider"),
-    Column("recorded_at", UtcTime, nullable=False),
-)
-
 VERSIONS = Table(
     "versions",
     METADATA,

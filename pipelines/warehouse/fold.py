@@ -12,19 +12,18 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
-from sqlalchemy import Engine
 
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
-from pipelines.state import registry
-from pipelines.state.registry import Registered
-from pipelines.warehouse import meta, schema
+from pipelines.state.proof import Grade
+from pipelines.warehouse import meta, registry, schema
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import append, exists, quoted, transaction, widen
 from pipelines.warehouse.decode import Decoder
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.pages import Pages, Read
 from pipelines.warehouse.quarantine import Ward
+from pipelines.warehouse.registry import Registered
 from pipelines.warehouse.tables import Batch, Flattener, Names
 
 # Two readings of a record may differ, it changed meanwhile; two records of one page may not.
@@ -69,15 +68,14 @@ def _in_words(manifest: Manifest) -> Iterator[None]:
 def fold(
     database: duckdb.DuckDBPyConnection,
     archive: Archive,
-    ledger: Engine,
     manifest: Manifest,
     clock: Clock,
 ) -> Fold:
     """Make `current.<stream>` what the manifest read; return what that took.
 
-    Raises LandingFailed, with the tables and the registered shape unchanged.
+    Raises LandingFailed, with the tables unchanged.
     """
-    known = registry.registered(ledger, manifest.stream)
+    known = registry.registered(database, manifest.stream)
     before = schema.EMPTY if known is None else schema.from_json(known.shape)
     names = Names({} if known is None else deepcopy(known.names))
     key = manifest.key
@@ -86,16 +84,20 @@ def fold(
     with _in_words(manifest):
         older = _survey(database, pages, ward)
     folded = Fold(
+        number=len(meta.folds(database)) + 1,
         run=manifest.run,
         connection=manifest.connection,
         stream=manifest.stream,
         manifest=manifest.file,
+        day=manifest.day,
+        grade=manifest.proof.grade if manifest.proof else Grade.NOT_PROVEN,
+        ended_at=manifest.ended_at,
         read=manifest.rows,
         duplicates=older.count + ward.readings - len(ward.records),
         conflicts=older.conflicts,
+        quarantined=len(ward.records),
         rows=manifest.rows - older.count - ward.readings,
         folded_at=clock.now(),
-        quarantined=len(ward.records),
     )
     ward.judge(folded.rows)
     with _in_words(manifest), transaction(database):
@@ -105,7 +107,7 @@ def fold(
         meta.verify(database, {(folded.connection, folded.stream): folded})
         wider = Registered(schema.to_json(pages.decoder.shape), names.given)
         if wider != known:
-            registry.register(ledger, manifest.stream, wider, manifest.file, clock.now())
+            registry.register(database, manifest.stream, wider, manifest.file, manifest.ended_at)
     return folded
 
 

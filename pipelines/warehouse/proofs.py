@@ -1,51 +1,54 @@
-"""What analysts read of the proofs: `meta.proofs`, one row for each stream of a version.
+"""What analysts read of the proofs: `meta.proofs`, one row for each manifest that was folded.
 
 Here: writing it. Not here: what a grade means (state.proof).
 """
-
-from collections.abc import Iterable
 
 import duckdb
 from sqlalchemy import Engine
 
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
-from pipelines.warehouse.meta import Held
+from pipelines.warehouse import meta
 
 COLUMNS = (
     "connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE, grade VARCHAR, "
     "rows BIGINT, requests BIGINT, repairs BIGINT, chains BIGINT, inversions BIGINT, "
     "key VARCHAR, key_inferred BOOLEAN, begun_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, "
-    "assumption VARCHAR, flags VARCHAR[], sentence VARCHAR, doubt VARCHAR"
+    "assumption VARCHAR, flags VARCHAR[], sentence VARCHAR, in_force BOOLEAN, doubt VARCHAR"
 )
 COMMENTS = {
     "grade": "SNAPSHOT, COMPLETE, COMPLETE_FOR_UNMOVED or UNSTABLE_ORDER",
     "rows": "distinct rows read",
     "sentence": "what was proven, in words",
+    "in_force": "whether it is the newest of its stream: what current.<stream> says",
     "doubt": "why the rows are not what they should be today; empty where nothing is the matter",
 }
 
 
-def tell(database: duckdb.DuckDBPyConnection, ledger: Engine, folds: Held) -> None:
-    """Write what is proven of every stream in the tables, and what has happened since."""
+def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
+    """Write what is proven of every manifest in the tables, and what has happened since."""
     database.execute(f"CREATE OR REPLACE TABLE meta.proofs ({COLUMNS})")
     for name, text in COMMENTS.items():
         database.execute(f"COMMENT ON COLUMN meta.proofs.{name} IS '{text}'")
-    rows = [
-        _row(ledger, manifest)
-        for connection, stream in sorted(folds)
-        for manifest in _of(ledger, connection, stream, folds[connection, stream].manifest)
-    ]
+    newest = set(meta.held(database).values())
+    proven = {
+        (connection, stream): _by_file(ledger, connection, stream)
+        for connection, stream in {(fold.connection, fold.stream) for fold in newest}
+    }
     marks = ", ".join("?" * (COLUMNS.count(", ") + 1))
-    for row in rows:
-        database.execute(f"INSERT INTO meta.proofs VALUES ({marks})", row)
+    for fold in meta.folds(database):
+        manifest = proven[fold.connection, fold.stream].get(fold.manifest)
+        if manifest is not None:
+            doubt = _doubt(ledger, manifest) if fold in newest else None
+            row = [*_row(manifest), fold in newest, doubt]
+            database.execute(f"INSERT INTO meta.proofs VALUES ({marks})", row)
 
 
-def _of(ledger: Engine, connection: str, stream: str, file: str) -> Iterable[ManifestRow]:
-    return [each for each in journal.manifests(ledger, stream, connection) if each.file == file]
+def _by_file(ledger: Engine, connection: str, stream: str) -> dict[str, ManifestRow]:
+    return {each.file: each for each in journal.manifests(ledger, stream, connection)}
 
 
-def _row(ledger: Engine, manifest: ManifestRow) -> list[object]:
+def _row(manifest: ManifestRow) -> list[object]:
     proof = manifest.proof
     return [
         manifest.connection,
@@ -65,7 +68,6 @@ def _row(ledger: Engine, manifest: ManifestRow) -> list[object]:
         proof.assumption,
         list(proof.flags),
         proof.sentence(manifest.stream),
-        _doubt(ledger, manifest),
     ]
 
 

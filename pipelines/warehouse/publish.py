@@ -39,7 +39,7 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
         number, now = _next_number(home, last), clock.now()
         meta.tell(writer, number, now)
         interface.tell(writer, ledger)
-        proofs.tell(writer, ledger, folds)
+        proofs.tell(writer, ledger)
         counts = database.counts(writer)
         writer.execute("CHECKPOINT")
         writer.close()  # the copy is of a file that nobody has open

@@ -14,7 +14,7 @@ from pipelines.warehouse.meta import Fold
 
 LINK = Path("warehouse.duckdb")
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-ASIDE = Fold("r", "a", "usage", "m", 600, 0, 0, 598, NOON, 2)
+ASIDE = Fold(1, "r", "a", "usage", "m", NOON.date(), "COMPLETE", NOON, 600, 0, 0, 2, 598, NOON)
 NO_WAY = ContractBroken("no way there")
 
 

@@ -13,11 +13,12 @@ from pipelines.clock import SYSTEM
 from pipelines.settings import Home
 from pipelines.state import database
 from pipelines.state.journal import LinkedPage
-from pipelines.warehouse import meta
+from pipelines.warehouse import meta, registry
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.fold import fold
 from pipelines.warehouse.meta import Fold, Held
+from pipelines.warehouse.registry import Registered
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -58,7 +59,12 @@ class Warehouse:
     def fold(self, manifest: Manifest) -> Fold:
         """Fold a manifest into the work database."""
         with self.work.writing() as writer:
-            return fold(writer, self.archive, self.ledger, manifest, SYSTEM)
+            return fold(writer, self.archive, manifest, SYSTEM)
+
+    def registered(self) -> Registered | None:
+        """Return the shape and the names of the work database."""
+        with self.work.writing() as writer:
+            return registry.registered(writer, "things")
 
     def held(self) -> Held:
         """Return what the work database says that its tables are made of."""

@@ -7,7 +7,6 @@ import pytest
 
 from pipelines.api.description import Operation
 from pipelines.api.fields import Document
-from pipelines.state import registry
 from pipelines.warehouse import differences, interface, schema
 from pipelines.warehouse.differences import Differing
 from tests.warehouse.conftest import Warehouse
@@ -25,7 +24,7 @@ def compared(warehouse: Warehouse, records: list[Any], node: Any) -> list[Differ
     """Fold the records; return how they differ from a description."""
     rows = [{"id": str(number)} | record for number, record in enumerate(records)]
     warehouse.fold(warehouse.manifest(json.dumps(rows)))
-    known = registry.registered(warehouse.ledger, "things")
+    known = warehouse.registered()
     assert known is not None
     with warehouse.work.writing() as writer:
         counts = differences.count(writer, known.names, "things", "default")
@@ -130,7 +129,7 @@ def test_what_came_on_an_earlier_night_only_is_no_difference_today(warehouse: Wa
 
 def test_tables_and_columns_take_the_texts_of_the_description(warehouse: Warehouse) -> None:
     compared(warehouse, [{"a": 5, "p": {"b": 1}, "late": "2026-01-01T00:00:00Z"}], {})
-    known = registry.registered(warehouse.ledger, "things")
+    known = warehouse.registered()
     assert known is not None
     fields: dict[str, Any] = {
         "a": INTEGER | {"description": 'It\'s\x1b an "A".'},

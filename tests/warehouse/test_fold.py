@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from pipelines.errors import LandingFailed
-from pipelines.state import registry
 from tests.warehouse.conftest import Warehouse
 
 
@@ -163,14 +162,14 @@ FAILURES = [
 @pytest.mark.parametrize(("rows", "words"), FAILURES)
 def test_a_fold_that_fails_changes_nothing(warehouse: Warehouse, rows: str, words: str) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1, "n": 1}]'))
-    before = registry.registered(warehouse.ledger, "things")
+    before = warehouse.registered()
 
     with pytest.raises(LandingFailed, match=words) as failure:
         warehouse.fold(warehouse.manifest('[{"id": 9, "new": 1}]', rows))
 
     assert "offset 100" in str(failure.value)
     assert warehouse.query("SELECT id, n FROM current.things") == [(1, 1)]
-    assert registry.registered(warehouse.ledger, "things") == before
+    assert warehouse.registered() == before
     assert [fold.rows for fold in warehouse.held().values()] == [1]
 
 

@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from pipelines.clock import SYSTEM
 from pipelines.errors import LandingFailed, WarehouseDamaged
 from pipelines.warehouse import meta
-from pipelines.warehouse.fold import fold
 from tests.warehouse.conftest import Warehouse
 
 
@@ -158,16 +156,6 @@ def test_a_wrong_record_changes_no_columns(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1, "a": 2}]'))
     warehouse.fold(warehouse.manifest('[{"id": 1, "a": 2}, {"id": 2, "a": "x", "b": 1, "c": NaN}]'))
     assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT"}
-
-
-def test_a_work_database_of_an_older_version_learns_to_count(warehouse: Warehouse) -> None:
-    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
-    with warehouse.work.writing() as writer:
-        writer.execute("ALTER TABLE meta.folds DROP COLUMN quarantined")
-        assert [each.quarantined for each in meta.held(writer).values()] == [0]
-        manifest = warehouse.manifest(listed(0, 9, "1"))
-        fold(writer, warehouse.archive, warehouse.ledger, manifest, SYSTEM)
-        assert [each.quarantined for each in meta.held(writer).values()] == [1]
 
 
 def test_true_and_false_identify_nothing(warehouse: Warehouse) -> None:
