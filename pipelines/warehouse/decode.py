@@ -5,6 +5,7 @@ never a rounding. What it refuses goes the exact path, record by record: Python'
 numbers as Decimal. What no table can hold is set aside there, with its flaw.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Optional
@@ -32,6 +33,7 @@ from pipelines.warehouse.schema import (
 )
 
 _PATTERNS = {Kind.DECIMAL_TEXT: f"^({DECIMAL_TEXT})$", Kind.TIME: f"^({TIME_TEXT})$"}
+_ODD_NAME = re.compile(r'["\\\x00-\x1f]')
 _DecimalText = Annotated[str, msgspec.Meta(pattern=rf"^(?:{DECIMAL_TEXT})\Z")]
 
 
@@ -73,14 +75,16 @@ class Decoder:
         self.rules = rules or Rules(shape, key=key)
         self._read = read_type(shape)
         self._landed = landed_type(shape)
-        self._guard = _guard(shape)
         self._strict = not _only_exactly(shape)
+        self._guard = _guard(shape) if self._strict else None
 
     def records(self, texts: Sequence[bytes]) -> Decoded:
         """Read a page's records; raise Misfit where the shape is too narrow for them."""
         if self._strict:
             try:
-                return Decoded(landed(self._fast(texts), self.shape), range(len(texts)))
+                fast = self._fast(texts)
+                records = fast if self._landed == self._read else landed(fast, self.shape)
+                return Decoded(records, range(len(texts)))
             except (pa.ArrowException, msgspec.DecodeError, RecursionError):
                 pass  # the exact path tells a misfit from a mere disguise, such as 1e3 for 1000
         return self._exact(texts)
@@ -182,8 +186,10 @@ def _only_exactly(shape: Shape) -> bool:
     """Tell whether Arrow's reader must not be trusted with a shape.
 
     JSON texts hold values of several kinds; of arrays of nothing but null it makes arrays of a
-    wrong length (26.0.1).
+    wrong length (26.0.1); msgspec, which looks at decimals first, knows no name with a quote.
     """
+    if any(_ODD_NAME.search(name) for name in shape.fields):
+        return True
     parts = [*shape.fields.values(), *([shape.item] if shape.item else [])]
     nulls = shape.item is not None and shape.item.kind is Kind.NULL
     return shape.kind is Kind.JSON or nulls or any(map(_only_exactly, parts))

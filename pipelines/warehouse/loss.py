@@ -37,8 +37,8 @@ def check(
         path = wrong[0]
         raise LandingFailed(
             f"{before[path]:,} values were sent at {cleaned('.'.join(path)) or 'the item'}, but "
-            f"{landed[path]:,} have a place in the tables. This is a defect of partner-sync: please "
-            "report it. Nothing is lost, the archive has it all"
+            f"{landed[path]:,} have a place in the tables. This is a defect of partner-sync: "
+            "please report it. Nothing is lost, the archive has it all"
         )
 
 

@@ -1,9 +1,11 @@
-"""Values of one record into the places that a shape has for them; what has none stays whole, as text.
+"""The values of a record into the places that a shape has for them.
 
-Here: the exact path's conversion, value by value, and a count of what was left beside its column or
-out of the tables. Not here: reading the record (api.record), the shape (schema).
+What has none stays whole, as text. Here: the exact path's conversion, value by value, and a count
+of what is beside its column or out of the tables. Not here: the shape (schema), which values are
+admitted (room).
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from pipelines.warehouse.arrow import MISFIT, VALUE, number_type, rest_name
 from pipelines.warehouse.schema import DECIMALS, Kind, Shape
 
 ITEM = "[*]"  # the step of a path into an array
+NUMBER = object()  # stands for any number that a text spells
 Path = tuple[str, ...]
 _json_text = msgspec.json.Encoder(decimal_format="number")
 
@@ -108,8 +111,19 @@ def whole(value: Any, shape: Shape) -> str:
     if not isinstance(value, str):
         return _json_text.encode(value).decode()
     try:
-        read = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
+        read = _READER.decode(value)
+    except (ValueError, RecursionError):
         return value
-    number = isinstance(read, (int, float)) and not isinstance(read, bool)
-    return value if number and shape.kind in DECIMALS else _json_text.encode(value).decode()
+    number = read is NUMBER and shape.kind in DECIMALS
+    return value if number else _json_text.encode(value).decode()
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _number(_lexeme: str) -> object:
+    return NUMBER
+
+
+_READER = json.JSONDecoder(parse_float=_number, parse_int=_number, parse_constant=_refused)

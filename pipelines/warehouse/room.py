@@ -27,10 +27,10 @@ class Rules:
         """Return of a wider shape what there is room for beside what the current one has."""
         left = self.new - (columns(current) - columns(self.before))
         room = _Room(left, self.rest)
-        if self.key in wider.fields and self.key not in current.fields:
+        key = wider.fields.get(self.key) if self.key is not None else None
+        if self.key is not None and key is not None and self.key not in current.fields:
             room.left -= 1
-            own = {self.key: wider.fields[self.key]}
-            current = replace(current, fields={**current.fields, **own})
+            current = replace(current, fields={**current.fields, self.key: key})
         return room.table(current, wider)
 
 
