@@ -8,7 +8,6 @@ from rich.markup import escape
 from pipelines import run, settings
 from pipelines.api.preflight import Report
 from pipelines.cli import screen
-from pipelines.warehouse import frames
 
 app = typer.Typer()
 
@@ -34,7 +33,7 @@ def _show(name: str, report: Report) -> None:
         {"route": each.route, "answer": each.words, "": "no" if each.error else "yes"}
         for each in report.routes
     ]
-    screen.show(frames.from_rows(rows), f"what connection {name} may read")
+    screen.show(rows, f"what connection {name} may read")
     if report.skew is None:
         return
     if report.skew.tolerable:

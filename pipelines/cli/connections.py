@@ -12,7 +12,6 @@ import typer
 from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.run import Standing
-from pipelines.warehouse import frames
 
 QUESTIONS = {
     "base_url": "Address of the service",
@@ -67,7 +66,7 @@ def list_() -> None:
     """List the connections: surface, host, secret there or not, identity, last run."""
     with run.open(settings.load()) as session:
         rows = [_row(each) for each in run.standings(session)]
-    screen.show(frames.from_rows(rows))
+    screen.show(rows)
 
 
 def _row(each: Standing) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def try_(
         {"connection": each.route, "answer": each.words, "": "no" if each.error else "yes"}
         for each in tried
     ]
-    screen.show(frames.from_rows(rows))
+    screen.show(rows)
     raise typer.Exit(1 if any(each.error for each in tried) else 0)
 
 

@@ -10,7 +10,6 @@ import typer
 from pipelines import run, settings
 from pipelines.cli import sandbox, screen
 from pipelines.errors import ConfigurationError
-from pipelines.warehouse import frames
 
 MARKER = ".partner-sync-demo"
 SIZES = ("--partners=250", "--usage=20000", "--billing=2000")
@@ -76,4 +75,4 @@ def answer(link: Path) -> None:
     """Ask the published file three questions."""
     with duckdb.connect(link, read_only=True) as reader:
         for question, sql in QUESTIONS.items():
-            screen.show(frames.query(reader, sql), question)
+            screen.show(reader.sql(sql).to_arrow_table().to_pylist(), question)

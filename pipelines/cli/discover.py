@@ -6,7 +6,6 @@ from rich.markup import escape
 from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.run.discovery import Discovery, Listed
-from pipelines.warehouse import frames
 
 NAMES = 4  # of fields, in one line
 app = typer.Typer()
@@ -27,7 +26,7 @@ def discover() -> None:
 
 def _tell(found: Discovery) -> None:
     title = f"lists of {', '.join(found.connections)} ({found.words})"
-    screen.show(frames.from_rows([_row(each) for each in found.lists]), escape(title))
+    screen.show([_row(each) for each in found.lists], escape(title))
     if offers := [each.offer for each in found.lists if each.offer]:
         screen.OUT.print("to read more, write into config/settings.toml what you need of:\n")
         screen.OUT.print(escape("\n\n".join(offers)) + "\n")

@@ -7,7 +7,6 @@ from pipelines.cli import screen
 from pipelines.cli.sync import Connections, Streams
 from pipelines.run import Choice
 from pipelines.run.forecast import Plan
-from pipelines.warehouse import frames
 
 app = typer.Typer()
 
@@ -27,7 +26,7 @@ def plan(stream: Streams = None, connection: Connections = None) -> None:
         }
         for each in planned.streams
     ]
-    screen.show(frames.from_rows(rows))
+    screen.show(rows)
     for line in _words(planned):
         screen.OUT.print(line, soft_wrap=True)
 

@@ -8,7 +8,6 @@ from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.state import runs as ledger
 from pipelines.state.runs import Run
-from pipelines.warehouse import frames
 
 app = typer.Typer()
 
@@ -20,7 +19,7 @@ def runs(
     """List the latest runs: outcome, requests, 429s, seconds waited for the request budget."""
     with run.open(settings.load()) as session:
         rows = [_row(each) for each in ledger.latest(session.ledger, last)]
-    screen.show(frames.from_rows(rows)) if rows else screen.OUT.print("nothing was run yet")
+    screen.show(rows) if rows else screen.OUT.print("nothing was run yet")
 
 
 def _row(each: Run) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What the user sees: progress while it runs, frames as tables, one style for all verbs."""
+"""What the user sees: progress while it runs, rows as tables, one style for all verbs."""
 
 import shlex
 import sys
@@ -7,19 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
 from rich import progress
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
 from pipelines.cli import layout
+from pipelines.cli.layout import Rows
 from pipelines.clock import SYSTEM
 from pipelines.run import Outcome, StreamOutcome, Watch
 from pipelines.run.pace import Pace, allowed
 from pipelines.settings import Settings
-from pipelines.warehouse import frames
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
 
@@ -29,8 +28,17 @@ INTERRUPTED = (
     "[yellow]interrupted:[/] what analysts open is as it was; what was read is archived, "
     "and a sync within 6 hours goes on from there"
 )
+
+
+class _Mark(progress.SpinnerColumn):
+    """A list turns while it is read; at the end it was read to its end or it was not."""
+
+    def render(self, task: progress.Task) -> RenderableType:
+        return super().render(task) if task.fields["reading"] else Text("✗", style="red")
+
+
 PROGRESS = (
-    progress.SpinnerColumn(finished_text="[green]✓[/]"),
+    _Mark(finished_text="[green]✓[/]"),
     progress.TextColumn("{task.description:<10}"),
     progress.BarColumn(bar_width=20),
     progress.TextColumn("{task.fields[rows]:>9,} rows {task.fields[pages]:>6,} pages"),
@@ -53,7 +61,9 @@ class _Lists:
         """Show one more page."""
         which = (news.connection, news.stream)
         if which not in self.tasks:
-            self.tasks[which] = self.bars.add_task(news.stream, total=None, rows=0, pages=0)
+            self.tasks[which] = self.bars.add_task(
+                news.stream, total=None, rows=0, pages=0, reading=True
+            )
         total = news.rows if news.done else news.expected
         self.bars.update(
             self.tasks[which],
@@ -69,6 +79,11 @@ class _Lists:
         self.outlooks[news.connection] = f"  {news.connection}: {outlook.words}"
         self.line.plain = "\n".join(self.outlooks.values())
 
+    def end(self) -> None:
+        """Nothing is read any more: mark what was not read to its end."""
+        for task in self.bars.tasks:
+            self.bars.update(task.id, reading=task.finished)
+
 
 @contextmanager
 def watching(own: Settings) -> Iterator[Watch]:
@@ -82,14 +97,15 @@ def watching(own: Settings) -> Iterator[Watch]:
             live.console.print(INTERRUPTED)
             raise
         finally:
+            lists.end()
             live.update(bars)  # the pace is over
     if not ERR.is_terminal:
         ERR.print()  # which Live leaves to us
 
 
-def show(frame: pd.DataFrame, title: str = "") -> None:
-    """Print a frame as a table, every value as it is."""
-    OUT.print(layout.drawn(frame, title, OUT.width))
+def show(rows: Rows, title: str = "") -> None:
+    """Print records as a table, every value as it is."""
+    OUT.print(layout.drawn(rows, title, OUT.width))
 
 
 def closing(outcome: Outcome, link: Path) -> None:
@@ -111,7 +127,7 @@ def closing(outcome: Outcome, link: Path) -> None:
 
 def _told(streams: Sequence[StreamOutcome], title: str) -> None:
     """Print a connection's streams: a table, what is proven, what failed (one cause said once)."""
-    show(frames.from_rows([_line(each) for each in streams]), title)
+    show([_line(each) for each in streams], title)
     causes: dict[str, list[str]] = {}
     for each in streams:
         if each.manifest:

@@ -6,7 +6,6 @@ from rich.markup import escape
 from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.run.standing import Status, StreamStatus
-from pipelines.warehouse import frames
 
 app = typer.Typer()
 
@@ -17,7 +16,7 @@ def status() -> None:
     own = settings.load()
     with run.open(own) as session:
         found = run.status(session, run.orders(session))
-    screen.show(frames.from_rows([_row(each) for each in found.streams]))
+    screen.show([_row(each) for each in found.streams])
     for line in _words(found):
         screen.OUT.print(line, soft_wrap=True)
 

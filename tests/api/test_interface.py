@@ -9,12 +9,12 @@ import pytest
 
 from pipelines.api import client, interface
 from pipelines.api.interface import REQUESTS, Found
-from pipelines.cli import sandbox
 from pipelines.clock import SYSTEM
 from pipelines.settings import Connection, Secret, Settings
 from pipelines.state.runs import Call
 from tests.api.service import Reply, Service, serving
 from tests.api.test_description import LIMIT, OFFSET, listing, written
+from tests.sandbox.running import sandboxed
 
 CONNECTION = Connection("default", "", "", "audience", "id", Secret("PARTNER_SYNC_CLIENT_SECRET"))
 GOOD = Reply(body=written({"/v2/plans": {"get": listing(LIMIT, OFFSET)}}))
@@ -51,7 +51,7 @@ def looked(docs: dict[str, Reply], path: str | None = None) -> tuple[Found, Serv
 
 
 def test_the_sandbox_describes_its_lists() -> None:
-    with sandbox.running() as service:
+    with sandboxed() as service:
         found, calls = look(replace(CONNECTION, base_url=service.url, auth_url=service.url))
     assert found.description is not None
     lists = found.description.lists

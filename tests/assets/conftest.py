@@ -9,8 +9,8 @@ import pytest
 
 from assets.definitions import defs
 from assets.resources import Sync
-from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
+from tests.sandbox.running import sandboxed
 
 TODAY = datetime.now(UTC).date()
 Materialize = Callable[..., dg.ExecuteInProcessResult]
@@ -19,7 +19,7 @@ Materialize = Callable[..., dg.ExecuteInProcessResult]
 @pytest.fixture(scope="session")
 def service() -> Iterator[Service]:
     """Serve a small data set so fast that no test waits for the rate limit."""
-    with sandbox.running("--rate=1000", "--partners=20", "--usage=600", "--billing=60") as running:
+    with sandboxed("--rate=1000", "--partners=20", "--usage=600", "--billing=60") as running:
         yield running
 
 

@@ -1,19 +1,17 @@
 """The program `partner-sync` as a user runs it: what it prints and with which code it ends."""
 
-import os
 import shlex
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
+from tests.cli.program import PROGRAM, clean, ran
+from tests.sandbox.running import sandboxed
 
-PROGRAM = str(Path(sys.executable).with_name("partner-sync"))
 UNSET = (
     "PARTNER_SYNC_BASE_URL, PARTNER_SYNC_AUTH_URL, PARTNER_SYNC_AUDIENCE, PARTNER_SYNC_CLIENT_ID"
 )
@@ -26,26 +24,10 @@ def service(tmp_path: Path) -> Service:
     return Service("http://127.0.0.1:9", environment)
 
 
-def ran(
-    environment: dict[str, str], *arguments: str, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the program in an environment of its own, with nothing of ours in it."""
-    clean = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        env=clean | {"COLUMNS": "120"} | environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_sync_ends_with_a_table_the_file_and_the_line_that_opens_it(tmp_path: Path) -> None:
     home = tmp_path / "home with space"
     sizes = ("--partners=20", "--usage=600", "--billing=60")
-    with sandbox.running("--rate=1000", *sizes) as service:
+    with sandboxed("--rate=1000", *sizes) as service:
         done = ran(service.environment | {"PARTNER_SYNC_HOME": str(home)}, "sync")
 
     assert done.returncode == 0, done.stderr
@@ -72,7 +54,7 @@ def test_sync_ends_with_a_table_the_file_and_the_line_that_opens_it(tmp_path: Pa
 
 
 def test_one_stream_can_be_chosen(tmp_path: Path) -> None:
-    with sandbox.running("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
+    with sandboxed("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
         environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
         done = ran(environment, "sync", "--stream", "partners")
 
@@ -82,7 +64,7 @@ def test_one_stream_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_plan_and_status_know_the_last_proofs(tmp_path: Path) -> None:
-    with sandbox.running("--rate=1000", "--partners=20", "--usage=600", "--billing=1") as service:
+    with sandboxed("--rate=1000", "--partners=20", "--usage=600", "--billing=1") as service:
         environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
         first = ran(environment, "plan")
         ran(environment, "sync", "--stream", "usage")
@@ -102,7 +84,7 @@ def test_plan_and_status_know_the_last_proofs(tmp_path: Path) -> None:
 
 
 def test_runs_lists_what_was_run(tmp_path: Path) -> None:
-    with sandbox.running("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
+    with sandboxed("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
         environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
         before = ran(environment, "runs")
         ran(environment, "sync")
@@ -115,11 +97,11 @@ def test_runs_lists_what_was_run(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_sync_is_told_as_such(tmp_path: Path) -> None:
-    with sandbox.running("--rate=5", "--window=100", "--partners=600") as service:
+    with sandboxed("--rate=5", "--window=100", "--partners=600") as service:
         environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
         with subprocess.Popen(
             [PROGRAM, "sync", "--stream", "partners"],
-            env=os.environ | environment | {"PARTNER_SYNC_WINDOW": "100"},
+            env=clean(environment | {"PARTNER_SYNC_WINDOW": "100"}),
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
@@ -142,7 +124,7 @@ def test_check_says_what_may_be_read(tmp_path: Path) -> None:
         '[[clients]]\nid = "narrow"\nsecret = "x"\nactor = "partner"\nscopes = ["usage:read"]\n'
     )
     clients.chmod(0o600)
-    with sandbox.running("--rate=1000", f"--clients={clients}") as service:
+    with sandboxed("--rate=1000", f"--clients={clients}") as service:
         environment = service.environment | {
             "PARTNER_SYNC_HOME": str(tmp_path / "home"),
             "PARTNER_SYNC_CLIENT_ID": "narrow",

@@ -5,17 +5,17 @@ import re
 from pathlib import Path
 
 from pipelines import streams
-from pipelines.cli import sandbox
 from pipelines.settings import load
 from tests.api.service import serving
-from tests.cli.test_commands import ran
+from tests.cli.program import ran
+from tests.sandbox.running import sandboxed
 
 SET = {"plans": {"path": "/v2/plans"}, "invoices": {"path": "/v2/invoices"}}
 
 
 def test_every_list_is_shown_and_the_lines_switch_the_others_on(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with sandbox.running("--rate=1000") as service:
+    with sandboxed("--rate=1000") as service:
         environment = service.environment | {
             "PARTNER_SYNC_HOME": str(home),
             "PARTNER_SYNC_STREAMS": json.dumps(SET),

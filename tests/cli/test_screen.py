@@ -11,6 +11,7 @@ from pipelines.run import Outcome, StreamOutcome
 from pipelines.settings import Settings
 from pipelines.state.runs import Effort
 from pipelines.warehouse.meta import Fold
+from pipelines.warehouse.scan import Progress
 
 LINK = Path("warehouse.duckdb")
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -67,3 +68,18 @@ def test_an_interruption_says_what_it_means(
     stderr = capsys.readouterr().err
     assert "… usage: somebody reads it\n" in stderr
     assert "interrupted: what analysts open is as it was" in stderr
+
+
+def test_at_the_end_a_list_was_read_or_it_was_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTNER_SYNC_BASE_URL", "https://api.example.com")
+    monkeypatch.setenv("PARTNER_SYNC_AUTH_URL", "https://api.example.com")
+    monkeypatch.setenv("PARTNER_SYNC_AUDIENCE", "a")
+    monkeypatch.setenv("PARTNER_SYNC_CLIENT_ID", "c")
+    with screen.watching(Settings(home=tmp_path)) as watch:
+        watch.progress(Progress("default", "usage", 1, 500, done=False))
+        watch.progress(Progress("default", "billing", 1, 20, done=True))
+
+    told = {line.split()[1]: line.split()[0] for line in capsys.readouterr().err.splitlines()[:2]}
+    assert told == {"usage": "✗", "billing": "✓"}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
 from pipelines.settings import Settings, load
+from tests.sandbox.running import sandboxed
 
 Point = Callable[[Service], Settings]
 
@@ -28,7 +28,5 @@ def point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Point:
 @pytest.fixture(scope="session")
 def unlimited() -> Iterator[Service]:
     """Serve a small data set so fast that no test waits for the rate limit."""
-    with sandbox.running(
-        "--rate=1000", "--partners=120", "--usage=2300", "--billing=230"
-    ) as service:
+    with sandboxed("--rate=1000", "--partners=120", "--usage=2300", "--billing=230") as service:
         yield service

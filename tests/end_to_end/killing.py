@@ -17,9 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
 from tests.end_to_end.stand import Published, published
+from tests.sandbox.running import sandboxed
 
 PROGRAM = str(Path(sys.executable).with_name("partner-sync"))
 # Some 30 requests that take their time: most of a run is reading.
@@ -49,7 +49,7 @@ class Kill:
 def kills(count: int, seed: int) -> Iterator[Kill]:
     """Kill as many syncs, each in a fresh home, and let a normal run follow."""
     chance = Random(seed)
-    with sandbox.running(*LISTS) as service, tempfile.TemporaryDirectory() as folder:
+    with sandboxed(*LISTS) as service, tempfile.TemporaryDirectory() as folder:
         service.environment["PARTNER_SYNC_WINDOW"] = "0"
         begun = time.monotonic()
         _sync(service, Path(folder) / "undisturbed").wait()

@@ -22,6 +22,7 @@ from pipelines.cli.sandbox import Service
 from pipelines.clock import Clock
 from pipelines.run import Choice, Outcome
 from pipelines.settings import load
+from tests.sandbox.running import sandboxed
 from tests.virtual import Haste
 
 # A list of one page and one of two; no limiter, since hasty clocks would break any rule of it.
@@ -168,7 +169,7 @@ def standing(folder: Path, *options: str, clock: Clock | None = None) -> Iterato
     """Start a sandbox, point this process at it, and sync a first home: in haste by default."""
     before = dict(os.environ)
     try:
-        with sandbox.running(*(options or SMALL)) as service:
+        with sandboxed(*(options or SMALL)) as service:
             sandbox.point_at(service)
             stand = Stand(service, folder / "good")
             first = synced(stand.home, clock or Haste().clock)

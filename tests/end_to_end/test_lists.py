@@ -7,11 +7,11 @@ import duckdb
 import pytest
 
 from pipelines import run
-from pipelines.cli import sandbox
 from pipelines.cli.sandbox import Service
 from pipelines.errors import ConfigurationError
 from pipelines.run import Choice
 from tests.end_to_end.conftest import Point
+from tests.sandbox.running import sandboxed
 
 KEY, SECRET = "merchant-key-0001", "partner-secret"
 CLIENTS = f"""
@@ -61,7 +61,7 @@ def test_both_surfaces_lists_are_read_and_published_side_by_side(
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     sizes = ("--partners=20", "--usage=30", "--billing=10")
-    with sandbox.running("--rate=1000", f"--clients={clients}", *sizes) as service:
+    with sandboxed("--rate=1000", f"--clients={clients}", *sizes) as service:
         audience = service.environment["PARTNER_SYNC_AUDIENCE"]
         text = CONNECTIONS.format(url=service.url, audience=audience)
         (config / "connections.toml").write_text(text)

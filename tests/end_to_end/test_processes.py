@@ -10,10 +10,10 @@ import httpx
 import pytest
 from sqlalchemy import Engine, func, select
 
-from pipelines.cli import sandbox
 from pipelines.state import database
 from pipelines.state.tables import REQUESTS, SLOTS, TICKETS
 from tests.end_to_end.conftest import Point
+from tests.sandbox.running import sandboxed
 
 pytestmark = pytest.mark.trial
 
@@ -48,7 +48,7 @@ def _last(ledger: Engine) -> int:
 
 
 def test_processes_of_both_lanes_share_one_budget_and_survive_each_other(point: Point) -> None:
-    with sandbox.running(f"--window={WINDOW}", "--latency-ms=20", "--jitter-ms=4") as service:
+    with sandboxed(f"--window={WINDOW}", "--latency-ms=20", "--jitter-ms=4") as service:
         service.environment["PARTNER_SYNC_WINDOW"] = WINDOW
         own = point(service)
         own.place.prepare()

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from pipelines import run
-from pipelines.cli import sandbox
 from tests.end_to_end.conftest import Point
+from tests.sandbox.running import sandboxed
 
 WINDOW = "0.1"  # a tenth of the documented second: the same rule, ten times as fast
 
@@ -14,7 +14,7 @@ WINDOW = "0.1"  # a tenth of the documented second: the same rule, ten times as 
 def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str, str]) -> None:
     options = (f"--latency-ms={latency[0]}", f"--jitter-ms={latency[1]}", f"--window={WINDOW}")
     sizes = ("--partners=250", "--usage=4000", "--billing=1000")
-    with sandbox.running(*options, *sizes) as service:
+    with sandboxed(*options, *sizes) as service:
         service.environment["PARTNER_SYNC_WINDOW"] = WINDOW
         with run.open(point(service)) as session:
             outcome = run.sync(session, run.orders(session))
@@ -32,7 +32,7 @@ def test_three_streams_side_by_side_meet_no_429(point: Point, latency: tuple[str
 
 
 def test_the_budget_is_used_though_the_limit_is_learned(point: Point) -> None:
-    with sandbox.running("--rate=50", "--window=1.0", "--usage=4000", "--billing=0") as service:
+    with sandboxed("--rate=50", "--window=1.0", "--usage=4000", "--billing=0") as service:
         with run.open(point(service)) as session:
             outcome = run.sync(session, run.orders(session))
         served = httpx.get(f"{service.url}/__sandbox__/statistics").json()

@@ -10,8 +10,9 @@ from time import sleep
 import httpx
 import pytest
 
-from pipelines.cli import app, sandbox
+from pipelines.cli import app
 from tests.end_to_end.conftest import Point
+from tests.sandbox.running import sandboxed
 
 
 def stop(url: str) -> None:
@@ -37,7 +38,7 @@ def test_ctrl_c_is_said_in_a_sentence(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["partner-sync", "sync"])
-    with sandbox.running("--latency-ms=400") as service:
+    with sandboxed("--latency-ms=400") as service:
         point(service)
         key = Thread(target=stop, args=(service.url,))
         key.start()

@@ -1,12 +1,13 @@
 """A running sandbox, as tests see it: its address, its credentials, its end.
 
-Here: starting and ending the real process, fetching a token. Not here: what is expected of it.
+Here: starting and ending the process, fetching a token. Not here: what is expected of it, and how a
+process is begun (tests/forked.py).
 """
 
 import os
 import re
+import signal
 import ssl
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from pipelines.cli.sandbox import Service
+from pipelines.settings import PREFIX
+from tests import forked
+from tests.forked import Done, Forked
 
 READY = re.compile(r"sandbox ready: (https?://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
 SECRET = "not secret: made for the tests"
@@ -48,7 +54,7 @@ scopes = ["partners:read"]
 class Running:
     """One sandbox process that has said that it is ready."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     url: str
     line: str
     place: str
@@ -153,21 +159,31 @@ def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
     environment = {k: v for k, v in os.environ.items() if k not in given}
     if secret:
         environment |= {"SANDBOX_CLIENT_SECRET": secret, "SANDBOX_API_KEY": API_KEY}
-    process = subprocess.Popen(
-        command("--port", "0", *options), stdout=subprocess.PIPE, text=True, env=environment
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            ready = READY.fullmatch(line)
-            assert ready, line
-            yield Running(process, ready[1], line, ready[4])
-        finally:
-            process.terminate()
-            assert process.wait(5) == 0
-            assert process.stdout is not None
-            assert process.stdout.read() == ""
+    process = forked.start(forked.sandbox, ["--port", "0", *options], environment)
+    try:
+        line = process.stdout.readline()
+        ready = READY.fullmatch(line)
+        assert ready, line
+        yield Running(process, ready[1], line, ready[4])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(5) == Done(0, "", "")
+
+
+@contextmanager
+def sandboxed(*options: str) -> Iterator[Service]:
+    """Start a sandbox as the sync's own `sandbox.running` does."""
+    with started(*options) as running:
+        yield Service(
+            running.url,
+            {
+                f"{PREFIX}BASE_URL": running.url,
+                f"{PREFIX}AUTH_URL": running.url,
+                f"{PREFIX}AUDIENCE": AUDIENCE,
+                f"{PREFIX}CLIENT_ID": "demo",
+                f"{PREFIX}CLIENT_SECRET": SECRET,
+            },
+        )
 
 
 def clients_file(folder: Path, text: str = CLIENTS, mode: int = 0o600) -> Path:
