@@ -74,9 +74,11 @@ class Shape:
             items = [each.item for each in (self, other) if each.item is not None]
             return replace(self, item=_widest(items))
         wider = _scalar(self, other)
-        if not self.settled or wider.kind is self.kind or {self.kind, wider.kind} <= DECIMALS:
-            return replace(wider, settled=self.settled, misfits=self.misfits)
-        return self if self.misfits else replace(self, misfits=True)
+        if self.settled and wider.kind is not self.kind and not {self.kind, wider.kind} <= DECIMALS:
+            wider = self if self.misfits else replace(self, misfits=True)
+        elif wider is not self:
+            wider = replace(wider, settled=self.settled, misfits=self.misfits)
+        return wider
 
     def grown(self, value: Any) -> "Shape":
         """Return the shape that holds a value too, itself where it does already."""
@@ -92,6 +94,8 @@ class Shape:
             for each in value:
                 item = census(each) if item is None else item.grown(each)
             return self if item == self.item else replace(self, item=item)
+        if self.kind is Kind.TEXT and isinstance(value, str):
+            return self
         return self.widened(census(value))
 
     def settle(self) -> "Shape":
@@ -134,8 +138,10 @@ def _scalar(one: Shape, other: Shape) -> Shape:
     kinds = {one.kind, other.kind}
     if kinds <= DECIMALS:
         kind = one.kind if len(kinds) == 1 else Kind.MONEY
+        if kind is one.kind and one.whole >= other.whole and one.scale >= other.scale:
+            return one
         return _decimal(kind, max(one.whole, other.whole), max(one.scale, other.scale))
-    if len(kinds) == 1:
+    if len(kinds) == 1 or one.kind is Kind.JSON or (one.kind is Kind.TEXT and kinds <= _STRINGS):
         return one
     return Shape(Kind.TEXT if kinds <= _STRINGS else Kind.JSON)
 

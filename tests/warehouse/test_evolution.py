@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_the_next_manifest_has_room_for_as_many_again() -> None:
 
 
 def test_where_there_is_no_room_what_is_known_stays_as_it_is() -> None:
-    record = {"id": 1, "later": None, "l": [], "o": {"x": 1}}
+    record: dict[str, Any] = {"id": 1, "later": None, "l": [], "o": {"x": 1}}
     known = EMPTY.grown(record).settle()
     rules = Rules(known, new=0, key="id")
     new = {"id": 2, "later": {"y": 1}, "l": [7], "o": {"x": 2, "y": [1]}, "z": 1}
@@ -129,19 +130,20 @@ def test_where_there_is_no_room_what_is_known_stays_as_it_is() -> None:
 
 
 def test_a_value_that_got_lost_stops_the_stream() -> None:
-    sent = {"a": 1, "b": {"c": 2}, "l": [1, None, {"x": 1}]}
+    sent: dict[str, Any] = {"a": 1, "b": {"c": 2}, "l": [1, None, {"x": 1}]}
     with pytest.raises(Misfit) as misfit:
         Decoder(EMPTY).records([json.dumps(sent).encode()])
     shape = misfit.value.shape
     landed = misfit.value.wider.records([json.dumps(sent).encode()]).records
     loss.check([sent], landed, shape, Rules())
-    for lost, path in [
+    lost: list[tuple[dict[str, Any], str]] = [
         ({"a": None}, "a"),
         ({"b": {"c": 2, "d": 3}}, "the rest"),
         ({"l": [1]}, "l"),
-    ]:
+    ]
+    for other, path in lost:
         with pytest.raises(LandingFailed, match=f"values were sent at {path}.*defect"):
-            loss.check([sent | lost], landed, shape, Rules())
+            loss.check([sent | other], landed, shape, Rules())
     loss.check([{**sent, "unknown": 1}], landed, shape, Rules(rest=False))
 
 
