@@ -16,6 +16,7 @@ from pipelines.cli import (
     connections,
     demo,
     discover,
+    export,
     plan,
     runs,
     sandbox,
@@ -40,6 +41,7 @@ for group in (
     sync.app,
     status.app,
     runs.app,
+    export.app,
     connections.app,
 ):
     app.add_typer(group)

@@ -9,7 +9,7 @@ from pipelines.settings.values import PREFIX
 
 @dataclass(frozen=True)
 class Home:
-    """The folders of one `PARTNER_SYNC_HOME`; analysts see `root` and `published` only."""
+    """The folders of one `PARTNER_SYNC_HOME`; analysts see `root`, `published` and `exports`."""
 
     root: Path
 
@@ -37,6 +37,11 @@ class Home:
     def published(self) -> Path:
         """The versioned files behind the link that analysts open."""
         return self.root / "published"
+
+    @property
+    def exports(self) -> Path:
+        """What `export` wrote, for whoever asked for it."""
+        return self.root / "exports"
 
     @property
     def link(self) -> Path:

@@ -1,0 +1,118 @@
+"""The published file as its readers see it: opened read-only, in UTC, its tables and their rows.
+
+Frames and exports are made of it. Making it is publish.py's; the work database is never opened.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.errors import ConfigurationError, ExportFailed
+from pipelines.warehouse.database import quoted
+
+BATCH = 20_000  # rows in memory at a time
+WHOLE = {"HUGEINT", "UHUGEINT", "UBIGINT"}  # Arrow or SQL have no such integers
+# What every destination can hold as it is; anything else is written as DuckDB's text of it.
+KNOWN = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+    *("FLOAT", "DOUBLE", "DATE", "VARCHAR", "BLOB", "TIMESTAMP WITH TIME ZONE"),
+}
+# Tables, and of the views those of history: `current.<stream>_seen` repeats its table.
+LISTED = """
+    SELECT schema_name, table_name, true AS stored FROM duckdb_tables() WHERE NOT temporary
+    UNION ALL
+    SELECT schema_name, view_name, schema_name = 'history' FROM duckdb_views() WHERE NOT internal
+    ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view, the query that reads it, and what its columns are."""
+
+    schema: str
+    name: str
+    query: str
+    columns: pa.Schema
+
+    @property
+    def title(self) -> str:
+        """Its name as it is written in SQL: current.usage."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published version, opened."""
+
+    database: duckdb.DuckDBPyConnection
+    file: Path
+
+    @property
+    def version(self) -> str:
+        """The part of the file's name that counts: v00000042."""
+        return self.file.stem.rpartition(".")[2]
+
+    def tables(self, names: Sequence[str] = ()) -> list[Table]:
+        """Return the tables named, or all of current and history; `usage` is `current.usage`.
+
+        Raises ConfigurationError for one that this version does not have.
+        """
+        if not names:
+            wanted = [each for each in self._listed if self._listed[each]]
+            wanted = [each for each in wanted if each[0] in {"current", "history"}]
+            return [self._table(*each) for each in wanted]
+        return [self._table(*self._found(each)) for each in dict.fromkeys(names)]
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yield a query's rows, some thousands at a time."""
+        yield from self.database.sql(query).to_arrow_reader(BATCH)
+
+    @cached_property
+    def _listed(self) -> dict[tuple[str, str], bool]:
+        found = self.database.execute(LISTED).fetchall()
+        return {(schema, name): bool(stored) for schema, name, stored in found}
+
+    def _found(self, name: str) -> tuple[str, str]:
+        schema, _, table = name.rpartition(".")
+        if (schema or "current", table) not in self._listed:
+            known = ", ".join(".".join(each) for each in self._listed)
+            raise ConfigurationError(f"no table {name!r} in {self.file.name}; there are {known}")
+        return schema or "current", table
+
+    def _table(self, schema: str, name: str) -> Table:
+        described = self.database.execute(f"DESCRIBE {quoted(schema, name)}").fetchall()
+        columns = ", ".join(_read(column, kind) for column, kind, *_rest in described)
+        query = f"SELECT {columns} FROM {quoted(schema, name)}"
+        empty = self.database.sql(f"{query} LIMIT 0").to_arrow_table()
+        return Table(schema, name, query, empty.schema)
+
+
+def _read(column: str, kind: str) -> str:
+    """Return the SQL that reads a column as a kind that every destination knows."""
+    if kind in KNOWN or kind.startswith("DECIMAL"):
+        return quoted(column)
+    wanted = "DECIMAL(38, 0)" if kind in WHOLE else "VARCHAR"
+    return f"CAST({quoted(column)} AS {wanted}) AS {quoted(column)}"
+
+
+@contextmanager
+def opened(link: Path) -> Iterator[Published]:
+    """Open the version that the link leads to now; a later publication does not disturb it.
+
+    Raises ExportFailed where nothing was published yet.
+    """
+    if not link.is_file():
+        raise ExportFailed(
+            f"nothing was published yet: there is no {link}. Run partner-sync sync, or set "
+            "PARTNER_SYNC_HOME to the home whose tables are wanted."
+        )
+    file = link.resolve()
+    with duckdb.connect(file, read_only=True) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        yield Published(database, file)
