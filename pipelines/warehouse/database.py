@@ -4,14 +4,14 @@ While a writer has it open nobody else can open it, so analysts get published co
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import duckdb
 import filelock
 import pyarrow as pa
 
-from pipelines.errors import WarehouseBusy, WarehouseDamaged
+from pipelines.errors import LandingFailed, WarehouseBusy, WarehouseDamaged
 from pipelines.settings import Home
 
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
@@ -81,7 +81,8 @@ def transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         database.commit()
     except BaseException:
-        database.rollback()
+        with suppress(duckdb.TransactionException):  # a commit that failed rolled back already
+            database.rollback()
         raise
 
 
@@ -93,12 +94,17 @@ def quoted(*names: str) -> str:
 def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     """Append rows, column by column by name; a column that they lack is NULL.
 
-    A registered view would hold every batch until the transaction ends (469 MB for a million rows).
+    Raises LandingFailed where the table does not hold as many rows more then. A registered view
+    would hold every batch until the transaction ends (469 MB for a million rows).
     """
+    before = scalar(database, f"SELECT count(*) FROM {table}")
     columns = database.execute(f"DESCRIBE {table}").fetchall()
     given = set(rows.column_names)
     values = [quoted(name) if name in given else f"NULL::{kind}" for name, kind, *_rest in columns]
     database.from_arrow(rows).project(", ".join(values)).insert_into(table)
+    loaded = scalar(database, f"SELECT count(*) FROM {table}") - before
+    if loaded != rows.num_rows:
+        raise LandingFailed(f"of {rows.num_rows:,} rows {loaded:,} are in {table} after loading")
 
 
 def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> None:
@@ -129,11 +135,12 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
     ).fetchall()
     return {
-        f"{schema}.{table}": _scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
+        f"{schema}.{table}": scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
         for schema, table in tables
     }
 
 
-def _scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+def scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+    """Return the one number that a query gives."""
     row = database.execute(query).fetchone()
     return int(row[0]) if row else 0
