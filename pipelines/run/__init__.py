@@ -7,14 +7,15 @@ sync      all three, for today
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from pipelines.api.lanes import Lane
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
-from pipelines.run.landing import fold, publish
+from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.session import Session, Watch, open  # noqa: A004
@@ -43,6 +44,8 @@ __all__ = [
     "orders",
     "plan",
     "publish",
+    "publish_folded",
+    "roll_back",
     "standings",
     "status",
     "sync",
@@ -105,6 +108,8 @@ def _synced(session: Session, orders: Sequence[Order]) -> Outcome:
         everything += outcomes(order, read, folded, efforts)
     if all(each.error for each in everything):
         _end(session, orders, "failed")
+        with suppress(PartnerSyncError):  # what failed first is what is told
+            publish_folded(session)  # the same rows, with the doubt that there is of them now
         return Outcome(tuple(everything), None)
     return Outcome(tuple(everything), publish(session, orders).version)
 

@@ -20,7 +20,7 @@ from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoded, Decoder, Misfit
-from pipelines.warehouse.schema import Kind, identified_by
+from pipelines.warehouse.schema import Kind
 
 AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
@@ -83,8 +83,7 @@ class Pages:
         try:
             return self.decoder.records(texts)
         except Misfit as misfit:
-            key = self.manifest.key
-            self.decoder = Decoder(identified_by(misfit.shape, key), key)
+            self.decoder = misfit.wider
             return self.decoder.records(texts)
 
     def _keys(self, texts: Sequence[bytes], decoded: Decoded, stitched: int) -> pa.Array:

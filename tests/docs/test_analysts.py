@@ -17,6 +17,7 @@ import pytest
 import zstandard
 
 from pipelines.destinations import DESTINATIONS
+from tests.docs import nights
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "analysts.md").read_text(encoding="utf-8")
@@ -27,6 +28,14 @@ BLOCKS = [
     for kind, code in re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL)
 ]
 QUERIES = {file.name: file for file in sorted((ROOT / "docs" / "queries").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a user's home folder; `.partner-sync` in it is where three nights were published."""
+    folder = tmp_path_factory.mktemp("user")
+    nights.three(folder / ".partner-sync")
+    return folder
 
 
 def ran(user: Path, *command: str) -> str:
