@@ -19,12 +19,14 @@ from pipelines.cli import (
     discover,
     export,
     plan,
+    publish,
     replay,
     runs,
     sandbox,
     screen,
     status,
     sync,
+    verify,
 )
 from pipelines.errors import ConfigurationError, PartnerSyncError
 
@@ -41,6 +43,8 @@ for group in (
     discover.app,
     plan.app,
     sync.app,
+    publish.app,
+    verify.app,
     status.app,
     runs.app,
     disappeared.app,

@@ -25,7 +25,7 @@ def replay(
     with screen.watching(own) as watch, run.open(own, watch) as session:
         until = last.replace(tzinfo=UTC).date() if last else None
         replayed = run.replay(session, first.replace(tzinfo=UTC).date(), until)
-        publication = run.publish(session, [])
+        version = run.publish_folded(session)
     for day in replayed.unread:
         screen.OUT.print(f"{day}: was never read, and stays unknown")
     for words in replayed.errors:
@@ -34,8 +34,8 @@ def replay(
         rows = getattr(fold, "rows", None)
         if rows is not None:
             screen.OUT.print(escape(f"{connection}/{stream}: {rows:,} rows"))
-    if publication.version is None:
+    if version is None:
         raise typer.Exit(1)
-    screen.OUT.print(f"published as {publication.version.file}")
+    screen.OUT.print(f"published as {version.file}")
     if replayed.errors:
         raise typer.Exit(3)

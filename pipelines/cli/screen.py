@@ -115,7 +115,7 @@ def closing(outcome: Outcome, link: Path) -> None:
         streams = [each for each in outcome.streams if each.connection == name]
         _told(streams, f"connection {name}" if len(connections) > 1 else "")
     if outcome.version is None:
-        ERR.print("nothing was published; what analysts open is as it was")
+        ERR.print("nothing new was published; the rows that analysts open are as they were")
         return
     done = sum(each.error is None for each in outcome.streams)
     if done < len(outcome.streams):

@@ -39,5 +39,7 @@ def _words(found: Status) -> list[str]:
     lines = ["nothing was published yet"]
     if version:
         lines = [f"analysts open {version.file}, of {version.published_at:%Y-%m-%d %H:%M} UTC"]
+    if found.rolled_back:
+        lines.append(f"[yellow]{escape(found.rolled_back.words)}[/]")
     lines += [escape(each.words) for each in found.budgets]
     return [*lines, f"the next night begins at {found.night:%Y-%m-%d %H:%M %Z}"]

@@ -7,15 +7,17 @@ sync      all three, for today
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from pipelines.api.lanes import Lane
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
-from pipelines.run.landing import fold, publish
+from pipelines.run.keeping import Checked, verify
+from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, replay
@@ -25,6 +27,7 @@ from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Checked",
     "Choice",
     "Lane",
     "Order",
@@ -50,11 +53,14 @@ __all__ = [
     "orders",
     "plan",
     "publish",
+    "publish_folded",
     "replay",
+    "roll_back",
     "standings",
     "status",
     "sync",
     "test",
+    "verify",
 ]
 
 
@@ -113,6 +119,8 @@ def _synced(session: Session, orders: Sequence[Order]) -> Outcome:
         everything += outcomes(order, read, folded, efforts)
     if all(each.error for each in everything):
         _end(session, orders, "failed")
+        with suppress(PartnerSyncError):  # what failed first is what is told
+            publish_folded(session)  # the same rows, with the doubt that there is of them now
         return Outcome(tuple(everything), None)
     return Outcome(tuple(everything), publish(session, orders).version)
 

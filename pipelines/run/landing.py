@@ -1,7 +1,6 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
 from collections.abc import Iterable, Sequence
-from uuid import uuid4
 
 import duckdb
 
@@ -9,15 +8,18 @@ from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.run import interface
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
-from pipelines.state import days, decisions, journal, runs
+from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
+from pipelines.state.versions import Rollback, Version
 from pipelines.warehouse import disappeared, meta
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.disappeared import Disappeared, Guard
 from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
+
+BY_HAND = "publish"  # stands for the run that a version is of
 
 
 def fold(session: Session, order: Order) -> Folded:
@@ -90,10 +92,23 @@ def _accepted(session: Session, row: ManifestRow) -> bool:
 def publish(session: Session, orders: Sequence[Order]) -> Publication:
     """Publish what is folded, all streams at once; say what the orders' days lack in it."""
     keep, now = session.settings.keep_versions, session.clock.now
-    run = orders[0].run if orders else str(uuid4())
-    version = publishing.publish(session.work, session.ledger, run, keep, session.clock)
-    holds = version.holds if version else {}
+    version = publishing.publish(session.work, session.ledger, orders[0].run, keep, session.clock)
+    # What was rolled back was published once: it lacks nothing.
+    newest = versions.latest(session.ledger) if version else None
+    holds = newest.holds if newest else {}
     lacking = tuple(days.lacking(session.ledger, order.asked, holds) for order in orders)
     for order, words in zip(orders, lacking, strict=True):
         runs.end(session.ledger, order.run, "partial" if words else "published", now())
     return Publication(version, lacking)
+
+
+def publish_folded(session: Session) -> Version | None:
+    """Publish what is folded, for nobody's day; None where nothing was ever folded."""
+    keep, clock = session.settings.keep_versions, session.clock
+    return publishing.publish(session.work, session.ledger, BY_HAND, keep, clock)
+
+
+def roll_back(session: Session, to: int | None, by: str, reason: str = "") -> Version:
+    """Let analysts open an older version, the one before where none is named; return it."""
+    wanted = Rollback(newest=0, opened=0, by=by, at=session.clock.now(), reason=reason)
+    return publishing.roll_back(session.work, session.ledger, to, wanted)

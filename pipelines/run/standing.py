@@ -13,7 +13,7 @@ from pipelines.run.session import Session
 from pipelines.state import budgets, journal, versions
 from pipelines.state.budgets import Shared
 from pipelines.state.journal import ManifestRow, ScanState
-from pipelines.state.versions import Version
+from pipelines.state.versions import Rollback, Version
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,14 @@ class Status:
 
     streams: tuple[StreamStatus, ...]
     version: Version | None
+    rolled_back: Rollback | None
     budgets: tuple[Shared, ...]
     night: datetime
 
 
 def status(session: Session, orders: Sequence[Order]) -> Status:
     """Say how the lists of these orders stand."""
-    version = versions.latest(session.ledger)
+    version = versions.opened(session.ledger)
     now = session.clock.now()
     return Status(
         streams=tuple(
@@ -60,6 +61,7 @@ def status(session: Session, orders: Sequence[Order]) -> Status:
             for stream in order.streams
         ),
         version=version,
+        rolled_back=versions.rolled_back(session.ledger),
         budgets=budgets.shared(session.ledger, now),
         night=next_night(session.settings, now),
     )

@@ -1,9 +1,11 @@
 """Runs and their requests: what was asked of the service, when, and what came back."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
+from typing import Any
 
-from sqlalchemy import Engine, case, func, select, update
+from sqlalchemy import Engine, Select, case, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from pipelines.state.tables import REQUESTS, RUNS
@@ -98,23 +100,36 @@ _COST = (
 
 def latest(engine: Engine, count: int) -> tuple[Run, ...]:
     """Return the newest runs, the newest first."""
-    columns = (
-        RUNS.c.run,
-        RUNS.c.connection,
-        RUNS.c.day,
-        RUNS.c.begun_at,
-        RUNS.c.ended_at,
-        RUNS.c.outcome,
-    )
-    query = (
+    newest = _runs().order_by(RUNS.c.begun_at.desc(), RUNS.c.run).limit(count)
+    with engine.connect() as ledger:
+        return tuple(Run(*row) for row in ledger.execute(newest))
+
+
+def every(engine: Engine, at_once: int) -> Iterator[list[Run]]:
+    """Yield all runs in the order in which they began, some at once."""
+    with engine.connect() as ledger:
+        rows = ledger.execute(_runs().order_by(RUNS.c.begun_at, RUNS.c.run))
+        for some in rows.partitions(at_once):
+            yield [Run(*row) for row in some]
+
+
+def calls(engine: Engine, after: int, at_once: int) -> Iterator[list[tuple[int, str, Call]]]:
+    """Yield number, run and call of every request with a greater number, some at once."""
+    columns = [REQUESTS.c[each.name] for each in fields(Call)]
+    query = select(REQUESTS.c.number, REQUESTS.c.run, *columns).where(REQUESTS.c.number > after)
+    with engine.connect() as ledger:
+        for some in ledger.execute(query.order_by(REQUESTS.c.number)).partitions(at_once):
+            yield [(number, run, Call(*call)) for number, run, *call in some]
+
+
+def _runs() -> Select[Any]:
+    columns = [RUNS.c[name] for name in ("run", "connection", "day", "begun_at", "ended_at")]
+    columns.append(RUNS.c.outcome)
+    return (
         select(*columns, *_COST)
         .outerjoin(REQUESTS, REQUESTS.c.run == RUNS.c.run)
         .group_by(*columns)
-        .order_by(RUNS.c.begun_at.desc(), RUNS.c.run)
-        .limit(count)
     )
-    with engine.connect() as ledger:
-        return tuple(Run(*row) for row in ledger.execute(query))
 
 
 def last_by_connection(engine: Engine) -> dict[str, tuple[datetime, str | None]]:

@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 3
+SHAPE = 4
 
 RUNS = Table(
     "runs",
@@ -154,6 +154,21 @@ VERSIONS = Table(
     Column("holds", JSON, nullable=False, comment="manifest of every connection/stream in it"),
     Column("counts", JSON, nullable=False, comment="rows of every table in it"),
     Column("published_at", UtcTime, nullable=False),
+    Column("sha256", String(64), nullable=False, comment="of the file"),
+    Column("totals", JSON, nullable=False, comment="control totals of every table of records"),
+    Column("made_of", JSON, nullable=False, comment="the folds behind every stream's tables"),
+    Column("doubts", JSON, nullable=False, comment="the connection/stream that are in doubt"),
+)
+
+ROLLBACKS = Table(
+    "rollbacks",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("newest", Integer, nullable=False, comment="the newest version at that time"),
+    Column("opened", Integer, nullable=False, comment="the version that analysts open instead"),
+    Column("by", String, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("reason", String, nullable=False),
 )
 
 # The request budget of an actor, shared by every process of this home (state/slots.py). Times are

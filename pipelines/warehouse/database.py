@@ -3,8 +3,10 @@
 While a writer has it open nobody else can open it, so analysts get published copies instead.
 """
 
+import os
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +14,17 @@ import duckdb
 import filelock
 import pyarrow as pa
 
-from pipelines.errors import WarehouseBusy, WarehouseDamaged
+from pipelines.errors import LandingFailed, WarehouseBusy, WarehouseDamaged
 from pipelines.settings import Home
 
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
+# In this order: spilling is a file access that has to be allowed before all others are not.
+HARDENED = (
+    "SET TimeZone = 'UTC'",
+    "SET enable_external_access = false",  # no statement reads or writes another file
+    "SET lock_configuration = true",
+)
+NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
 @dataclass(frozen=True)
@@ -45,20 +54,33 @@ class Work:
         try:
             lock.acquire(blocking=False)
         except filelock.Timeout:
-            self.waiting("another run is writing the warehouse: waiting for it")
+            self.waiting(f"{self._holder()} is writing the warehouse: waiting for it")
             self._wait(lock)
         try:
+            self._sign.write_text(str(os.getpid()))
             yield
         finally:
+            self._sign.unlink(missing_ok=True)
             lock.release()
+
+    @property
+    def _sign(self) -> Path:
+        """Who has the lock: nothing can be written into the lock's own file."""
+        return self.home.state / "warehouse.pid"
+
+    def _holder(self) -> str:
+        try:
+            return f"another run (process {int(self._sign.read_text())})"
+        except (OSError, ValueError):
+            return "another run"
 
     def _wait(self, lock: filelock.BaseFileLock) -> None:
         try:
             lock.acquire(timeout=LONGEST_WAIT)
         except filelock.Timeout:
             raise WarehouseBusy(
-                f"another run has been writing the warehouse for {LONGEST_WAIT / 60:.0f} minutes; "
-                "what was read is archived: run sync again when it is over"
+                f"{self._holder()} has been writing the warehouse for {LONGEST_WAIT / 60:.0f} "
+                "minutes; what was read is archived: run sync again when it is over"
             ) from None
 
     def connected(self) -> duckdb.DuckDBPyConnection:
@@ -73,17 +95,39 @@ class Work:
                     "temp_directory": str(self.home.work / "spill"),
                     # One format for every DuckDB that an analyst may have, whichever writes.
                     "storage_compatibility_version": "v1.4.0",
+                    **NO_EXTENSIONS,
                 },
             )
         except duckdb.IOException as error:
             if "lock" in str(error):
-                raise WarehouseBusy(f"warehouse is open elsewhere: {error}") from None
+                raise WarehouseBusy(_open_elsewhere(error)) from None
             raise WarehouseDamaged(
                 f"{self.file} cannot be opened: {error}. Move it away "
                 "and run sync: it is built again from the archive."
             ) from None
-        database.execute("SET TimeZone = 'UTC'")
+        for statement in HARDENED:
+            database.execute(statement)
         return database
+
+
+def _open_elsewhere(error: duckdb.IOException) -> str:
+    """Say who has the file open: DuckDB names the process where the system tells it."""
+    found = re.search(r"\(PID (\d+)\)", str(error))
+    process = f"process {found[1]}" if found else "another process"
+    return (
+        f"warehouse is open in {process}, which is no run of partner-sync. What was read is "
+        "archived: close it there and run sync again. Analysts open warehouse.duckdb in the home, "
+        "never the one in work/."
+    )
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection that can only read a database file."""
+    with duckdb.connect(file, read_only=True, config=dict(NO_EXTENSIONS)) as database:
+        for statement in HARDENED:
+            database.execute(statement)
+        yield database
 
 
 @contextmanager
@@ -94,7 +138,8 @@ def transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         database.commit()
     except BaseException:
-        database.rollback()
+        with suppress(duckdb.TransactionException):  # a commit that failed rolled back already
+            database.rollback()
         raise
 
 
@@ -106,12 +151,17 @@ def quoted(*names: str) -> str:
 def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     """Append rows, column by column by name; a column that they lack is NULL.
 
-    A registered view would hold every batch until the transaction ends (469 MB for a million rows).
+    Raises LandingFailed where the table does not hold as many rows more then. A registered view
+    would hold every batch until the transaction ends (469 MB for a million rows).
     """
+    before = scalar(database, f"SELECT count(*) FROM {table}")
     columns = database.execute(f"DESCRIBE {table}").fetchall()
     given = set(rows.column_names)
     values = [quoted(name) if name in given else f"NULL::{kind}" for name, kind, *_rest in columns]
     database.from_arrow(rows).project(", ".join(values)).insert_into(table)
+    loaded = scalar(database, f"SELECT count(*) FROM {table}") - before
+    if loaded != rows.num_rows:
+        raise LandingFailed(f"of {rows.num_rows:,} rows {loaded:,} are in {table} after loading")
 
 
 def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> None:
@@ -142,11 +192,12 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
     ).fetchall()
     return {
-        f"{schema}.{table}": _scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
+        f"{schema}.{table}": scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
         for schema, table in tables
     }
 
 
-def _scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+def scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+    """Return the one number that a query gives."""
     row = database.execute(query).fetchone()
     return int(row[0]) if row else 0

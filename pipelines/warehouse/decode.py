@@ -5,9 +5,9 @@ never a rounding. What it refuses goes the exact path, record by record: Python'
 numbers as Decimal. What no table can hold is set aside there, with its flaw.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Annotated, Any, Optional
 
 import msgspec
@@ -16,81 +16,75 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from pipelines.api import record
+from pipelines.api.problem import cleaned
 from pipelines.api.record import Flaw
 from pipelines.errors import LandingFailed
+from pipelines.warehouse import loss
+from pipelines.warehouse.arrow import TIME, landed, landed_type, number_type, read_type
+from pipelines.warehouse.misfits import Aside, Placing
+from pipelines.warehouse.room import Rules
 from pipelines.warehouse.schema import (
     DECIMAL_TEXT,
     TIME_TEXT,
     Kind,
     Shape,
     census,
+    identified_by,
 )
 
-# Digits that a 64-bit column always holds, and the two widths in which DuckDB stores decimals.
-SAFE_DIGITS, WIDEST = 18, 38
-TIME = pa.timestamp("us", tz="UTC")
 _PATTERNS = {Kind.DECIMAL_TEXT: f"^({DECIMAL_TEXT})$", Kind.TIME: f"^({TIME_TEXT})$"}
+_ODD_NAME = re.compile(r'["\\\x00-\x1f]')
 _DecimalText = Annotated[str, msgspec.Meta(pattern=rf"^(?:{DECIMAL_TEXT})\Z")]
-_json_text = msgspec.json.Encoder(decimal_format="number")
 
 
 class Misfit(Exception):
-    """A page holds something that the schema has no place for; `shape` is what it holds."""
+    """A page holds something that the schema has no place for; `wider` has one."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, wider: "Decoder") -> None:
         super().__init__("page does not fit the schema")
-        self.shape = shape
+        self.wider = wider
 
-
-def number_type(shape: Shape) -> pa.DataType:
-    """Return the exact Arrow type of a shape of decimals or integers."""
-    digits = shape.whole + shape.scale
-    if shape.scale == 0 and digits <= SAFE_DIGITS:
-        return pa.int64()
-    return pa.decimal128(SAFE_DIGITS if digits <= SAFE_DIGITS else WIDEST, shape.scale)
-
-
-def arrow_type(shape: Shape) -> pa.DataType:
-    """Return the Arrow type in which records of a shape are read; texts stay texts."""
-    match shape.kind:
-        case Kind.NULL:
-            return pa.null()
-        case Kind.BOOLEAN:
-            return pa.bool_()
-        case Kind.NUMBER | Kind.MONEY:
-            return number_type(shape)
-        case Kind.OBJECT:
-            return pa.struct([(name, arrow_type(each)) for name, each in shape.fields.items()])
-        case Kind.ARRAY:
-            return pa.list_(pa.null() if shape.item is None else arrow_type(shape.item))
-        case _:
-            return pa.string()
+    @property
+    def shape(self) -> Shape:
+        """What the page needs."""
+        return self.wider.shape
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a page holds: records, their places in the page, and the flaws of the other ones."""
+    """What a page holds: records, their places in the page, and the flaws of the other ones.
+
+    `aside` counts the values that have no column.
+    """
 
     records: pa.StructArray
     rows: Sequence[int]
     flaws: Mapping[int, Flaw] = field(default_factory=dict)
+    aside: Aside = field(default_factory=Aside)
 
 
 class Decoder:
-    """Reads pages of one shape; `key` is the field that every record needs, None for none."""
+    """Reads pages of one shape; `key` is the field that every record needs, None for none.
 
-    def __init__(self, shape: Shape, key: str | None = None) -> None:
+    `rules` say how much wider the pages may make the shape.
+    """
+
+    def __init__(self, shape: Shape, key: str | None = None, rules: Rules | None = None) -> None:
         self.shape = shape
         self.key = key
-        self._type = arrow_type(shape)
-        self._guard = _guard(shape)
+        self.rules = rules or Rules(shape, key=key)
+        self._read = read_type(shape)
+        self._landed = landed_type(shape)
         self._strict = not _only_exactly(shape)
+        self._guard = _guard(shape) if self._strict else None
 
     def records(self, texts: Sequence[bytes]) -> Decoded:
         """Read a page's records; raise Misfit where the shape is too narrow for them."""
         if self._strict:
             try:
-                return Decoded(self._fast(texts), range(len(texts)))
+                fast = self._fast(texts)
+                records = fast if self._landed == self._read else landed(fast, self.shape)
+                return Decoded(records, range(len(texts)))
             except (pa.ArrowException, msgspec.DecodeError, RecursionError):
                 pass  # the exact path tells a misfit from a mere disguise, such as 1e3 for 1000
         return self._exact(texts)
@@ -105,15 +99,15 @@ class Decoder:
             pa.py_buffer(text),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
             parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(list(self._type)),
+                explicit_schema=pa.schema(list(self._read)),
                 newlines_in_values=text.count(b"\n") >= len(texts),
                 unexpected_field_behavior="error",
             ),
         )
         records = pa.StructArray.from_arrays(
-            [column.combine_chunks() for column in table.columns], fields=list(self._type)
+            [column.combine_chunks() for column in table.columns], fields=list(self._read)
         )
-        _check_texts(records, self.shape)
+        _check_values(records, self.shape)
         self._check_key(records)
         if len(records) != len(texts):
             raise pa.ArrowInvalid(f"{len(texts)} records became {len(records)} rows")
@@ -131,34 +125,31 @@ class Decoder:
             raise pa.ArrowInvalid("a record without its key")
 
     def _exact(self, texts: Sequence[bytes]) -> Decoded:
-        read = [record.read(bytes(text), self.key) for text in texts]
+        read = [self._sound(record.read(bytes(text), self.key)) for text in texts]
         flaws = {row: each for row, each in enumerate(read) if isinstance(each, Flaw)}
         rows = {row: each for row, each in enumerate(read) if not isinstance(each, Flaw)}
         wider = self.shape
         for each in rows.values():
-            wider = wider.widened(census(each))
+            wider = wider.grown(each)
+        wider = identified_by(self.rules.admitted(self.shape, wider), self.key)
         if wider != self.shape:
-            raise Misfit(wider)
+            raise Misfit(Decoder(wider, self.key, self.rules))
+        placing = Placing(self.shape)
         try:
-            converted = [_converted(each, self.shape) for each in rows.values()]
-            return Decoded(pa.array(converted, self._type), list(rows), flaws)
+            records = pa.array(map(placing.record, rows.values()), self._landed)
         except pa.ArrowInvalid as error:
             raise LandingFailed(f"a record cannot be stored: {error}") from None
+        loss.check(rows.values(), records, self.shape, self.rules)
+        return Decoded(records, list(rows), flaws, placing.aside)
 
-
-def _converted(value: Any, shape: Shape) -> Any:
-    """Return a value as Arrow takes it under the shape's type."""
-    if value is None:
-        return None
-    if shape.kind is Kind.OBJECT:
-        return {name: _converted(value.get(name), each) for name, each in shape.fields.items()}
-    if shape.kind is Kind.ARRAY:
-        return [None if shape.item is None else _converted(each, shape.item) for each in value]
-    if shape.kind is Kind.JSON:
-        return _json_text.encode(value).decode()
-    if shape.kind in {Kind.NUMBER, Kind.MONEY}:
-        return int(value) if number_type(shape) == pa.int64() else Decimal(value)
-    return value
+    def _sound(self, read: dict[str, Any] | Flaw) -> dict[str, Any] | Flaw:
+        """Return a record, or the flaw that its key is of another kind than the published ones."""
+        key = None if self.key is None else self.shape.fields.get(self.key)
+        if isinstance(read, Flaw) or self.key is None or key is None or not key.settled:
+            return read
+        if not key.widened(census(read[self.key])).misfits:
+            return read
+        return Flaw(cleaned(self.key), f"a {key.kind} as before", "of another kind")
 
 
 def _guard(shape: Shape) -> Any:
@@ -195,22 +186,39 @@ def _only_exactly(shape: Shape) -> bool:
     """Tell whether Arrow's reader must not be trusted with a shape.
 
     JSON texts hold values of several kinds; of arrays of nothing but null it makes arrays of a
-    wrong length (26.0.1).
+    wrong length (26.0.1); msgspec, which looks at decimals first, knows no name with a quote.
     """
+    if any(_ODD_NAME.search(name) for name in shape.fields):
+        return True
     parts = [*shape.fields.values(), *([shape.item] if shape.item else [])]
     nulls = shape.item is not None and shape.item.kind is Kind.NULL
     return shape.kind is Kind.JSON or nulls or any(map(_only_exactly, parts))
 
 
-def _check_texts(array: pa.Array, shape: Shape) -> None:
-    """Raise ArrowInvalid where a text is not what its column says of every one."""
+def _check_values(array: pa.Array, shape: Shape) -> None:
+    """Raise ArrowInvalid where a text is not what its column says, or a number has more digits."""
     if shape.kind is Kind.OBJECT:
         for part, each in zip(array.flatten(), shape.fields.values(), strict=True):
-            _check_texts(part, each)
+            _check_values(part, each)
     elif shape.kind is Kind.ARRAY and shape.item is not None:
-        _check_texts(array.flatten(), shape.item)
+        _check_values(array.flatten(), shape.item)
+    elif shape.kind in {Kind.NUMBER, Kind.MONEY}:
+        _check_digits(array, shape)
     elif pattern := _PATTERNS.get(shape.kind):
         matches = pc.all(pc.match_substring_regex(array, pattern)).as_py()
         if matches is False:
             raise pa.ArrowInvalid(f"a text is no {shape.kind}")
-        array.cast(TIME if shape.kind is Kind.TIME else number_type(shape))
+        if shape.kind is Kind.TIME:
+            array.cast(TIME)
+        else:
+            _check_digits(array.cast(number_type(shape)), shape)
+
+
+def _check_digits(array: pa.Array, shape: Shape) -> None:
+    """Raise ArrowInvalid where a number has more digits before the point than any before it.
+
+    Its type may still hold it, but the shape has to know: it decides on the types to come.
+    """
+    ends = pc.min_max(array).as_py().values()
+    if any(end is not None and abs(end) >= 10**shape.whole for end in ends):
+        raise pa.ArrowInvalid("a number has more digits")

@@ -20,7 +20,6 @@ from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoded, Decoder, Misfit
-from pipelines.warehouse.schema import identified_by
 
 AT_ONCE = 2_000  # records decoded together: of many pages where most are known
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
@@ -101,8 +100,7 @@ class Pages:
             try:
                 decoded = self.decoder.records(texts)
             except Misfit as misfit:
-                key = self.manifest.key
-                self.decoder = Decoder(identified_by(misfit.shape, key), key)
+                self.decoder = misfit.wider
                 decoded = self.decoder.records(texts)
         except LandingFailed as error:
             raise self._told(portion.places[0][0], error) from error

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import meta
+from pipelines.warehouse.meta import Held
 
 COLUMNS = (
     "connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE, grade VARCHAR, "
@@ -42,6 +43,17 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
             doubt = _doubt(ledger, manifest) if fold in newest else None
             row = [*_row(manifest), fold in newest, doubt]
             database.execute(f"INSERT INTO meta.proofs VALUES ({marks})", row)
+
+
+def doubtful(ledger: Engine, folds: Held) -> list[str]:
+    """Return each `connection/stream` whose rows are in doubt; in what words is not in it."""
+    rows = [
+        (fold, _by_file(ledger, fold.connection, fold.stream).get(fold.manifest))
+        for fold in folds.values()
+    ]
+    return sorted(
+        f"{fold.connection}/{fold.stream}" for fold, row in rows if row and _doubt(ledger, row)
+    )
 
 
 def _by_file(ledger: Engine, connection: str, stream: str) -> dict[str, ManifestRow]:

@@ -1,11 +1,12 @@
 """Publishing: a verified copy of the work database, swapped in under one link.
 
-Analysts open `warehouse.duckdb`; whoever has an older version open keeps reading that one. A copy
-that was killed half way is swept by the next publication.
+Analysts open `warehouse.duckdb`; whoever has an older version open keeps reading that one. Here:
+what is published, when, and the step back. Not here: the files (link), what `meta` says.
 """
 
-import os
-import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from hashlib import file_digest
 from pathlib import Path
 
@@ -13,57 +14,163 @@ import duckdb
 from sqlalchemy import Engine
 
 from pipelines.clock import Clock
-from pipelines.errors import PublicationFailed
+from pipelines.errors import ConfigurationError, PublicationFailed, StorageFailed, WarehouseDamaged
 from pipelines.settings import Home
 from pipelines.state import versions
-from pipelines.state.versions import Version
-from pipelines.warehouse import database, interface, meta, proofs
+from pipelines.state.versions import Rollback, Version
+from pipelines.warehouse import comments, database, effort, interface, link, meta, proofs, totals
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.meta import Held
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a version would hold, as far as a newer one is worth its copy for it."""
+
+    holds: Mapping[str, str]
+    doubts: list[str]
+    made_of: Mapping[str, str]
 
 
 def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Version | None:
     """Publish what the work database holds; return the version that analysts open now.
 
-    What is published already is not copied again; None where nothing was ever folded. Raises
-    WarehouseDamaged or PublicationFailed where tables or copy are not what was folded; the link
-    then stays.
+    What is published already is not copied again, nor what was rolled back; None where nothing was
+    ever folded. Raises WarehouseDamaged, PublicationFailed or StorageFailed where tables or copy
+    are not what was folded, or the disk takes no copy; the link then stays.
     """
     home = work.home
-    with work.writing() as writer:
-        folds = meta.held(writer)
-        holds = {f"{fold.connection}/{fold.stream}": fold.manifest for fold in folds.values()}
-        last = versions.latest(ledger)
-        if not holds or (last is not None and last.holds == holds and _is_open(home, last)):
-            return last if holds else None
-        meta.verify(writer, folds)
-        number, now = _next_number(home, last), clock.now()
-        meta.tell(writer, number, now)
-        interface.tell(writer, ledger)
-        proofs.tell(writer, ledger)
-        counts = database.counts(writer)
-        writer.execute("CHECKPOINT")
-        writer.close()  # the copy is of a file that nobody has open
-        file = home.published / f"warehouse.v{number:08}.duckdb"
-        _copy(home, file, counts)
-        version = Version(number, run, file.name, holds, counts, now)
+    with work.alone():
+        with work.connected() as writer:
+            folds = meta.held(writer)
+            held, last = content(ledger, folds), versions.latest(ledger)
+            if not folds or (stays := _standing(home, ledger, held)):
+                return stays if folds else None
+            number = _next_number(home, last)
+            version = Version(number, run, link.name(number), held.holds, {}, clock.now())
+            with _in_words():
+                version = _prepared(writer, ledger, folds, version)
+        version = replace(version, made_of=held.made_of, doubts=held.doubts)
+        _untouched(version, last)
+        version = replace(version, sha256=_digest(work.file))
+        file = home.published / version.file
+        link.put(home, work.file, file, lambda part: verify(part, version))
+        link.point(home, file)
         versions.add(ledger, version)
-        _prune(home, keep)
+        link.prune(home, keep)
     return version
 
 
-def _copy(home: Home, file: Path, counts: dict[str, int]) -> None:
-    """Put a verified copy under the file's name, then point the link at it."""
-    _sweep(home)
-    source, part = home.work / "warehouse.duckdb", file.with_suffix(".duckdb.part")
-    shutil.copyfile(source, part)
-    _verify(source, part, counts)
-    _settle(part, file)
-    _point(home, file)
+def roll_back(work: Work, ledger: Engine, to: int | None, wanted: Rollback) -> Version:
+    """Let analysts open an older version: the one before, where none is named; return it.
+
+    `wanted` says who, when and why. What is rolled back stays so until something new is folded.
+    Raises ConfigurationError where there is no such file, PublicationFailed where it is damaged.
+    """
+    home = work.home
+    with work.alone():
+        opened, newest = versions.opened(ledger), versions.latest(ledger)
+        files = link.files(home)
+        if opened is None or newest is None:
+            raise ConfigurationError("nothing was published yet: there is nothing to roll back")
+        older = [number for number in files if number < opened.version]
+        number = to if to is not None else max(older, default=0)
+        version = versions.named(ledger, number) if number in files else None
+        if version is None:
+            kept = ", ".join(map(str, files))
+            which = f"version {to}" if to is not None else f"version before {opened.version}"
+            raise ConfigurationError(
+                f"there is no published file of a {which}; there are {kept} "
+                "(keep_versions says how many are kept). What analysts open is as it was."
+            )
+        verify(files[number], version)
+        decided = replace(wanted, newest=newest.version, opened=number)
+        versions.roll_back(ledger, decided)  # first: what a kill leaves undone, publish mends
+        link.point(home, files[number])
+    return version
 
 
-def _is_open(home: Home, version: Version) -> bool:
-    """Tell whether the link leads to a version's file."""
-    return home.link.is_file() and home.link.resolve().name == version.file
+def verify(file: Path, version: Version) -> None:
+    """Raise PublicationFailed unless a file is what was published, byte for byte and row for row.
+
+    The rows are counted and summed again: equal bytes that cannot be read would be of no use.
+    """
+    fault = "" if _digest(file) == version.sha256 else f"the bytes of {version.file} differ"
+    try:
+        with database.reading(file) as reader:
+            found = database.counts(reader)
+            fault = fault or totals.difference(totals.of(reader), version.totals)
+    except duckdb.Error as error:
+        raise PublicationFailed(
+            f"{version.file} cannot be opened: {error}; the last published file stays"
+        ) from None
+    if fault or found != version.counts:
+        raise PublicationFailed(
+            f"the copy holds {found}, the ledger says {version.counts}; {fault}; the last "
+            "published file stays"
+        )
+
+
+def content(ledger: Engine, folds: Held) -> Content:
+    """Return what a version of these folds would hold."""
+    holds, marks = {}, dict[str, list[str]]()
+    for fold in folds.values():
+        holds[f"{fold.connection}/{fold.stream}"] = fold.manifest
+        marks.setdefault(fold.stream, []).append(f"{fold.manifest} {fold.folded_at.isoformat()}")
+    made_of = {stream: ", ".join(sorted(each)) for stream, each in marks.items()}
+    return Content(holds, proofs.doubtful(ledger, folds), made_of)
+
+
+def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
+    """Return the version that stays open since there is nothing new; mend a link that was lost."""
+    last, opened = versions.latest(ledger), versions.opened(ledger)
+    if last is None or opened is None or last.holds != content.holds:
+        return None
+    if (opened == last and last.doubts != content.doubts) or last.made_of != content.made_of:
+        return None
+    file = home.published / opened.file
+    if not file.is_file():
+        return None
+    if not link.leads_to(home, opened):
+        link.point(home, file)
+    return opened
+
+
+def _prepared(
+    writer: duckdb.DuckDBPyConnection, ledger: Engine, folds: Held, version: Version
+) -> Version:
+    """Let `meta` say what this version is, and settle the file; return what it counts."""
+    meta.verify(writer, folds)
+    with database.transaction(writer):
+        meta.tell(writer, version.version, version.published_at)
+        interface.tell(writer, ledger)
+        proofs.tell(writer, ledger)
+        effort.tell(writer, ledger)
+        comments.tell(writer)
+    counted = replace(version, counts=database.counts(writer), totals=totals.of(writer))
+    writer.execute("CHECKPOINT")  # the copy is of a file that nobody has open
+    return counted
+
+
+def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:
+    """Say which stream's values changed though nothing was folded into it since a version."""
+    for table in found:
+        stream = table.partition(".")[2].partition("__")[0]
+        if last is None or last.made_of.get(stream, "") != made_of.get(stream):
+            continue
+        fault = totals.difference({table: found[table]}, {table: last.totals.get(table, {})})
+        if fault:
+            return f"{fault} as in version {last.version}, and nothing was folded since"
+    return ""
+
+
+def _untouched(version: Version, last: Version | None) -> None:
+    """Raise WarehouseDamaged where somebody else wrote into a table."""
+    if fault := touched(version.totals, version.made_of, last):
+        raise WarehouseDamaged(
+            f"{fault}: somebody else wrote into it. What analysts open stays as it was. Move "
+            "work/warehouse.duckdb away and run sync: it is built again from the archive."
+        )
 
 
 def _next_number(home: Home, last: Version | None) -> int:
@@ -71,62 +178,22 @@ def _next_number(home: Home, last: Version | None) -> int:
 
     A run killed between the two left a file that analysts may have open.
     """
-    files = [int(file.stem.removeprefix("warehouse.v")) for file in _files(home)]
-    return max([last.version if last else 0, *files]) + 1
+    return max([last.version if last else 0, *link.files(home)]) + 1
 
 
-def _files(home: Home) -> list[Path]:
-    return sorted(home.published.glob("warehouse.v????????.duckdb"))
-
-
-def _sweep(home: Home) -> None:
-    """Remove what a killed publication left; never anything in work/."""
-    for pattern in ("*.part", "*.part.wal", "warehouse.v*.duckdb.wal"):
-        for file in home.published.glob(pattern):
-            file.unlink()
-
-
-def _verify(source: Path, copy: Path, counts: dict[str, int]) -> None:
-    """Raise PublicationFailed unless the copy is the same bytes and opens with the same rows."""
-    same = _digest(source) == _digest(copy)
-    with duckdb.connect(copy, read_only=True) as reader:
-        found = database.counts(reader)
-    if not same or found != counts:
-        raise PublicationFailed(
-            f"the copy holds {found}, the warehouse {counts}; the last published file stays"
-        )
-
-
-def _digest(file: Path) -> bytes:
+def _digest(file: Path) -> str:
     with file.open("rb") as stream:
-        return file_digest(stream, "sha256").digest()
+        return file_digest(stream, "sha256").hexdigest()
 
 
-def _settle(part: Path, file: Path) -> None:
-    """Make the copy durable, read-only and named."""
-    _fsync(part)
-    part.chmod(0o444)
-    part.rename(file)
-    _fsync(file.parent)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say what a failure of the engine means: as a rule the disk is full."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _point(home: Home, file: Path) -> None:
-    """Swap the link in one step: there is no moment without a warehouse."""
-    fresh = home.link.with_suffix(".link")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(file.relative_to(home.root))
-    fresh.replace(home.link)
-    _fsync(home.root)
-
-
-def _prune(home: Home, keep: int) -> None:
-    for file in _files(home)[:-keep]:
-        file.unlink()
+        yield
+    except duckdb.Error as error:
+        raise StorageFailed(
+            f"the warehouse cannot be made ready for its publication: {error}. What analysts open "
+            "is as it was, and what was read is archived: make room, then run "
+            "`partner-sync publish`."
+        ) from None

@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.warehouse.decode import TIME, arrow_type, number_type
+from pipelines.warehouse.arrow import MISFIT, TIME, VALUE, landed_type, number_type
 from pipelines.warehouse.schema import Kind, Shape
 
 IDX = "idx"
 LONGEST_NAME = 63
 SUFFIX = 7  # "_" and six hexadecimal digits
+REST = "_rest"  # fields beyond the limit of columns, as one text
 AT = "_at"  # of staged rows only: the reading that a row is of
-LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", AT)
+LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", REST)
 TIMES = ("first_seen", "last_seen", "changed_at", "missing_since", "valid_from", "valid_to", "why")
-RESERVED = frozenset({*LINEAGE, *TIMES})  # columns of ours: no record gives one of that name
+RESERVED = frozenset({*LINEAGE, *TIMES, AT})  # columns of ours: no record gives one of that name
+TEXT = Shape(Kind.TEXT)
 Columns = dict[str, pa.Array]
 Path = tuple[str, ...]
 
@@ -86,10 +88,11 @@ class Names:
 
 def _free(name: str, leaf: str, taken: set[str]) -> str:
     """Return a name of at most 63 characters; one that is long or taken gets a suffix."""
-    if name not in taken and len(name) <= LONGEST_NAME:
-        return name
-    digest = sha256(leaf.encode()).hexdigest()
-    return f"{name[: LONGEST_NAME - SUFFIX]}_{digest[: SUFFIX - 1]}"
+    plain, digest = name, leaf.encode()
+    while name in taken or len(name) > LONGEST_NAME:
+        digest = sha256(digest).hexdigest().encode()
+        name = f"{plain[: LONGEST_NAME - SUFFIX]}_{digest[: SUFFIX - 1].decode()}"
+    return name
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Flattener:
         """Return the tables without rows: their names, columns and types."""
         text, digests = pa.array([], pa.string()), pa.array([], pa.binary())
         rows, ats = pa.array([], pa.int32()), pa.array([], pa.int64())
-        records = pa.array([], arrow_type(self.shape))
+        records = pa.array([], landed_type(self.shape))
         return self.tables(Batch(records, text, rows, text, digests, ats, "", ""))
 
     def tables(self, batch: Batch) -> dict[str, pa.Table]:
@@ -132,39 +135,60 @@ class Flattener:
     ) -> dict[str, pa.Table]:
         """Return a table for every array in the items, and for the arrays in those."""
         found: dict[str, pa.Table] = {}
-        for path, array, each in _leaves(items, shape, ()):
-            if each.kind is not Kind.ARRAY or each.item is None:
+        for leaf in leaves(items, shape, ()):
+            if leaf.shape.item is None:
                 continue
-            owners, inner = pc.list_parent_indices(array), pc.list_flatten(array)
+            owners, inner = pc.list_parent_indices(leaf.array), pc.list_flatten(leaf.array)
             inherited = {name: column.take(owners) for name, column in identity.items()}
             depth = sum(name.startswith(IDX) for name in identity) + 1
-            inherited[IDX if depth == 1 else f"{IDX}_{depth}"] = _positions(array)
-            name = self.names.table(parent, path)
-            own = self._columns(name, inner, each.item, set(inherited))
+            inherited[IDX if depth == 1 else f"{IDX}_{depth}"] = _positions(leaf.array)
+            name = self.names.table(parent, leaf.path)
+            own = self._columns(name, inner, leaf.shape.item, set(inherited))
             found[name] = pa.table(inherited | own)
-            found |= self._children(name, inherited, inner, each.item)
+            found |= self._children(name, inherited, inner, leaf.shape.item)
         return found
 
     def _columns(self, table: str, items: pa.Array, shape: Shape, others: set[str]) -> Columns:
         """Return a column for each leaf of the items, two for a time."""
         return {
-            self.names.column(table, path, ending, others): column
-            for path, array, each in _leaves(items, shape, ())
-            for ending, column in _columns(array, each)
+            self.names.column(table, leaf.path, ending, others) if ending != REST else REST: column
+            for leaf in leaves(items, shape, ())
+            for ending, column in columns(leaf)
         }
 
 
-def _leaves(array: pa.Array, shape: Shape, path: Path) -> Iterator[tuple[Path, pa.Array, Shape]]:
-    """Walk through objects to what is none."""
-    if shape.kind is not Kind.OBJECT:
-        yield path, array, shape
-        return
-    for (name, each), part in zip(shape.fields.items(), array.flatten(), strict=True):
-        yield from _leaves(part, each, (*path, name))
+@dataclass(frozen=True)
+class Leaf:
+    """What is no object, or stands beside one; `ending` is that of its column's name."""
+
+    path: Path
+    array: pa.Array
+    shape: Shape
+    ending: str = ""
 
 
-def _columns(array: pa.Array, shape: Shape) -> list[tuple[str, pa.Array]]:
+def leaves(array: pa.Array, shape: Shape, path: Path) -> Iterator[Leaf]:
+    """Walk through objects to what is none; after each what did not fit it, at the end the rest."""
+    beside = None
+    if shape.misfits:
+        beside = Leaf(path, pc.struct_field(array, MISFIT), TEXT, "__text")
+        array = pc.struct_field(array, VALUE)
+    if shape.kind is Kind.OBJECT:
+        parts = array.flatten()
+        rest = parts.pop() if shape.rest else None
+        for (name, each), part in zip(shape.fields.items(), parts, strict=True):
+            yield from leaves(part, each, (*path, name))
+        if rest is not None:
+            yield Leaf(path, rest, TEXT, REST)
+    else:
+        yield Leaf(path, array, shape)
+    if beside is not None:
+        yield beside
+
+
+def columns(leaf: Leaf) -> list[tuple[str, pa.Array]]:
     """Return the columns of a leaf, by the ending of their names."""
+    array, shape = leaf.array, leaf.shape
     match shape.kind:
         case Kind.NULL:
             return [("", array.cast(pa.string()))]
@@ -176,7 +200,7 @@ def _columns(array: pa.Array, shape: Shape) -> list[tuple[str, pa.Array]]:
             # Apart from an empty array, no array at all: NULL here, no rows in the child table.
             return [("__count", pc.list_value_length(array).cast(pa.int64()))]
         case _:
-            return [("", array)]
+            return [(leaf.ending, array)]
 
 
 def _offsets(times: pa.Array) -> pa.Array:

@@ -100,11 +100,12 @@ def test_a_connection_without_whoami_is_its_host_and_name() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
 )
 
 
-@given(st.dictionaries(st.text(), JSON))
+@given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_anything_has_an_identity(says: dict[str, Any]) -> None:
     assert len(digest(says)) == 64
 

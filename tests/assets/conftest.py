@@ -13,6 +13,7 @@ from pipelines.cli.sandbox import Service
 from tests.sandbox.running import sandboxed
 
 TODAY = datetime.now(UTC).date()
+ON_DISK = pytest.mark.parametrize("instance", ["on disk"], indirect=True)
 Materialize = Callable[..., dg.ExecuteInProcessResult]
 
 
@@ -24,13 +25,17 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """Yield an instance that knows the connection `default`."""
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with dg.DagsterInstance.local_temp(str(folder)) as local:
-        local.add_dynamic_partitions("connections", ["default"])
-        yield local
+def instance(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """Yield an instance that knows the connection `default`: in memory, or ON_DISK."""
+    if hasattr(request, "param"):
+        folder = tmp_path / "dagster"
+        folder.mkdir()
+        opened = dg.DagsterInstance.local_temp(str(folder))
+    else:
+        opened = dg.DagsterInstance.ephemeral()
+    with opened as made:
+        made.add_dynamic_partitions("connections", ["default"])
+        yield made
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from assets.definitions import defs
 from pipelines.cli.sandbox import Service
 from pipelines.streams import STREAMS
-from tests.assets.conftest import TODAY, Materialize, yesterday
+from tests.assets.conftest import ON_DISK, TODAY, Materialize, yesterday
 
 KEYS = {f"{group}/{stream.name}" for group in ("archive", "current") for stream in STREAMS} | {
     "published/warehouse"
@@ -39,7 +39,10 @@ def why(result: dg.ExecuteInProcessResult) -> str:
     return failure.error.message
 
 
-def test_today_is_read_folded_and_published(materialize: Materialize, tmp_path: Path) -> None:
+@ON_DISK
+def test_today_is_read_folded_and_published_and_the_secret_is_in_no_log(
+    materialize: Materialize, instance: dg.DagsterInstance, service: Service, tmp_path: Path
+) -> None:
     result = materialize()
 
     assert result.success
@@ -47,20 +50,19 @@ def test_today_is_read_folded_and_published(materialize: Materialize, tmp_path: 
     assert all(each.passed for each in result.get_asset_check_evaluations())
     with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
         assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == (600,)
+    log = " ".join(str(entry) for entry in instance.all_logs(result.run_id))
+    assert "usage" in log
+    assert service.environment["PARTNER_SYNC_CLIENT_SECRET"] not in log
 
 
-def test_a_day_that_was_read_costs_no_request(materialize: Materialize, service: Service) -> None:
+def test_a_day_that_was_read_costs_no_request_unless_it_is_to_be_read_again(
+    materialize: Materialize, service: Service
+) -> None:
     materialize()
     before = admitted(service)
 
     assert materialize().success
-
     assert admitted(service) == before
-
-
-def test_refetch_reads_today_again(materialize: Materialize, service: Service) -> None:
-    materialize()
-    before = admitted(service)
 
     assert materialize(refetch=True).success
 
@@ -83,13 +85,11 @@ def test_an_unread_past_day_fails_in_the_last_step_after_today_was_published(
     assert instance.get_materialized_partitions(key) == {f"default|{TODAY}"}
     with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
         assert reader.execute("SELECT count(*) FROM current.billing").fetchone() == (60,)
+    assert_each_day_has_its_own_rows(instance)
 
 
-def test_a_range_marks_each_day_with_its_own_rows(
-    materialize: Materialize, instance: dg.DagsterInstance
-) -> None:
-    materialize(yesterday(), TODAY)
-
+def assert_each_day_has_its_own_rows(instance: dg.DagsterInstance) -> None:
+    """Compare what a range run said of a day that was read, and of one that was not."""
     key = dg.AssetKey(["archive", "usage"])
     records = instance.fetch_materializations(key, limit=10).records
     metadata = {
@@ -162,16 +162,6 @@ def test_a_refetch_that_fails_is_no_success(
 
     assert not again.success
     assert "no token: 401" in why(again)
-
-
-def test_the_secret_is_nowhere_in_dagsters_log(
-    materialize: Materialize, instance: dg.DagsterInstance, service: Service
-) -> None:
-    result = materialize()
-
-    log = " ".join(str(entry) for entry in instance.all_logs(result.run_id))
-    assert "usage" in log
-    assert service.environment["PARTNER_SYNC_CLIENT_SECRET"] not in log
 
 
 def test_the_definitions_load_and_name_one_schedule() -> None:

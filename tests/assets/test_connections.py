@@ -19,7 +19,7 @@ from assets.definitions import defs
 from assets.resources import Sync
 from pipelines import run, settings
 from pipelines.cli.app import app
-from tests.assets.conftest import TODAY
+from tests.assets.conftest import ON_DISK, TODAY
 from tests.assets.test_chain import why
 from tests.sandbox.running import AUDIENCE, Running, clients_file, started
 
@@ -161,6 +161,7 @@ def left_behind(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.trial
+@ON_DISK
 def test_no_secret_is_left_anywhere(
     materialize: Materialize,
     instance: dg.DagsterInstance,

@@ -13,6 +13,7 @@ from assets.resources import night
 from assets.schedule import follow, nightly
 from pipelines.run import Lane
 from pipelines.settings import load
+from tests.assets.conftest import ON_DISK
 
 TICKS = [
     ("UTC", "2026-11-21T02:00", "2026-11-21"),
@@ -35,6 +36,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return tables
 
 
+@ON_DISK
 @pytest.mark.parametrize("tick", TICKS)
 def test_a_tick_asks_for_the_utc_day_of_every_connection(
     instance: dg.DagsterInstance, write: Callable[..., None], tick: tuple[str, str, str]

@@ -83,6 +83,26 @@ def test_plan_and_status_know_the_last_proofs(tmp_path: Path) -> None:
     assert "request budget of 127.0.0.1" in stands.stdout
 
 
+def test_publish_steps_back_and_says_so(tmp_path: Path) -> None:
+    with sandboxed("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
+        environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}
+        empty = ran(environment, "publish")
+        ran(environment, "sync")
+        ran(environment, "sync")
+        wrong = ran(environment, "publish", "--to=1")
+        back = ran(environment, "publish", "--rollback", "--by=ann", "--reason=wrong amounts")
+        again, stands = ran(environment, "publish"), ran(environment, "status")
+        missing = ran(environment, "publish", "--rollback", "--to=7")
+
+    assert "nothing was folded yet" in empty.stdout
+    assert (wrong.returncode, missing.returncode) == (2, 2)
+    assert "there are 1, 2" in missing.stderr
+    words = "version 2 was rolled back to 1 by ann at"
+    assert f"analysts open warehouse.v00000001.duckdb; {words}" in back.stdout
+    assert [words in each.stdout for each in (again, stands)] == [True, True]
+    assert "(wrong amounts); the next fold of something new publishes again" in stands.stdout
+
+
 def test_runs_lists_what_was_run(tmp_path: Path) -> None:
     with sandboxed("--rate=1000", "--partners=20", "--usage=1", "--billing=1") as service:
         environment = service.environment | {"PARTNER_SYNC_HOME": str(tmp_path / "home")}

@@ -8,18 +8,22 @@ from pathlib import Path
 from tests.cli.program import PROGRAM, clean
 
 
-def test_the_program_is_installed_and_ends_with_its_code(tmp_path: Path) -> None:
+def test_it_is_installed_loads_only_what_it_needs_and_ends_with_its_code(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [PROGRAM, "check"],
+        [sys.executable, "-X", "importtime", PROGRAM, "check"],
         env=clean({"PARTNER_SYNC_HOME": str(tmp_path)}),
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+    *loaded, said = ended.stderr.splitlines()
     assert ended.returncode == 2
-    assert ended.stderr.startswith("error ")
+    assert said.startswith("error ")
     assert ended.stdout == ""
+    modules = {line.rpartition("|")[2].strip() for line in loaded}
+    assert "duckdb" in modules
+    assert not modules & {"pandas", "dagster", "fastapi"}
 
 
 def test_ctrl_c_while_it_loads_is_no_traceback() -> None:

@@ -52,7 +52,9 @@ def test_what_happened_is_said_once_and_where(
     screen.closing(Outcome(tuple(outcome(*each) for each in streams), None), LINK)
 
     stderr = capsys.readouterr().err
-    assert stderr == said + "nothing was published; what analysts open is as it was\n"
+    assert (
+        stderr == said + "nothing new was published; the rows that analysts open are as they were\n"
+    )
 
 
 def interrupted(home: Path) -> None:

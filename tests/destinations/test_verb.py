@@ -1,26 +1,15 @@
 """The verb `export` as a user runs it: what is printed, the codes, and nothing of a URL."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 from pipelines.settings import Home
+from tests.cli import program
+from tests.forked import Done
 
-PROGRAM = str(Path(sys.executable).with_name("partner-sync"))
 URL = "sqlite:////no/such/folder/hunter2.db"
 
 
-def ran(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
-    return subprocess.run(
-        [PROGRAM, "export", *arguments],
-        env=clean | {"PARTNER_SYNC_HOME": str(home.root), "WAREHOUSE_URL": URL},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def ran(home: Home, *arguments: str) -> Done:
+    environment = {"PARTNER_SYNC_HOME": str(home.root), "WAREHOUSE_URL": URL}
+    return program.ran(environment, "export", *arguments)
 
 
 def test_it_says_what_is_where_and_what_is_not_exact(home: Home) -> None:

@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.conftest import EVERY, ROOT
+
 PAGE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
 NUMBER = r"[1-9]\.[1-9]\d?"
 NAMED = re.compile(r"`(\w+/test_\w+\.py)::([^`]+)`")
@@ -27,18 +27,24 @@ ROWS = {cells(line)[0]: cells(line) for line in TABLES if re.match(rf"\| {NUMBER
 
 
 @pytest.fixture(scope="module")
-def collected() -> set[str]:
+def collected(pytestconfig: pytest.Config) -> set[str]:
     """Every test that the page could name, without what pytest makes of its parameters too."""
+    every = pytestconfig.stash.get(EVERY, None) or listed()
+    found = {name.removeprefix("tests/") for name in every}
+    return found | {name.partition("[")[0] for name in found}
+
+
+def listed() -> set[str]:
+    """Let pytest list them, where this run is of a few tests only."""
     folders = sorted({f"tests/{file.partition('/')[0]}" for file, _ in NAMED.findall(PAGE)})
     listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *folders],
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", *folders],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    found = {line.removeprefix("tests/") for line in listing.splitlines() if "::" in line}
-    return found | {name.partition("[")[0] for name in found}
+    return {line for line in listing.splitlines() if "::" in line}
 
 
 def numbered(name: str) -> str | None:

@@ -12,7 +12,10 @@ from pipelines.errors import StorageFailed
 from pipelines.state.slots import Busy, Slots
 from tests.virtual import EPOCH
 
-FILL = "INSERT INTO versions VALUES (1, 'run', hex(zeroblob(1000000)), '{}', '{}', '2026-01-01')"
+FILL = """
+INSERT INTO rollbacks (newest, opened, by, at, reason)
+VALUES (1, 1, '', '2026-01-01', hex(zeroblob(1000000)))
+"""
 
 
 @contextmanager
@@ -30,7 +33,7 @@ def test_a_full_disk_is_said_in_words(ledger: Engine) -> None:
         with pytest.raises(StorageFailed, match=r"full.*run sync again: it goes on"):
             rows.execute(text(FILL))
     with ledger.begin() as rows:
-        assert rows.execute(text("SELECT count(*) FROM versions")).scalar_one() == 0
+        assert rows.execute(text("SELECT count(*) FROM rollbacks")).scalar_one() == 0
 
 
 def test_a_process_that_hangs_is_said_in_words(tmp_path: Path, ledger: Engine) -> None:

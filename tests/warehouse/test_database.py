@@ -1,8 +1,11 @@
 """The work database: one writer at a time; the next one waits and is told."""
 
+import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -27,7 +30,8 @@ def test_a_second_writer_waits_and_says_so(warehouse: Warehouse) -> None:
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-    assert warehouse.waits == ["another run is writing the warehouse: waiting for it"]
+    who = f"another run (process {os.getpid()})"
+    assert warehouse.waits == [f"{who} is writing the warehouse: waiting for it"]
 
 
 def test_a_file_that_is_open_elsewhere_is_an_error_in_words(warehouse: Warehouse) -> None:
@@ -41,7 +45,8 @@ def test_a_file_that_is_open_elsewhere_is_an_error_in_words(warehouse: Warehouse
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(WarehouseBusy, match="open elsewhere"), warehouse.work.writing():
+        words = f"warehouse is open in process {other.pid},"
+        with pytest.raises(WarehouseBusy, match=words), warehouse.work.writing():
             pass
         other.kill()
 
@@ -50,6 +55,35 @@ def test_a_damaged_file_says_how_it_is_built_again(warehouse: Warehouse) -> None
     (warehouse.home.work / "warehouse.duckdb").write_bytes(b"not a database at all" * 500)
     with pytest.raises(WarehouseDamaged, match="Move it away"), warehouse.work.writing():
         pass
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM read_csv('{}')",
+        "COPY (SELECT 1) TO '{}'",
+        "ATTACH '{}'",
+        "INSTALL httpfs",
+        "SET threads = 2",
+        "SET enable_external_access = true",
+    ],
+)
+def test_no_statement_leaves_the_work_database(
+    warehouse: Warehouse, tmp_path: Path, statement: str
+) -> None:
+    refused = (duckdb.PermissionException, duckdb.InvalidInputException)
+    with warehouse.work.writing() as writer, pytest.raises(refused):
+        writer.execute(statement.format(tmp_path / "other.csv"))
+
+
+def test_what_does_not_fit_into_memory_still_spills(warehouse: Warehouse) -> None:
+    """The rows are twice as large as the memory that DuckDB may use."""
+    tight = replace(warehouse.work, memory_limit="24MB")
+    rows = "SELECT md5(i::VARCHAR) || md5((i + 1)::VARCHAR) AS text FROM range(500_000) r(i)"
+    with tight.writing() as writer:
+        first = writer.execute(f"SELECT min(text) FROM ({rows})").fetchone()
+        writer.execute(f"CREATE TABLE sorted AS {rows} ORDER BY text")
+        assert writer.execute("SELECT text FROM sorted LIMIT 1").fetchone() == first
 
 
 @pytest.mark.parametrize("name", ["plain", "select", 'a"b', "größe", "a.b"])

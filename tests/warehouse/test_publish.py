@@ -1,17 +1,26 @@
 """Publishing: a verified copy behind one link; older ones are kept, leftovers swept."""
 
+import resource
 import stat
 import threading
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from pipelines.clock import SYSTEM
-from pipelines.errors import PublicationFailed, WarehouseDamaged
+from pipelines.errors import PublicationFailed, StorageFailed, WarehouseDamaged
+from pipelines.state import journal
+from pipelines.state.journal import Reading
 from pipelines.state.versions import Version
+from pipelines.warehouse import link
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.publish import publish
-from tests.warehouse.conftest import Warehouse
+from tests.warehouse.conftest import NOON, Warehouse
+from tests.warehouse.kept import night
 
 
 def published(warehouse: Warehouse, keep: int = 3) -> Version:
@@ -42,8 +51,8 @@ def test_the_link_names_a_read_only_copy(warehouse: Warehouse) -> None:
 
 
 def test_the_newest_versions_are_kept_and_no_number_is_used_twice(warehouse: Warehouse) -> None:
-    for night in range(4):
-        warehouse.fold(warehouse.manifest(f'[{{"id": {night}}}]'))
+    for number in range(4):
+        warehouse.fold(warehouse.manifest(f'[{{"id": {number}}}]'))
         published(warehouse, keep=2)
 
     files = sorted(file.name for file in warehouse.home.published.iterdir())
@@ -83,21 +92,116 @@ def test_a_table_that_is_not_what_was_folded_is_not_published(warehouse: Warehou
     assert [file.name for file in warehouse.home.published.iterdir()] == [first.file]
 
 
-@pytest.mark.parametrize("counts", [{"current.things": 1}, {}])
-def test_a_copy_that_differs_is_refused(warehouse: Warehouse, counts: dict[str, int]) -> None:
-    warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
-    published(warehouse)
-    source = warehouse.home.work / "warehouse.duckdb"
+def test_values_that_nobody_folded_are_not_published(warehouse: Warehouse) -> None:
+    """The rows are as many as were folded, so only the control totals can tell."""
+    warehouse.fold(warehouse.manifest('[{"id": 1, "amount": 10.25}]', connection="one"))
+    night(warehouse, '[{"id": 1, "amount": 1}]', stream="others")
+    first = published(warehouse)
+    warehouse.query("UPDATE current.others SET amount = 2")
+    warehouse.fold(warehouse.manifest('[{"id": 1, "amount": 10.5}]', connection="one"))
 
-    with pytest.raises(PublicationFailed, match="the last published file stays"):
-        publishing._verify(source, warehouse.home.link, counts)
+    words = r"current.others: the sum of amount 2, expected 1 as in version 1, .* somebody else"
+    with pytest.raises(WarehouseDamaged, match=words):
+        published(warehouse)
+
+    assert warehouse.home.link.resolve().name == first.file
+
+
+def test_a_wider_column_has_the_same_total(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1, "amount": 1.5}]', connection="one"))
+    published(warehouse)
+    warehouse.fold(warehouse.manifest('[{"id": 1, "amount": 0.125}]', connection="two"))
+
+    assert published(warehouse).totals["current.things"]["amount"] == "1.625"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"counts": {"current.things": 1}}, "ledger says {'current.things': 1}"),
+        ({"counts": {}}, "the last published file stays"),
+        ({"sha256": "0" * 64}, "the bytes of warehouse.v00000001.duckdb differ"),
+    ],
+)
+def test_a_copy_that_differs_is_refused(
+    warehouse: Warehouse, change: dict[str, Any], words: str
+) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
+    version = published(warehouse)
+
+    with pytest.raises(PublicationFailed, match=words):
+        publishing.verify(warehouse.home.link, replace(version, **change))
 
 
 def test_nothing_new_is_not_copied_again(warehouse: Warehouse) -> None:
     assert publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM) is None
     warehouse.fold(warehouse.manifest('[{"id": 1}]'))
     assert published(warehouse) == published(warehouse)
+
+
+def test_a_lost_link_is_mended_and_a_lost_file_published_again(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    first = published(warehouse)
     warehouse.home.link.unlink()
+    assert published(warehouse) == first
+    assert warehouse.home.link.resolve().name == first.file
+    warehouse.home.link.resolve().unlink()
+    assert published(warehouse).version == 2
+
+
+def test_what_is_in_doubt_since_is_published_though_nothing_was_folded(
+    warehouse: Warehouse,
+) -> None:
+    night(warehouse, '[{"id": 1}]')
+    assert published(warehouse).doubts == []
+    reading = Reading("run-2", "default", "things", NOON.date())
+    for moment in (1, 2):  # the second failure says the same: no copy for it
+        scan = journal.begin(warehouse.ledger, reading, NOON + timedelta(hours=moment))
+        journal.fail(warehouse.ledger, scan, NOON + timedelta(hours=moment), "no answer")
+        assert published(warehouse).doubts == ["default/things"]
+
+    assert published(warehouse).version == 2
+    with duckdb.connect(warehouse.home.link, read_only=True) as reader:
+        doubt = reader.execute("SELECT doubt FROM meta.proofs").fetchall()
+    assert "a later reading failed, these are the rows of 2026-11-21: no answer" in str(doubt)
+
+
+def test_a_disk_that_takes_no_copy_is_said_in_words(warehouse: Warehouse) -> None:
+    """A limit on the size of files stands for the full disk; then there is room again."""
+    rows = ", ".join(f'{{"id": {row}, "text": "{row:0200}"}}' for row in range(3000))
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    first = published(warehouse)
+    warehouse.fold(warehouse.manifest(f"[{rows}]"))
+    with warehouse.work.writing() as writer:
+        writer.execute("CHECKPOINT")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    words = "What analysts open is as it was.*make room.*partner-sync publish"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        with pytest.raises(StorageFailed, match=words):
+            published(warehouse)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert warehouse.home.link.resolve().name == first.file
+    assert [file.name for file in warehouse.home.published.iterdir()] == [first.file]
+
+    assert published(warehouse).version == 2
+    assert warehouse.query("SELECT count(*) FROM current.things") == [(3000,)]
+
+
+def test_a_copy_that_was_interrupted_leaves_the_link(warehouse: Warehouse) -> None:
+    warehouse.fold(warehouse.manifest('[{"id": 1}]'))
+    first = published(warehouse)
+    file = warehouse.home.published / link.name(2)
+
+    def interrupted(_part: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        link.put(warehouse.home, warehouse.work.file, file, interrupted)
+
+    assert [each.name for each in warehouse.home.published.iterdir()] == [first.file]
+    warehouse.fold(warehouse.manifest('[{"id": 2}]'))
     assert published(warehouse).version == 2
 
 

@@ -1,0 +1,78 @@
+"""What the runs did and cost, for analysts: `meta.runs` and `meta.requests`, from the ledger.
+
+Requests are only added, those that are new: a year has millions. No secret is among them, since the
+ledger has none.
+"""
+
+from dataclasses import asdict
+
+import duckdb
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from pipelines.state import runs
+from pipelines.state.runs import Call, Run
+from pipelines.warehouse.database import append, exists
+
+AT_ONCE = 20_000  # requests
+TIME = pa.timestamp("us", tz="UTC")
+RUNS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("connection", pa.string()),
+        ("day", pa.date32()),
+        ("begun_at", TIME),
+        ("ended_at", TIME),
+        ("outcome", pa.string()),
+        ("requests", pa.int64()),
+        ("refused", pa.int64()),
+        ("waited_ms", pa.int64()),
+    ]
+)
+REQUESTS = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("run", pa.string()),
+        ("stream", pa.string()),
+        ("method", pa.string()),
+        ("path", pa.string()),
+        ("query", pa.string()),
+        ("sent_at", TIME),
+        ("waited_ms", pa.int64()),
+        ("took_ms", pa.int64()),
+        ("status", pa.int64()),
+        ("remaining", pa.int64()),
+        ("request_id", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+
+def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
+    """Write every run of the ledger, and the requests that are not in the table yet."""
+    _create(database, "runs", RUNS)
+    for some in runs.every(ledger, AT_ONCE):
+        append(database, "meta.runs", pa.Table.from_pylist([_run(each) for each in some], RUNS))
+    if not exists(database, "meta", "requests"):
+        _create(database, "requests", REQUESTS)
+    found = database.execute("SELECT coalesce(max(number), 0) FROM meta.requests").fetchone()
+    after = int(found[0]) if found else 0
+    for calls in runs.calls(ledger, after, AT_ONCE):
+        rows = [_request(*each) for each in calls]
+        append(database, "meta.requests", pa.Table.from_pylist(rows, REQUESTS))
+
+
+def _create(database: duckdb.DuckDBPyConnection, table: str, columns: pa.Schema) -> None:
+    empty = database.from_arrow(columns.empty_table())
+    kinds = zip(columns.names, empty.types, strict=True)
+    wanted = ", ".join(f'"{name}" {kind}' for name, kind in kinds)
+    database.execute(f"CREATE OR REPLACE TABLE meta.{table} ({wanted})")
+
+
+def _run(run: Run) -> dict[str, object]:
+    return asdict(run) | {"waited_ms": round(1000 * run.waited)}
+
+
+def _request(number: int, run: str, call: Call) -> dict[str, object]:
+    times = {"waited_ms": round(1000 * call.waited), "took_ms": round(1000 * call.took)}
+    return asdict(call) | times | {"number": number, "run": run}

@@ -1,0 +1,71 @@
+"""Control totals: what tells in a few numbers whether two databases hold the same values.
+
+Here: of each table of records its rows, the sum of every whole or decimal column and one digest of
+all records. Not here: whom they are compared with (publish, verify).
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+import duckdb
+
+from pipelines.warehouse.database import quoted
+
+SCHEMAS = ("current", "past")
+DIGEST = "_digest"
+WIDEST = 28  # digits: 10^10 rows of it fit into the 38 of a sum
+COLUMNS = """
+SELECT schema_name, table_name, list({name: column_name, kind: data_type} ORDER BY column_index)
+FROM duckdb_columns() JOIN duckdb_tables() USING (schema_name, table_name)
+WHERE list_contains($schemas, schema_name) GROUP BY ALL ORDER BY ALL
+"""
+Totals = Mapping[str, Mapping[str, str]]
+
+
+def of(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Return the totals of every table of records, by `schema.table`."""
+    tables = database.execute(COLUMNS, {"schemas": list(SCHEMAS)}).fetchall()
+    return {
+        f"{schema}.{table}": _table(
+            database, quoted(schema, table), {each["name"]: each["kind"] for each in columns}
+        )
+        for schema, table, columns in tables
+    }
+
+
+def _table(
+    database: duckdb.DuckDBPyConnection, table: str, kinds: Mapping[str, str]
+) -> dict[str, str]:
+    summed = [name for name, kind in kinds.items() if name[0] != "_" and _is_summed(kind)]
+    wanted = {"rows": "count(*)"} | {name: f"sum({quoted(name)})" for name in summed}
+    if DIGEST in kinds:
+        wanted["digest"] = f"bit_xor({quoted(DIGEST)}::BIT)::VARCHAR"
+    found = database.execute(f"SELECT {', '.join(wanted.values())} FROM {table}").fetchone() or ()
+    return {name: _plain(value) for name, value in zip(wanted, found, strict=True)}
+
+
+def _is_summed(kind: str) -> bool:
+    decimal = re.fullmatch(r"DECIMAL\((\d+),\d+\)", kind)
+    return kind in {"BIGINT", "INTEGER"} or (decimal is not None and int(decimal[1]) <= WIDEST)
+
+
+def _plain(value: object) -> str:
+    """Return a total as text; a wider column has more zeros and the same sum."""
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value else "0"
+    return "" if value is None else str(value)
+
+
+def difference(found: Totals, expected: Totals) -> str:
+    """Say in words where totals differ first; empty where they do not."""
+    for table in sorted(found.keys() | expected.keys()):
+        here, there = found.get(table, {}), expected.get(table, {})
+        for name in {**here, **there}:
+            if here.get(name) != there.get(name):
+                what = {"rows": "rows", "digest": "records"}.get(name, f"the sum of {name}")
+                return (
+                    f"{table}: {what} {here.get(name, 'not there')}, "
+                    f"expected {there.get(name, 'not there')}"
+                )
+    return ""
