@@ -42,44 +42,50 @@ def orders(session: Session, streams: Sequence[str]) -> list[Order]:
 def night(session: Session, stream: str, number: int, records: Iterable[str]) -> str:
     """Archive and record one reading of a list, the records as JSON; return its manifest's name."""
     moment = FIRST + timedelta(days=number)
-    pages: list[LinkedPage] = []
-    waiting = iter(records)
-    while some := list(islice(waiting, LIMIT)):
-        position = len(pages)
-        paging = f'{{"limit":{LIMIT},"offset":{position * LIMIT},"has_more":false}}'
-        body = f'{{"data":[{",".join(some)}],"pagination":{paging}}}'.encode()
-        digest = session.archive.put(body)
-        page = LinkedPage(
-            position, position * LIMIT, LIMIT, len(some), digest, 200, None, moment, moment, {}
-        )
-        pages.append(page)
+    pages = _archived(session, records, moment)
     rows = sum(page.rows for page in pages)
     proof = Proof(Grade.COMPLETE, rows, len(pages), 0, 1, 0, "id", False, moment, moment)
     manifest = Manifest(
-        "default",
-        stream,
-        moment.date(),
-        1,
-        f"run-{number}",
-        f"{stream}-{number}",
-        "id",
-        moment,
-        moment,
-        tuple(pages),
+        connection="default",
+        stream=stream,
+        day=moment.date(),
+        number=1,
+        run=f"run-{number}",
+        scan=f"{stream}-{number}",
+        key="id",
+        begun_at=moment,
+        ended_at=moment,
+        pages=tuple(pages),
         proof=proof,
     )
-    session.archive.write(manifest)
+    if session.archive.stored(manifest.file) is None:
+        session.archive.write(manifest)
     row = ManifestRow(
-        "default",
-        stream,
-        moment.date(),
-        1,
-        manifest.scan,
-        manifest.file,
-        len(pages),
-        rows,
-        proof,
-        moment,
+        connection="default",
+        stream=stream,
+        day=manifest.day,
+        number=1,
+        scan=manifest.scan,
+        file=manifest.file,
+        pages=len(pages),
+        rows=rows,
+        proof=proof,
+        written_at=moment,
     )
     journal.add_manifest(session.ledger, row)
     return manifest.file
+
+
+def _archived(session: Session, records: Iterable[str], moment: datetime) -> list[LinkedPage]:
+    pages: list[LinkedPage] = []
+    waiting = iter(records)
+    while some := list(islice(waiting, LIMIT)):
+        offset = len(pages) * LIMIT
+        paging = f'{{"limit":{LIMIT},"offset":{offset},"has_more":false}}'
+        body = f'{{"data":[{",".join(some)}],"pagination":{paging}}}'.encode()
+        digest = session.archive.put(body)
+        page = LinkedPage(
+            len(pages), offset, LIMIT, len(some), digest, 200, None, moment, moment, {}
+        )
+        pages.append(page)
+    return pages

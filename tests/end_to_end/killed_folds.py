@@ -21,6 +21,7 @@ import duckdb
 
 from benchmarks import archived
 from pipelines import run
+from pipelines.run import Session
 from pipelines.state import journal
 
 STREAMS = ("things", "others")
@@ -49,12 +50,16 @@ def work(home: Path) -> None:
     with run.open(archived.settings(home, STREAMS)) as session:
         print("open", flush=True)  # noqa: T201 heard by who kills
         for number in range(1, NIGHTS + 1):
-            for stream in STREAMS:
-                if len(journal.manifests(session.ledger, stream)) < number:
-                    archived.night(session, stream, number, _records(number))
+            lacking = [each for each in STREAMS if _read(session, each) < number]
+            for stream in lacking:
+                archived.night(session, stream, number, _records(number))
             (order,) = archived.orders(session, STREAMS)
             run.fold(session, order)
             run.publish(session, [order])
+
+
+def _read(session: Session, stream: str) -> int:
+    return len(journal.manifests(session.ledger, stream))
 
 
 def _records(number: int) -> list[str]:
