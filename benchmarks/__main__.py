@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import crowd, lanes, machine, pages, paths, rate, reading, size
+from benchmarks import crowd, lanes, machine, pages, paths, publishing, rate, reading, size
 
 MEASURES = {
     "rate": rate.measure,
@@ -12,6 +12,7 @@ MEASURES = {
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,
+    "publishing": publishing.measure,
 }
 
 

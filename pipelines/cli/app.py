@@ -24,6 +24,7 @@ from pipelines.cli import (
     screen,
     status,
     sync,
+    verify,
 )
 from pipelines.errors import ConfigurationError, PartnerSyncError
 
@@ -41,6 +42,7 @@ for group in (
     plan.app,
     sync.app,
     publish.app,
+    verify.app,
     status.app,
     runs.app,
     export.app,

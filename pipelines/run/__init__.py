@@ -15,6 +15,7 @@ from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
+from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
@@ -24,6 +25,7 @@ from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Checked",
     "Choice",
     "Lane",
     "Order",
@@ -50,6 +52,7 @@ __all__ = [
     "status",
     "sync",
     "test",
+    "verify",
 ]
 
 
