@@ -47,7 +47,7 @@ def test_a_part_of_a_longer_text_only_where_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"data": [{"id": 1}, {"id": 2} , 3], "pagination":{"limit":3,"offset":0,"has_more":true}}',
+        b'{"data":[{"id":1}, {"id": 2} , 3], "pagination":{"limit":3,"offset":0,"has_more":true}}',
         b'{"pagination":{"limit":3,"offset":0,"has_more":false},"data":[ {"id":"]}"},NaN,[1,2]\n]}',
     ],
 )
