@@ -40,14 +40,14 @@ def digest(file: Path) -> str:
         return file_digest(stream, "sha256").hexdigest()
 
 
-def start(home: Home, ledger: Engine, file: Path) -> list[str]:
-    """Let a new database begin with the newest snapshot; return the manifests that it holds.
+def start(home: Home, ledger: Engine, file: Path) -> None:
+    """Let a new database begin with the newest snapshot, empty where there is none.
 
-    Without a snapshot it begins empty. Raises LandingFailed where the snapshot is damaged.
+    Raises LandingFailed where the snapshot is damaged.
     """
     base = bases.newest(ledger)
     if base is None:
-        return []
+        return
     source = path(home, base)
     part = file.with_name(f"{file.name}.part")
     try:
@@ -62,7 +62,20 @@ def start(home: Home, ledger: Engine, file: Path) -> list[str]:
             f"{source} was changed since it was written, and what it holds is nowhere else: restore"
             " it from a copy of the archive. What analysts open is as it was."
         )
-    return base.manifests
+
+
+def held(ledger: Engine) -> frozenset[str]:
+    """Return the manifests that the newest snapshot holds."""
+    base = bases.newest(ledger)
+    return frozenset(base.manifests) if base else frozenset()
+
+
+def begin(work: Work, ledger: Engine) -> None:
+    """Let a work database that was lost begin with the newest snapshot."""
+    if work.file.exists():
+        return
+    with work.alone():
+        start(work.home, ledger, work.file)
 
 
 @contextmanager
