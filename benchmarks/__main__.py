@@ -2,13 +2,25 @@
 
 import sys
 
-from benchmarks import crowd, lanes, machine, pages, paths, publishing, rate, reading, size
+from benchmarks import (
+    crowd,
+    landing,
+    lanes,
+    machine,
+    pages,
+    paths,
+    publishing,
+    rate,
+    reading,
+    size,
+)
 
 MEASURES = {
     "rate": rate.measure,
     "lanes": lanes.measure,
     "paths": paths.measure,
     "reading": reading.measure,
+    "landing": landing.measure,
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.admission import Standing, accept, check, standings, test
+from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
@@ -19,6 +20,7 @@ from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
+from pipelines.run.replay import Replayed, again, replay
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
 from pipelines.state import runs
@@ -31,22 +33,28 @@ __all__ = [
     "Order",
     "Outcome",
     "Publication",
+    "Replayed",
     "Session",
     "Standing",
     "StreamOutcome",
     "Watch",
+    "Word",
     "accept",
+    "accept_gone",
+    "again",
     "changed",
     "check",
     "differing",
     "discover",
     "fetch",
     "fold",
+    "held_back",
     "open",
     "orders",
     "plan",
     "publish",
     "publish_folded",
+    "replay",
     "roll_back",
     "standings",
     "status",
