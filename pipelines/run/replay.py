@@ -64,9 +64,8 @@ def again(session: Session) -> Outcomes:
         for stream in sorted({stream for _, stream in journal.read_once(session.ledger)}):
             for row in journal.manifests(session.ledger, stream):
                 outcome = _outcome(session, writer, row, held)
-                if outcome is not None:
-                    outcomes[row.connection, stream] = outcome
-                    _check(outcome, before, row.file)
+                _check(outcome, before, row.file)
+                outcomes |= {} if outcome is None else {(row.connection, stream): outcome}
     return outcomes
 
 
@@ -88,7 +87,7 @@ def _folded(session: Session) -> set[str]:
         return set()
 
 
-def _check(outcome: Fold | PartnerSyncError, before: set[str], manifest: str) -> None:
+def _check(outcome: Fold | PartnerSyncError | None, before: set[str], manifest: str) -> None:
     """Raise LandingFailed where what was folded once cannot be folded any more."""
     if isinstance(outcome, PartnerSyncError) and manifest in before:
         raise LandingFailed(
