@@ -14,6 +14,7 @@ from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
+from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
@@ -21,12 +22,14 @@ from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, replay
+from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
 from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Act",
     "Checked",
     "Choice",
     "Lane",
@@ -35,6 +38,7 @@ __all__ = [
     "Publication",
     "Replayed",
     "Session",
+    "Sought",
     "Standing",
     "StreamOutcome",
     "Watch",
@@ -46,6 +50,7 @@ __all__ = [
     "check",
     "differing",
     "discover",
+    "erase",
     "fetch",
     "fold",
     "held_back",
@@ -55,6 +60,7 @@ __all__ = [
     "publish",
     "publish_folded",
     "replay",
+    "retain",
     "roll_back",
     "standings",
     "status",
