@@ -35,23 +35,7 @@ class Nights:
         ended = datetime.combine(day, NOON.timetz()) + timedelta(minutes=number - 1)
         archive, ledger = self.session.archive, self.session.ledger
         scan = journal.begin(ledger, Reading("run", connection, "usage", day), ended)
-        pages = []
-        for position, text in enumerate(records):
-            envelope = {"limit": 100, "offset": position * 100, "has_more": False}
-            body = f'{{"data": {text}, "pagination": {json.dumps(envelope)}}}'.encode()
-            page = LinkedPage(
-                position,
-                position * 100,
-                100,
-                len(json.loads(text, parse_constant=str)),
-                archive.put(body),
-                200,
-                None,
-                ended,
-                ended,
-                {},
-            )
-            pages.append(page)
+        pages = [self._page(*page, ended) for page in enumerate(records)]
         rows = sum(page.rows for page in pages)
         proof = Proof(grade, rows, len(pages), 0, 1, 0, "id", False, ended, ended)
         manifest = Manifest(
@@ -73,6 +57,13 @@ class Nights:
         )
         journal.add_manifest(ledger, row)
         return manifest.file
+
+    def _page(self, position: int, text: str, ended: datetime) -> LinkedPage:
+        offset, rows = position * 100, len(json.loads(text, parse_constant=str))
+        envelope = {"limit": 100, "offset": offset, "has_more": False}
+        body = f'{{"data": {text}, "pagination": {json.dumps(envelope)}}}'.encode()
+        digest = self.session.archive.put(body)
+        return LinkedPage(position, offset, 100, rows, digest, 200, None, ended, ended, {})
 
     def order(self) -> Order:
         own = [stream for stream in known(self.session.settings) if stream.name == "usage"]

@@ -127,22 +127,27 @@ def assert_equal(nights: Nights, model: Model) -> None:
 
 
 def check(history: list[Plan]) -> None:
-    """Live through a history in a home of its own."""
+    """Try a history in a home of its own."""
     with TemporaryDirectory() as folder:
         address = "http://127.0.0.1:9"
         own = Settings(
             home=Path(folder), base_url=address, auth_url=address, audience="a", client_id="c"
         )
         with run.open(own) as session:
-            nights, model = Nights(session), Model()
-            for plan in history:
-                lived(nights, model, plan)
-                assert_equal(nights, model)
-                if plan.replayed:
-                    run.replay(session, FIRST)
-            before = nights.content()
-            run.replay(session, nights.day)
-            assert nights.content() == before
+            live(Nights(session), history)
+
+
+def live(nights: Nights, history: list[Plan]) -> None:
+    """Live through a history; compare each night with the model, and at the end with a replay."""
+    model = Model()
+    for plan in history:
+        lived(nights, model, plan)
+        assert_equal(nights, model)
+        if plan.replayed:
+            run.replay(nights.session, FIRST)
+    before = nights.content()
+    run.replay(nights.session, nights.day)
+    assert nights.content() == before
 
 
 @settings(max_examples=5)
