@@ -2,13 +2,14 @@
 
 import sys
 
-from benchmarks import crowd, lanes, machine, pages, paths, rate, reading, size
+from benchmarks import crowd, landing, lanes, machine, pages, paths, rate, reading, size
 
 MEASURES = {
     "rate": rate.measure,
     "lanes": lanes.measure,
     "paths": paths.measure,
     "reading": reading.measure,
+    "landing": landing.measure,
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,

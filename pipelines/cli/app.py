@@ -15,6 +15,7 @@ from pipelines.cli import (
     check,
     connections,
     demo,
+    disappeared,
     discover,
     export,
     plan,
@@ -43,6 +44,7 @@ for group in (
     publish.app,
     status.app,
     runs.app,
+    disappeared.app,
     export.app,
     connections.app,
 ):

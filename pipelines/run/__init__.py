@@ -12,6 +12,7 @@ from contextlib import suppress
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.admission import Standing, accept, check, standings, test
+from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
@@ -33,13 +34,16 @@ __all__ = [
     "Standing",
     "StreamOutcome",
     "Watch",
+    "Word",
     "accept",
+    "accept_gone",
     "changed",
     "check",
     "differing",
     "discover",
     "fetch",
     "fold",
+    "held_back",
     "open",
     "orders",
     "plan",

@@ -8,12 +8,15 @@ from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.run import interface
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
-from pipelines.state import days, journal, runs, versions
+from pipelines.state import days, decisions, journal, runs, versions
+from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
+from pipelines.warehouse import disappeared, meta
 from pipelines.warehouse import fold as folding
-from pipelines.warehouse import meta
 from pipelines.warehouse import publish as publishing
+from pipelines.warehouse.disappeared import Disappeared, Guard
+from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
 
 BY_HAND = "publish"  # stands for the run that a version is of
@@ -66,20 +69,23 @@ def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:
 def _folded(
     session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
-    there, stream = meta.held(writer).get((row.connection, row.stream)), row.stream
-    emptied = there is not None and there.rows and not row.rows
-    if emptied and not session.settings.stream(stream).may_be_empty:
-        return LandingFailed(
-            f"{stream}: the service answered an empty list where rows were. They stay published; "
-            f"if it is true, set may_be_empty = true in [streams.{stream}]."
-        )
+    own = session.settings.stream(row.stream)
+    terms = Terms(Guard(own.may_disappear, own.may_be_empty, _accepted(session, row)))
     archive = session.archive
     try:
-        folded = folding.fold(writer, archive, archive.read(row.file), session.clock)
+        folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
     except PartnerSyncError as error:
+        if isinstance(error, Disappeared):
+            disappeared.note(writer, error.held)
         return error
     return folded
+
+
+def _accepted(session: Session, row: ManifestRow) -> bool:
+    """Tell whether a person said that what a manifest lacks is truly gone."""
+    made = decisions.made(session.ledger, Kind.DISAPPEARED, row.connection, row.stream)
+    return row.file in {each.manifest for each in made}
 
 
 def publish(session: Session, orders: Sequence[Order]) -> Publication:

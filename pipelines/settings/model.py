@@ -39,6 +39,9 @@ class StreamSettings(BaseModel):
 
     key: str | None = Field(default=None, description="the field that identifies a record")
     may_be_empty: bool = Field(default=False, description="an empty list is no accident")
+    may_disappear: float = Field(
+        default=0.1, ge=0, le=1, description="share of the rows that may be gone in one reading"
+    )
     path: str | None = Field(
         default=None,
         pattern=LIST_PATH,

@@ -1,56 +1,42 @@
-"""The fold: one manifest's pages into the stream's tables in schema `current`.
+"""The fold: one manifest into the stream's tables, in one transaction.
 
-Two passes over the archived pages: the first finds the shape and the duplicates, the second loads,
-in one transaction. A fold that fails leaves the stream as it was; its pages stay in the archive.
+Survey, duplicates, guard, comparison, merge: each a file of its own, here their order. A fold that
+fails leaves the stream as it was; its pages stay in the archive.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
 from pipelines.state.proof import Grade
-from pipelines.warehouse import meta, registry, schema
+from pipelines.warehouse import disappeared, history, known, meta, registry, schema
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.database import append, exists, quoted, transaction, widen
+from pipelines.warehouse.compare import Comparison
+from pipelines.warehouse.database import quoted, transaction, widen
 from pipelines.warehouse.decode import Decoder
+from pipelines.warehouse.disappeared import Guard
+from pipelines.warehouse.duplicates import Older, Readings
+from pipelines.warehouse.known import Known, Whole
+from pipelines.warehouse.merge import Merge, Merged
 from pipelines.warehouse.meta import Fold
-from pipelines.warehouse.pages import Pages, Read
+from pipelines.warehouse.pages import Pages
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.registry import Registered
-from pipelines.warehouse.tables import Batch, Flattener, Names
+from pipelines.warehouse.survey import Survey, staged
+from pipelines.warehouse.tables import AT
 
-# Two readings of a record may differ, it changed meanwhile; two records of one page may not.
-OLDER = """
-WITH twice AS (SELECT key FROM read_keys GROUP BY key HAVING count(*) > 1)
-SELECT key, position, row, flawed, first_value(flawed) OVER newest AS aside,
-       digest <> first_value(digest) OVER of_page AS differs
-FROM read_keys JOIN twice USING (key)
-WINDOW newest AS (PARTITION BY key ORDER BY age DESC, row DESC),
-       of_page AS (PARTITION BY key, position ORDER BY row DESC)
-QUALIFY row_number() OVER newest > 1
-"""
-
-
-@dataclass(frozen=True)
-class _Older:
-    """The rows that a newer read of their key replaces, by page.
-
-    `conflicts` of them stood in one page with another record of their key and other content.
-    """
-
-    rows: Mapping[int, set[int]]
-    conflicts: int
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.rows.values()))
+INSTANT = timedelta(microseconds=1)
+NOTHING = Older(0, 0), Merged(0, 0, 0, 0, 0)
 
 
 @contextmanager
@@ -65,138 +51,180 @@ def _in_words(manifest: Manifest) -> Iterator[None]:
         ) from error
 
 
+@dataclass(frozen=True)
+class Terms:
+    """On which terms a manifest is folded: how much of the list may be gone."""
+
+    guard: Guard = field(default_factory=Guard)
+
+
 def fold(
     database: duckdb.DuckDBPyConnection,
     archive: Archive,
     manifest: Manifest,
+    terms: Terms,
     clock: Clock,
 ) -> Fold:
-    """Make `current.<stream>` what the manifest read; return what that took.
+    """Bring the stream's tables to what the manifest read; return what that took.
 
-    Raises LandingFailed, with the tables unchanged.
+    One that was folded already changes nothing. Raises LandingFailed, with the tables unchanged.
     """
-    known = registry.registered(database, manifest.stream)
-    before = schema.EMPTY if known is None else schema.from_json(known.shape)
-    names = Names({} if known is None else deepcopy(known.names))
-    key = manifest.key
-    pages = Pages(archive, manifest, Decoder(schema.identified_by(before, key), key))
-    ward = Ward(manifest)
+    there = meta.folded(database, manifest.file)
+    if there is not None:
+        return there
+    night = _Night(database, archive, manifest, terms)
     with _in_words(manifest):
-        older = _survey(database, pages, ward)
-    folded = Fold(
-        number=len(meta.folds(database)) + 1,
-        run=manifest.run,
-        connection=manifest.connection,
-        stream=manifest.stream,
-        manifest=manifest.file,
-        day=manifest.day,
-        grade=manifest.proof.grade if manifest.proof else Grade.NOT_PROVEN,
-        ended_at=manifest.ended_at,
-        read=manifest.rows,
-        duplicates=older.count + ward.readings - len(ward.records),
-        conflicts=older.conflicts,
-        quarantined=len(ward.records),
-        rows=manifest.rows - older.count - ward.readings,
-        folded_at=clock.now(),
-    )
-    ward.judge(folded.rows)
-    with _in_words(manifest), transaction(database):
-        _load(database, pages, older, names)
-        ward.store(database, folded.folded_at)
+        survey = night.survey()
+        try:
+            with transaction(database):
+                return night.fold(survey, clock)
+        finally:
+            survey.drop()
+
+
+@dataclass(frozen=True)
+class _Night:
+    """One manifest on its way into the tables."""
+
+    database: duckdb.DuckDBPyConnection
+    archive: Archive
+    manifest: Manifest
+    terms: Terms
+
+    def fold(self, survey: Survey, clock: Clock) -> Fold:
+        """Bring the tables to what was surveyed."""
+        manifest, database, known_rows = self.manifest, self.database, survey.known
+        meta.prepare(database)
+        self._register(survey)
+        self._widen(survey)
+        older, merged = self._merged(survey, known_rows)
+        ward, moment = survey.ward, self._moment()
+        folded = Fold(
+            number=len(meta.folds(database)) + 1,
+            run=manifest.run,
+            connection=manifest.connection,
+            stream=manifest.stream,
+            manifest=manifest.file,
+            day=manifest.day,
+            grade=self._grade,
+            ended_at=moment,
+            read=manifest.rows,
+            duplicates=older.count + ward.readings - len(ward.records),
+            conflicts=older.conflicts,
+            quarantined=len(ward.records),
+            rows=len(known_rows.ids) + merged.added - merged.gone,
+            added=merged.added,
+            changed=merged.changed,
+            restated=merged.restated,
+            gone=merged.gone,
+            missing=merged.missing,
+            folded_at=clock.now(),
+        )
+        ward.store(database, moment)
         meta.record(database, folded)
+        disappeared.forget(database, manifest.connection, manifest.stream)
         meta.verify(database, {(folded.connection, folded.stream): folded})
-        wider = Registered(schema.to_json(pages.decoder.shape), names.given)
-        if wider != known:
-            registry.register(database, manifest.stream, wider, manifest.file, manifest.ended_at)
-    return folded
+        return folded
+
+    @property
+    def _grade(self) -> Grade:
+        return self.manifest.proof.grade if self.manifest.proof else Grade.NOT_PROVEN
+
+    def _moment(self) -> datetime:
+        """Return when this becomes known: when the list was read to its end, and never earlier.
+
+        A clock that was set back must not let a version end before it began.
+        """
+        last = meta.held(self.database).get((self.manifest.connection, self.manifest.stream))
+        ended = self.manifest.ended_at
+        return ended if last is None else max(ended, last.ended_at + INSTANT)
+
+    def survey(self) -> Survey:
+        """Look every record up and stage what is new."""
+        manifest = self.manifest
+        before = registry.registered(self.database, manifest.stream)
+        shape = schema.EMPTY if before is None else schema.from_json(before.shape)
+        decoder = Decoder(schema.identified_by(shape, manifest.key), manifest.key)
+        pages = Pages(self.archive, manifest, decoder)
+        given = {} if before is None else before.names
+        known_rows = known.known(self.database, manifest.stream, manifest.connection)
+        survey = Survey(self.database, pages, Ward(manifest), known_rows, given)
+        survey.take()
+        return survey
+
+    def _register(self, survey: Survey) -> None:
+        """Register the shape where it grew."""
+        stream, moment = self.manifest.stream, self._moment()
+        wider = Registered(schema.to_json(survey.pages.decoder.shape), survey.names.given)
+        if wider != registry.registered(self.database, stream):
+            registry.register(self.database, stream, wider, self.manifest.file, moment)
+
+    def _widen(self, survey: Survey) -> None:
+        self.database.execute("CREATE SCHEMA IF NOT EXISTS current")
+        for name in survey.tables:
+            own = self.database.sql(f"SELECT * EXCLUDE ({AT}) FROM {staged(name)} LIMIT 0")
+            widen(self.database, quoted("current", name), own.to_arrow_table())
+        children = [name for name in survey.names.children() if name in survey.tables]
+        history.prepare(self.database, self.manifest.stream, children)
+
+    def _merged(self, survey: Survey, known_rows: Known) -> tuple[Older, Merged]:
+        manifest, database = self.manifest, self.database
+        key = _key(survey, manifest)
+        if key not in _columns(database, staged(manifest.stream)):
+            survey.ward.judge(0)  # no record ever was sound: there is nothing to tell apart
+            return NOTHING
+        readings = Readings(survey, manifest.stream, manifest.connection, key)
+        older = readings.settle()
+        survey.ward.judge(manifest.rows - older.count - survey.ward.readings)
+        absent = np.setdiff1d(known_rows.ids, readings.seen())
+        self._judge(known_rows, absent)
+        self._compare(survey, key)
+        names = survey.names.children()
+        own = [name for name in names if name in survey.tables]
+        merge = Merge(database, manifest.stream, manifest.connection, key, names, own)
+        counts = self._grade.counts_missing and not survey.ward.nameless
+        merged = merge.apply(self._moment(), manifest.day, absent if counts else None)
+        history.show(database, manifest.stream, own, key)
+        return older, merged
+
+    def _judge(self, known_rows: Known, absent: Whole) -> None:
+        """Hold a manifest back that lacks too much of what was there."""
+        table, connection = quoted("current", self.manifest.stream), self.manifest.connection
+        missing = self.database.execute(
+            f"SELECT rowid FROM {table} WHERE _connection = ? AND missing_since IS NOT NULL",
+            [connection],
+        ).fetchnumpy()["rowid"]
+        gone = len(np.setdiff1d(absent, np.asarray(missing, np.int64)))
+        self.terms.guard.judge(self.manifest, len(known_rows.ids) - len(missing), gone)
+
+    def _compare(self, survey: Survey, key: str) -> None:
+        manifest = self.manifest
+        if manifest.key is None:  # all that a record says is its key: none ever changes
+            self.database.execute(
+                "CREATE OR REPLACE TEMP TABLE fold_changed (id BIGINT, reading BIGINT, why VARCHAR)"
+            )
+            return
+        counts = defaultdict[str, set[str]](set)
+        for table, names in survey.names.given.items():
+            for leaf, name in names.items():
+                counts[table] |= {name} if json.loads(leaf)[-1] == "__count" else set()
+        Comparison(
+            self.database,
+            self.archive,
+            manifest.stream,
+            manifest.connection,
+            key,
+            survey.tables,
+            counts,
+        ).changed()
 
 
-def _survey(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> _Older:
-    """Let the shape grow over all pages; return the rows that newer reads replace.
-
-    What cannot be landed is set aside in the ward.
-    """
-    _collect(database, pages, ward)
-    if not pages.keys_agree:
-        ward.clear()
-        _collect(database, pages, ward)  # now the shape is wide enough from the first page on
-    rows: dict[int, set[int]] = defaultdict(set)
-    conflicts = 0
-    for key, position, row, flawed, aside, differs in database.execute(OLDER).fetchall():
-        if not flawed:
-            rows[position].add(row)
-            conflicts += differs
-        elif not aside:
-            ward.release(key)
-    database.execute("DROP TABLE read_keys")
-    return _Older(rows, conflicts)
+def _key(survey: Survey, manifest: Manifest) -> str:
+    """Return the column that identifies a row."""
+    if manifest.key is None:
+        return "_key"
+    return survey.names.column(manifest.stream, (manifest.key,), "", set())
 
 
-def _collect(database: duckdb.DuckDBPyConnection, pages: Pages, ward: Ward) -> None:
-    """Write the key of every record read into a table of its own."""
-    database.execute(
-        "CREATE OR REPLACE TEMP TABLE read_keys "
-        "(key VARCHAR, position INTEGER, age INTEGER, row INTEGER, digest BIGINT, flawed BOOLEAN)"
-    )
-    ages = _ages(pages.manifest)
-    for chunk in pages.chunks():
-        keys = [_keys(read, ages[read.page.position], ward.admit(read)) for read in chunk]
-        append(database, "read_keys", pa.concat_tables(keys))
-
-
-def _keys(read: Read, age: int, flawed: Mapping[int, str]) -> pa.Table:
-    """Return the key of each record of a page, those in quarantine too where it can be read."""
-    rows = [*read.decoded.rows, *flawed]
-    keys = pa.concat_arrays([read.keys, pa.array(flawed.values(), pa.string())])
-    return pa.table(
-        {
-            "key": keys,
-            "position": pa.repeat(read.page.position, len(rows)),
-            "age": pa.repeat(age, len(rows)),
-            "row": pa.array(rows, pa.int32()),
-            "digest": read.digests(rows),
-            "flawed": pa.array([row in flawed for row in rows], pa.bool_()),
-        }
-    )
-
-
-def _ages(manifest: Manifest) -> dict[int, int]:
-    """Return the pages' places in the order of their answers: pages may be asked for ahead."""
-    newest = sorted(manifest.pages, key=lambda page: (page.answered_at, page.position))
-    return {page.position: age for age, page in enumerate(newest)}
-
-
-def _load(database: duckdb.DuckDBPyConnection, pages: Pages, older: _Older, names: Names) -> None:
-    """Replace this connection's rows in every table of the stream."""
-    manifest = pages.manifest
-    flattener = Flattener(manifest.stream, pages.decoder.shape, manifest.key, names)
-    database.execute("CREATE SCHEMA IF NOT EXISTS current")
-    for name, empty in flattener.empty().items():
-        widen(database, quoted("current", name), empty)
-    # Also from tables that this shape no longer gives: an array may have turned into a text.
-    for name in [manifest.stream, *names.children()]:
-        if exists(database, "current", name):
-            table = quoted("current", name)
-            database.execute(f"DELETE FROM {table} WHERE _connection = ?", [manifest.connection])
-    for chunk in pages.chunks():
-        parts = [flattener.tables(_batch(manifest, read, older)) for read in chunk]
-        for name in parts[0]:
-            rows = pa.concat_tables([part[name] for part in parts])
-            append(database, quoted("current", name), rows)
-
-
-def _batch(manifest: Manifest, read: Read, older: _Older) -> Batch:
-    replaced = older.rows.get(read.page.position, set())
-    records, rows, keys = read.decoded.records, pa.array(read.decoded.rows, pa.int32()), read.keys
-    if replaced:
-        places = [place for place, row in enumerate(read.decoded.rows) if row not in replaced]
-        kept = pa.array(places, pa.int64())
-        records, rows, keys = records.take(kept), rows.take(kept), keys.take(kept)
-    return Batch(
-        records=records,
-        rows=rows,
-        keys=keys,
-        connection=manifest.connection,
-        page=read.page.sha256,
-        run=manifest.run,
-    )
+def _columns(database: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
+    return [name for name, *_rest in database.execute(f"DESCRIBE {table}").fetchall()]

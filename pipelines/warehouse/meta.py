@@ -19,7 +19,8 @@ FOLDS = """
 CREATE TABLE IF NOT EXISTS meta.folds (
     number BIGINT, run VARCHAR, connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE,
     grade VARCHAR, ended_at TIMESTAMPTZ, read BIGINT, duplicates BIGINT, conflicts BIGINT,
-    quarantined BIGINT, rows BIGINT, folded_at TIMESTAMPTZ
+    quarantined BIGINT, rows BIGINT, added BIGINT, changed BIGINT, restated BIGINT, gone BIGINT,
+    missing BIGINT, folded_at TIMESTAMPTZ
 )
 """
 NEWEST = """
@@ -29,12 +30,13 @@ ORDER BY connection, stream
 """
 FRESHNESS = f"""
 CREATE OR REPLACE TABLE meta.freshness AS
-SELECT connection, stream, rows, quarantined, duplicates, conflicts, manifest, day, grade, ended_at,
-       folded_at, $now::TIMESTAMPTZ AS published_at, $version::BIGINT AS version
+SELECT connection, stream, rows, missing, quarantined, duplicates, conflicts, manifest, day, grade,
+       ended_at, folded_at, $now::TIMESTAMPTZ AS published_at, $version::BIGINT AS version
 FROM ({NEWEST})
 """
 COMMENTS = {
     "rows": "rows in current.<stream>",
+    "missing": "of these rows, those that the last reading lacks: see missing_since",
     "quarantined": "rows set aside in quarantine.<stream>, each with its reason; not in rows",
     "duplicates": "rows read again, to prove that none was missed; each is in the table once",
     "conflicts": "rows that were twice on a page and said something else; the later one is kept",
@@ -50,7 +52,9 @@ class Fold:
     """One manifest folded into the tables, in rows; `number` counts the folds of a work database.
 
     Of those `read`, `quarantined` are set aside and `duplicates` were replaced by a newer read of
-    the same; `conflicts` of these said something else in one page. `rows` are in `current` then.
+    the same; `conflicts` of these said something else in one page. `rows` are in `current` then,
+    `missing` of them not read. Versions: `added` began, `changed` and `restated` (another number)
+    ended and began, `gone` ended as they were missing twice.
     """
 
     number: int
@@ -66,16 +70,25 @@ class Fold:
     conflicts: int
     quarantined: int
     rows: int
+    added: int
+    changed: int
+    restated: int
+    gone: int
+    missing: int
     folded_at: datetime
 
 
 Held = Mapping[tuple[str, str], Fold]
 
 
-def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
-    """Say what a stream's tables are made of now."""
+def prepare(database: duckdb.DuckDBPyConnection) -> None:
+    """Create `meta.folds` where it is not there."""
     database.execute("CREATE SCHEMA IF NOT EXISTS meta")
     database.execute(FOLDS)
+
+
+def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
+    """Say what a stream's tables are made of now."""
     marks = ", ".join("?" * len(fields(Fold)))
     database.execute(f"INSERT INTO meta.folds VALUES ({marks})", list(astuple(fold)))
 
@@ -83,6 +96,11 @@ def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
 def folds(database: duckdb.DuckDBPyConnection) -> list[Fold]:
     """Return every fold, in order."""
     return _rows(database, "SELECT * FROM meta.folds ORDER BY number")
+
+
+def folded(database: duckdb.DuckDBPyConnection, manifest: str) -> Fold | None:
+    """Return the fold of a manifest, None where it is not folded."""
+    return next((fold for fold in folds(database) if fold.manifest == manifest), None)
 
 
 def held(database: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Fold]:
@@ -96,21 +114,36 @@ def _rows(database: duckdb.DuckDBPyConnection, query: str) -> list[Fold]:
     return [Fold(*row) for row in database.execute(query).fetchall()]
 
 
-def verify(database: duckdb.DuckDBPyConnection, folds: Held) -> None:
+def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
     """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included."""
-    for fold in folds.values():
-        table = quoted("current", fold.stream)
-        there = database.execute(
-            f"SELECT count(*) FROM {table} WHERE _connection = ?", [fold.connection]
-        ).fetchone()
-        aside = quarantine.count(database, fold.connection, fold.stream)
-        if there != (fold.rows,) or aside != fold.quarantined:
+    for fold in held.values():
+        ended = sum(
+            each.changed + each.restated + each.gone
+            for each in folds(database)
+            if (each.connection, each.stream) == (fold.connection, fold.stream)
+        )
+        wanted = {"current": fold.rows, "past": ended, quarantine.SCHEMA: fold.quarantined}
+        there = {each: _count(database, each, fold) for each in wanted}
+        if there != wanted:
             raise WarehouseDamaged(
-                f"{table} holds {there} rows of {fold.connection} and {aside} are set aside, but "
-                f"{fold.rows} and {fold.quarantined} were folded; what analysts open stays as it "
-                "was. Move work/warehouse.duckdb away and run sync: it is built again from the "
-                "archive."
+                f"{fold.stream} of {fold.connection} holds {_told(there)} rows, but "
+                f"{_told(wanted)} were folded; what analysts open stays as it was. Move "
+                "work/warehouse.duckdb away and run sync: it is built again from the archive."
             )
+
+
+def _count(database: duckdb.DuckDBPyConnection, schema: str, fold: Fold) -> int:
+    if not exists(database, schema, fold.stream):
+        return 0
+    table = quoted(schema, fold.stream)
+    row = database.execute(
+        f"SELECT count(*) FROM {table} WHERE _connection = ?", [fold.connection]
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} in {schema}" for schema, count in counts.items())
 
 
 def tell(database: duckdb.DuckDBPyConnection, version: int, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""A manifest's pages as columns: decoded one at a time, each record with what identifies it.
+"""A manifest's pages: their records as sent, and some at once as columns.
 
 Every complaint about a page names the stream, the offset and the archived file. What becomes of the
 records is the fold's.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from hashlib import sha256
-from itertools import islice
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,86 +20,103 @@ from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoded, Decoder, Misfit
-from pipelines.warehouse.schema import Kind
 
-AT_ONCE = 16  # a few thousand records: enough for DuckDB's pace, little to hold
+AT_ONCE = 2_000  # records decoded together: of many pages where most are known
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
 CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
 
 
 @dataclass(frozen=True)
-class Read:
-    """One page decoded; `keys` identify its records, in the order of `decoded.rows`."""
+class Body:
+    """One page: its records as sent; the first `stitched` of them belong to the chain."""
 
     page: LinkedPage
-    texts: Sequence[bytes]
+    texts: Sequence[Any]
+    stitched: int
+
+
+@dataclass
+class Portion:
+    """Records to be decoded together, each with its digest, its page and its row there.
+
+    `stitched` counts where they are one page of a list without a key.
+    """
+
+    texts: list[bytes] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+    places: list[tuple[LinkedPage, int]] = field(default_factory=list)
+    stitched: int = 0
+
+    def add(self, body: Body, digests: Sequence[bytes], rows: Iterable[int]) -> None:
+        """Take some rows of a page."""
+        for row in rows:
+            self.texts.append(bytes(body.texts[row]))
+            self.digests.append(digests[row])
+            self.places.append((body.page, row))
+        self.stitched = body.stitched
+
+
+@dataclass(frozen=True)
+class Read:
+    """A portion decoded; `keys` identify the records of `decoded.rows` where no field does."""
+
+    portion: Portion
     decoded: Decoded
     keys: pa.Array
-
-    def digests(self, rows: Iterable[int]) -> pa.Array:
-        """Return what tells two readings of a record apart, good for this process only."""
-        return pa.array([hash(bytes(self.texts[row])) for row in rows], pa.int64())
 
 
 @dataclass
 class Pages:
-    """A manifest's pages, decoded one at a time; the shape grows with what they hold."""
+    """A manifest's pages; the decoder's shape grows with what they hold."""
 
     archive: Archive
     manifest: Manifest
     decoder: Decoder
     equals: Counter[str] = field(default_factory=Counter)
-    spellings: set[tuple[Kind, pa.DataType]] = field(default_factory=set)
 
-    def chunks(self) -> Iterator[list[Read]]:
-        """Yield the pages in chain order, some at once."""
-        pages = self._read()
-        while chunk := list(islice(pages, AT_ONCE)):
-            yield chunk
-
-    def _read(self) -> Iterator[Read]:
+    def bodies(self) -> Iterator[Body]:
+        """Yield the pages in chain order."""
         self.equals.clear()
-        self.spellings.clear()
-        whole = [page.rows for page in self.manifest.pages]
-        stitched = self.manifest.stitched or whole
-        for linked, rows in zip(self.manifest.pages, stitched, strict=True):
-            try:
-                texts = self._texts(linked)
-                decoded = self._decoded(texts)
-                yield Read(linked, texts, decoded, self._keys(texts, decoded, rows))
-            except LandingFailed as error:
-                raise LandingFailed(
-                    f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
-                    f"keeps its last published rows; the page is archived as {linked.sha256}."
-                ) from None
+        for place in range(len(self.manifest.pages)):
+            yield self.body(place)
 
-    def _texts(self, linked: LinkedPage) -> Sequence[bytes]:
-        texts = page.records(self.archive.body(linked.sha256))
-        if len(texts) != linked.rows:
-            raise LandingFailed(f"it holds {len(texts)} records, but {linked.rows} were read")
-        return [bytes(text) for text in texts]
-
-    def _decoded(self, texts: Sequence[bytes]) -> Decoded:
+    def body(self, place: int) -> Body:
+        """Return one page; raise LandingFailed where the archive lost it."""
+        linked = self.manifest.pages[place]
+        stitched = self.manifest.stitched[place] if self.manifest.stitched else linked.rows
         try:
-            return self.decoder.records(texts)
-        except Misfit as misfit:
-            self.decoder = misfit.wider
-            return self.decoder.records(texts)
+            texts = page.records(self.archive.body(linked.sha256))
+        except LandingFailed as error:
+            raise self._told(linked, error) from error
+        if len(texts) != linked.rows:
+            found = f"it holds {len(texts)} records, but {linked.rows} were read"
+            raise self._told(linked, found)
+        return Body(linked, texts, stitched)
 
-    def _keys(self, texts: Sequence[bytes], decoded: Decoded, stitched: int) -> pa.Array:
-        key, records = self.manifest.key, decoded.records
-        if key is None:
-            plain = ((row, canonical(texts[row])) for row in decoded.rows)
-            return pa.array(list(self._ordinals(plain, stitched)), pa.string())
-        if len(records) == 0:
-            return pa.array([], pa.string())
-        self.spellings.add((self.decoder.shape.fields[key].kind, records.field(key).type))
-        return records.field(key).cast(pa.string())
+    def read(self, portion: Portion) -> Read:
+        """Decode some records; the shape grows where it is too narrow for them."""
+        texts = portion.texts
+        try:
+            try:
+                decoded = self.decoder.records(texts)
+            except Misfit as misfit:
+                self.decoder = misfit.wider
+                decoded = self.decoder.records(texts)
+        except LandingFailed as error:
+            raise self._told(portion.places[0][0], error) from error
+        return Read(portion, decoded, self._keys(portion, decoded))
 
-    @property
-    def keys_agree(self) -> bool:
-        """Whether the last reading spelled all keys alike: 1 is "1.0" once a decimal was seen."""
-        return len(self.spellings) <= 1
+    def _told(self, linked: LinkedPage, error: object) -> LandingFailed:
+        return LandingFailed(
+            f"{self.manifest.stream}: page at offset {linked.offset}: {error}. The stream "
+            f"keeps its last published rows; the page is archived as {linked.sha256}."
+        )
+
+    def _keys(self, portion: Portion, decoded: Decoded) -> pa.Array:
+        if self.manifest.key is not None:
+            return pa.nulls(len(decoded.rows), pa.string())
+        plain = ((row, canonical(portion.texts[row])) for row in decoded.rows)
+        return pa.array(list(self._ordinals(plain, portion.stitched)), pa.string())
 
     def _ordinals(self, records: Iterable[tuple[int, bytes]], stitched: int) -> Iterator[str]:
         """Yield what identifies records without a key: their content, and which of its equals.

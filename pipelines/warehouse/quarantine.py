@@ -56,26 +56,29 @@ def most(rows: int) -> int:
 class Ward:
     """The records of one scan that are set aside, each once however often it was read.
 
-    What was read again is told by its key, else by its text and its place in the list.
+    What was read again is told by its key, else by its text and its place in the list. Of the
+    `nameless` nobody knows which records of the tables they are.
     """
 
     manifest: Manifest
     readings: int = 0
+    nameless: int = 0
     records: dict[object, SetAside] = field(default_factory=dict)
 
     def admit(self, read: Read) -> dict[int, str]:
-        """Set aside what is wrong in a page; return by row the keys that can be read.
+        """Set aside what is wrong; return by place among those read the keys that can be read.
 
         Keeps no more than decides that it is too much.
         """
         key, enough, named = self.manifest.key, most(self.manifest.rows), {}
         for row, flaw in read.decoded.flaws.items():
             self.readings += 1
-            text = read.texts[row]
+            text, (page, place) = read.portion.texts[row], read.portion.places[row]
             name = None if key is None else record.identity(text, key)
-            which = (read.page.offset + row, hash(text)) if name is None else name
+            self.nameless += name is None
+            which = (page.offset + place, hash(text)) if name is None else name
             if which in self.records or len(self.records) <= enough:
-                self.records[which] = SetAside(read.page, row, name, flaw)
+                self.records[which] = SetAside(page, place, name, flaw)
             if name is not None:
                 named[row] = name
         return named
@@ -86,7 +89,7 @@ class Ward:
 
     def clear(self) -> None:
         """Forget what was set aside: the pages are read again."""
-        self.readings = 0
+        self.readings = self.nameless = 0
         self.records.clear()
 
     def judge(self, landed: int) -> None:

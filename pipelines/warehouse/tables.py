@@ -20,8 +20,9 @@ from pipelines.warehouse.schema import Kind, Shape
 IDX = "idx"
 LONGEST_NAME = 63
 SUFFIX = 7  # "_" and six hexadecimal digits
+AT = "_at"  # of staged rows only: the reading that a row is of
 REST = "_rest"  # fields beyond the limit of columns, as one text
-LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", REST)
+LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", REST, AT)
 TIMES = ("first_seen", "last_seen", "changed_at", "missing_since", "valid_from", "valid_to", "why")
 RESERVED = frozenset({*LINEAGE, *TIMES})  # columns of ours: no record gives one of that name
 TEXT = Shape(Kind.TEXT)
@@ -31,16 +32,20 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Batch:
-    """Records of one page and where they come from.
+    """Records and where they come from.
 
-    `rows` are their positions in the page; `keys` identify them where no field does.
+    `pages` and `rows` are their places in the archive; `keys` identify them where no field does.
+    `digests` are of their bytes as sent. `ats` tell the readings of one record apart, for its
+    children too.
     """
 
     records: pa.StructArray
+    pages: pa.Array
     rows: pa.Array
     keys: pa.Array
+    digests: pa.Array
+    ats: pa.Array
     connection: str
-    page: str
     run: str
 
 
@@ -104,23 +109,24 @@ class Flattener:
 
     def empty(self) -> dict[str, pa.Table]:
         """Return the tables without rows: their names, columns and types."""
-        nothing = pa.array([], pa.string())
+        text, digests = pa.array([], pa.string()), pa.array([], pa.binary())
+        rows, ats = pa.array([], pa.int32()), pa.array([], pa.int64())
         records = pa.array([], landed_type(self.shape))
-        return self.tables(Batch(records, nothing.cast(pa.int32()), nothing, "", "", ""))
+        return self.tables(Batch(records, text, rows, text, digests, ats, "", ""))
 
     def tables(self, batch: Batch) -> dict[str, pa.Table]:
         """Return what a batch adds to each table."""
         count = len(batch.records)
-        identity = {"_connection": pa.repeat(batch.connection, count)}
+        identity = {AT: batch.ats, "_connection": pa.repeat(batch.connection, count)}
         if self.key is None:
             identity["_key"] = batch.keys
         columns = identity | self._columns(self.stream, batch.records, self.shape, set())
         if self.key is not None and self.key in self.shape.fields:
             key = self.names.column(self.stream, (self.key,), "", set())
             identity[key] = columns[key]
-        columns["_page"] = pa.repeat(batch.page, count)
-        columns["_row"] = batch.rows
+        columns["_page"], columns["_row"] = batch.pages, batch.rows
         columns["_run"] = pa.repeat(batch.run, count)
+        columns["_digest"] = batch.digests
         children = self._children(self.stream, identity, batch.records, self.shape)
         return {self.stream: pa.table(columns)} | children
 

@@ -15,7 +15,9 @@ from pipelines.warehouse.scan import Progress
 
 LINK = Path("warehouse.duckdb")
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-ASIDE = Fold(1, "r", "a", "usage", "m", NOON.date(), "COMPLETE", NOON, 600, 0, 0, 2, 598, NOON)
+ASIDE = Fold(
+    1, "r", "a", "usage", "m", NOON.date(), "COMPLETE", NOON, 600, 0, 0, 2, 598, 0, 0, 0, 0, 0, NOON
+)
 NO_WAY = ContractBroken("no way there")
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,17 @@ from pipelines.clock import SYSTEM
 from pipelines.settings import Home
 from pipelines.state import database
 from pipelines.state.journal import LinkedPage
+from pipelines.state.proof import Grade, Proof
 from pipelines.warehouse import meta, registry
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
-from pipelines.warehouse.fold import fold
+from pipelines.warehouse.disappeared import Guard
+from pipelines.warehouse.fold import Terms, fold
 from pipelines.warehouse.meta import Fold, Held
 from pipelines.warehouse.registry import Registered
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ANYTHING = Terms(Guard(accepted=True))  # what tests fold has often nothing in common
 
 
 @dataclass
@@ -33,6 +36,7 @@ class Warehouse:
     work: Work
     waits: list[str]
     numbers: dict[str, int] = field(default_factory=dict)
+    terms: Terms = ANYTHING
 
     def manifest(
         self,
@@ -40,6 +44,7 @@ class Warehouse:
         key: str | None = "id",
         connection: str = "default",
         offsets: Sequence[int] = range(0, 100_000, 100),
+        grade: Grade = Grade.COMPLETE,
     ) -> Manifest:
         """Archive pages, each the JSON text of its records, and return their manifest."""
         number = self.numbers[connection] = self.numbers.get(connection, 0) + 1
@@ -50,16 +55,28 @@ class Warehouse:
             digest, rows = self.archive.put(body), len(json.loads(text))
             page = LinkedPage(position, offset, 100, rows, digest, 200, None, NOON, NOON, {})
             linked.append(page)
-        day = date(2026, 11, 21)
+        day = NOON + timedelta(days=number - 1)
         scan = f"scan-{connection}-{number}"
+        rows = sum(page.rows for page in linked)
+        proof = Proof(grade, rows, len(linked), 0, 1, 0, key, False, day, day)
         return Manifest(
-            connection, "things", day, number, "run", scan, key, NOON, NOON, tuple(linked)
+            connection,
+            "things",
+            day.date(),
+            number,
+            "run",
+            scan,
+            key,
+            day,
+            day,
+            tuple(linked),
+            proof=proof,
         )
 
     def fold(self, manifest: Manifest) -> Fold:
         """Fold a manifest into the work database."""
         with self.work.writing() as writer:
-            return fold(writer, self.archive, manifest, SYSTEM)
+            return fold(writer, self.archive, manifest, self.terms, SYSTEM)
 
     def registered(self) -> Registered | None:
         """Return the shape and the names of the work database."""
@@ -81,7 +98,9 @@ class Warehouse:
         found = self.query(
             f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}' "
             "AND schema_name = 'current' "
-            "AND column_name NOT LIKE '\\_%' ESCAPE '\\' ORDER BY column_index"
+            "AND column_name NOT LIKE '\\_%' ESCAPE '\\' "
+            "AND column_name NOT IN ('first_seen', 'changed_at', 'missing_since') "
+            "ORDER BY column_index"
         )
         return {str(name): str(kind) for name, kind in found}
 

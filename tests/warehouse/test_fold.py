@@ -38,11 +38,12 @@ def test_the_newest_read_of_a_key_wins_with_its_children(warehouse: Warehouse) -
     ]
 
 
-def test_folding_again_replaces_this_connections_rows_only(warehouse: Warehouse) -> None:
+def test_folding_again_touches_this_connections_rows_only(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1}, {"id": 2}]'))
     warehouse.fold(warehouse.manifest('[{"id": 1}]', connection="other"))
 
-    warehouse.fold(warehouse.manifest('[{"id": 3}]'))
+    for _night in range(2):
+        warehouse.fold(warehouse.manifest('[{"id": 3}]'))
 
     rows = warehouse.query("SELECT _connection, id FROM current.things ORDER BY ALL")
     assert rows == [("default", 3), ("other", 1)]

@@ -1,0 +1,147 @@
+"""Of several readings of a record the newest counts: the others leave the stage, and are counted.
+
+Two readings of a record may differ, it changed meanwhile; two records of one page may not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.warehouse.database import append, quoted
+from pipelines.warehouse.known import Whole
+from pipelines.warehouse.survey import Survey, staged
+from pipelines.warehouse.tables import AT
+
+# Known records that were read again, or whose key was read with other content as well.
+SEEN = """
+SELECT CAST(c.{key} AS VARCHAR) AS key, s.reading, c._digest AS digest, FALSE AS flawed,
+       FALSE AS staged
+FROM fold_seen s JOIN {current} c ON c.rowid = s.id
+"""
+OLDER = """
+WITH readings AS (
+    SELECT CAST({key} AS VARCHAR) AS key, _at AS reading, _digest AS digest, FALSE AS flawed,
+           TRUE AS staged FROM {staged}
+    UNION ALL SELECT key, reading, digest, TRUE, FALSE FROM fold_flawed
+    {seen}
+), twice AS (SELECT key FROM readings GROUP BY key HAVING count(*) > 1)
+SELECT key, reading, flawed, staged, first_value(flawed) OVER newest AS aside,
+       digest <> first_value(digest) OVER of_page AS differs
+FROM readings JOIN twice USING (key)
+WINDOW newest AS (PARTITION BY key ORDER BY reading DESC),
+       of_page AS (PARTITION BY key, reading >> 32 ORDER BY reading DESC)
+QUALIFY row_number() OVER newest > 1
+"""
+MATCHED = """
+CREATE OR REPLACE TEMP TABLE fold_matched AS
+SELECT c.rowid AS id, s._at AS reading FROM {staged} s JOIN {current} c ON c.{key} = s.{key}
+WHERE c._connection = $connection
+"""
+ASIDE = """
+SELECT rowid FROM {current} WHERE _connection = $connection
+AND CAST({key} AS VARCHAR) IN (SELECT key FROM fold_flawed)
+"""
+FLAWED = pa.schema([("key", pa.string()), ("reading", pa.int64()), ("digest", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Older:
+    """How many readings a newer one of their key replaces.
+
+    `conflicts` of them stood in one page with another record of their key and other content.
+    """
+
+    count: int
+    conflicts: int
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The readings of one survey; `key` is the column that identifies a row of `stream`."""
+
+    survey: Survey
+    stream: str
+    connection: str
+    key: str
+
+    def settle(self) -> Older:
+        """Leave the newest reading of each record on the stage; count the others."""
+        self._flawed()
+        self._match()
+        ids, ats = _joined(self.survey.ids), _joined(self.survey.ats)
+        replaced, conflicts, count = [], 0, 0
+        for key, at, flawed, on_stage, aside, differs in self._older(ids, ats):
+            if flawed and not aside:
+                self.survey.ward.release(key)
+            elif not flawed:
+                count += 1
+                conflicts += differs
+                replaced += [at] if on_stage else []
+        self._unstage(replaced)
+        return Older(count, conflicts)
+
+    def seen(self) -> Whole:
+        """Return the rowids of the table's rows that were read, in whatever state."""
+        ids = _joined(self.survey.ids)
+        known = self.survey.known.ids[np.unique(ids)]
+        return np.unique(
+            np.concatenate([known, self._rowids("SELECT id FROM fold_matched"), self._aside()])
+        )
+
+    def _older(self, ids: Whole, ats: Whole) -> list[tuple[str, int, bool, bool, bool, bool]]:
+        known = self.survey.known.ids
+        often = np.bincount(ids, minlength=len(known)) > 1
+        others = np.concatenate([self._rowids("SELECT id FROM fold_matched"), self._aside()])
+        wanted = often[ids] | np.isin(known[ids], others)
+        table = pa.table({"id": known[ids[wanted]], "reading": ats[wanted]})
+        execute = self.survey.database.execute
+        execute("CREATE OR REPLACE TEMP TABLE fold_seen (id BIGINT, reading BIGINT)")
+        append(self.survey.database, "fold_seen", table)
+        seen = f"UNION ALL {self._filled(SEEN)}" if table.num_rows else ""
+        return execute(self._filled(OLDER, seen=seen)).fetchall()
+
+    def _flawed(self) -> None:
+        database, flawed = self.survey.database, self.survey.flawed
+        database.execute(
+            "CREATE OR REPLACE TEMP TABLE fold_flawed (key VARCHAR, reading BIGINT, digest BLOB)"
+        )
+        rows = [dict(zip(FLAWED.names, each, strict=True)) for each in flawed]
+        append(database, "fold_flawed", pa.Table.from_pylist(rows, FLAWED))
+
+    def _match(self) -> None:
+        self.survey.database.execute(self._filled(MATCHED), {"connection": self.connection})
+
+    def _aside(self) -> Whole:
+        """Return the rowids of rows whose record is set aside, in one of its readings."""
+        if not self.survey.flawed:
+            return np.array([], np.int64)
+        return self._rowids(self._filled(ASIDE), connection=self.connection)
+
+    def _rowids(self, query: str, **values: str) -> Whole:
+        rows = self.survey.database.execute(query, values or None).fetchnumpy()
+        (found,) = rows.values()
+        return np.asarray(found, np.int64)
+
+    def _unstage(self, ats: list[int]) -> None:
+        if not ats:
+            return
+        database = self.survey.database
+        database.execute("CREATE OR REPLACE TEMP TABLE fold_older (reading BIGINT)")
+        append(database, "fold_older", pa.table({"reading": pa.array(ats, pa.int64())}))
+        older = "(SELECT reading FROM fold_older)"
+        for name in self.survey.tables:
+            database.execute(f"DELETE FROM {staged(name)} WHERE {AT} IN {older}")
+        database.execute(f"DELETE FROM fold_matched WHERE reading IN {older}")
+
+    def _filled(self, query: str, seen: str = "") -> str:
+        return query.format(
+            key=quoted(self.key),
+            staged=staged(self.stream),
+            current=quoted("current", self.stream),
+            seen=seen,
+        )
+
+
+def _joined(parts: list[Whole]) -> Whole:
+    return np.concatenate([np.array([], np.int64), *parts])

@@ -1,0 +1,176 @@
+"""The survey of a manifest: every record is looked up, and what is not known yet is staged.
+
+Staged are records decoded to flat temporary tables, before the fold's transaction: every reading of
+them, told apart by `_at`. One pass where the shape does not grow late, else two. Not here: which
+reading of a record counts (duplicates), what it changes (merge).
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from pipelines.errors import LandingFailed
+from pipelines.state.journal import LinkedPage
+from pipelines.warehouse.database import append, quoted
+from pipelines.warehouse.known import NOWHERE, WIDTH, Known, Whole, digests
+from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
+from pipelines.warehouse.quarantine import Ward
+from pipelines.warehouse.tables import Batch, Flattener, Names
+
+SAMPLE = 16  # pages that are looked at first: they give nearly every shape that the list has
+APPENDED = 4  # portions at once: enough for DuckDB's pace, little to hold
+
+
+def staged(table: str) -> str:
+    """Return the temporary table of what is staged for a table."""
+    return quoted(f"staged {table}")
+
+
+@dataclass
+class Survey:
+    """What one reading of a list holds; `given` are the names that its columns have so far.
+
+    `ids` and `ats` are the readings of known records: their places among these, and when. `flawed`
+    are the readings that no table can hold, by key.
+    """
+
+    database: duckdb.DuckDBPyConnection
+    pages: Pages
+    ward: Ward
+    known: Known
+    given: Any
+    names: Names = field(default_factory=Names)
+    ids: list[Whole] = field(default_factory=list)
+    ats: list[Whole] = field(default_factory=list)
+    flawed: list[tuple[str, int, bytes]] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    _ages: dict[int, int] = field(default_factory=dict)
+
+    def take(self) -> None:
+        """Stage every record that is not known; set aside what no table can hold."""
+        self._ages = _ages(self.pages.manifest.pages)
+        self._sample()
+        if not self._fill() and not self._fill():
+            raise LandingFailed(
+                f"{self.pages.manifest.stream}: its shape grew while the same pages were read "
+                "again. This is a defect of partner-sync: please report it. The stream keeps its "
+                "last published rows."
+            )
+
+    def _sample(self) -> None:
+        """Let the shape grow over pages from all parts of the list."""
+        count = len(self.pages.manifest.pages)
+        for place in sorted({each * count // SAMPLE for each in range(SAMPLE)} if count else ()):
+            body = self.pages.body(place)
+            found = digests(body.texts)
+            portion = Portion()
+            portion.add(body, found, self._unknown(found))
+            if portion.texts:
+                self.pages.read(portion)
+
+    def _fill(self) -> bool:
+        """Stage all pages; tell whether the shape was wide enough from the first one on."""
+        self._clear()
+        manifest, shape = self.pages.manifest, self.pages.decoder.shape
+        self.names = Names(deepcopy(self.given))
+        flattener = Flattener(manifest.stream, shape, manifest.key, self.names)
+        empty = flattener.empty()
+        self.tables = list(empty)
+        for name, table in empty.items():
+            types = zip(table.column_names, self.database.from_arrow(table).types, strict=True)
+            columns = ", ".join(f"{quoted(column)} {kind}" for column, kind in types)
+            self.database.execute(f"CREATE OR REPLACE TEMP TABLE {staged(name)} ({columns})")
+        waiting: list[dict[str, pa.Table]] = []
+        for portion in self._portions():
+            read = self.pages.read(portion)
+            self._admit(read)
+            if self.pages.decoder.shape != shape:
+                continue
+            waiting.append(flattener.tables(self._batch(read)))
+            if len(waiting) == APPENDED:
+                self._append(waiting)
+        self._append(waiting)
+        return self.pages.decoder.shape == shape
+
+    def _clear(self) -> None:
+        self.ward.clear()
+        for kept in (self.ids, self.ats, self.flawed):
+            kept.clear()
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove what is staged."""
+        for table in self.tables:
+            self.database.execute(f"DROP TABLE IF EXISTS {staged(table)}")
+        self.tables = []
+
+    def _append(self, waiting: list[dict[str, pa.Table]]) -> None:
+        for name in self.tables if waiting else ():
+            rows = pa.concat_tables([tables[name] for tables in waiting])
+            append(self.database, staged(name), rows)
+        waiting.clear()
+
+    def _portions(self) -> Iterator[Portion]:
+        """Yield what is not known; of a list without a key page by page, as equals are counted."""
+        portion = Portion()
+        least = AT_ONCE if self.pages.manifest.key is not None else 1
+        for body in self.pages.bodies():
+            found = digests(body.texts)
+            portion.add(body, found, self._look_up(body, found))
+            if len(portion.texts) >= least:
+                yield portion
+                portion = Portion()
+        if portion.texts:
+            yield portion
+
+    def _unknown(self, found: list[bytes]) -> list[int]:
+        rows: list[int] = np.flatnonzero(self.known.find(found) == NOWHERE).tolist()
+        return rows
+
+    def _look_up(self, body: Body, found: list[bytes]) -> list[int]:
+        """Note which rows of a page are known; return the others.
+
+        Without a key its equals have to be counted: nothing is known before.
+        """
+        if self.pages.manifest.key is None:
+            return list(range(len(found)))
+        places = self.known.find(found)
+        there = np.flatnonzero(places != NOWHERE)
+        self.ids.append(places[there])
+        self.ats.append(there + (self._ages[body.page.position] << 32))
+        return np.flatnonzero(places == NOWHERE).tolist()
+
+    def _admit(self, read: Read) -> None:
+        for place, key in self.ward.admit(read).items():
+            at = self._at(*read.portion.places[place])
+            self.flawed.append((key, at, read.portion.digests[place]))
+
+    def _at(self, page: LinkedPage, row: int) -> int:
+        return row + (self._ages[page.position] << 32)
+
+    def _batch(self, read: Read) -> Batch:
+        rows, places = read.decoded.rows, read.portion.places
+        lying = [places[row] for row in rows]
+        return Batch(
+            records=read.decoded.records,
+            pages=pa.array([page.sha256 for page, _ in lying], pa.string()),
+            rows=pa.array([row for _, row in lying], pa.int32()),
+            keys=read.keys,
+            digests=pa.array([read.portion.digests[row] for row in rows], pa.binary(WIDTH)).cast(
+                pa.binary()
+            ),
+            ats=pa.array([self._at(page, row) for page, row in lying], pa.int64()),
+            connection=self.pages.manifest.connection,
+            run=self.pages.manifest.run,
+        )
+
+
+def _ages(pages: tuple[LinkedPage, ...]) -> dict[int, int]:
+    """Return the pages' places in the order of their answers: pages may be asked for ahead."""
+    newest = sorted(pages, key=lambda page: (page.answered_at, page.position))
+    return {page.position: age for age, page in enumerate(newest)}
