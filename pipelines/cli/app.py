@@ -20,8 +20,10 @@ from pipelines.cli import (
     export,
     plan,
     publish,
+    quarantine,
     runs,
     sandbox,
+    schema,
     screen,
     status,
     sync,
@@ -47,6 +49,8 @@ for group in (
     disappeared.app,
     export.app,
     connections.app,
+    schema.app,
+    quarantine.app,
 ):
     app.add_typer(group)
 

@@ -13,8 +13,9 @@ from enum import StrEnum
 import duckdb
 
 from pipelines.api.problem import cleaned
-from pipelines.errors import LandingFailed
+from pipelines.state.decisions import Kind
 from pipelines.warehouse.archive import Manifest
+from pipelines.warehouse.awaiting import Awaited
 from pipelines.warehouse.columns import BESIDE, Given, Source, Where, json_path, sources, types
 from pipelines.warehouse.database import exists
 from pipelines.warehouse.misfits import Aside, Path
@@ -25,7 +26,7 @@ SHOWN = 5  # changes named where a manifest is held back
 TABLE = """
 CREATE TABLE IF NOT EXISTS meta.schema_changes (
     stream VARCHAR, table_name VARCHAR, column_name VARCHAR, path VARCHAR, what VARCHAR,
-    before VARCHAR, after VARCHAR, count BIGINT, manifest VARCHAR, at TIMESTAMPTZ
+    before VARCHAR, after VARCHAR, count BIGINT, manifest VARCHAR, happened_at TIMESTAMPTZ
 )
 """
 
@@ -47,10 +48,6 @@ class What(StrEnum):
     DISCARDED = "discarded"
 
 
-class Frozen(LandingFailed):
-    """A manifest needs other columns than the policy lets it have. A person decides."""
-
-
 @dataclass(frozen=True)
 class Change:
     """One change: `before` and `after` are types; `count` the values that it is about."""
@@ -64,7 +61,7 @@ class Change:
     after: str
     count: int
     manifest: str
-    at: datetime
+    happened_at: datetime
 
     @property
     def words(self) -> str:
@@ -113,19 +110,14 @@ class Evolution:
         return tuple(found)
 
     def judge(self, changes: Sequence[Change]) -> None:
-        """Raise Frozen where the policy holds a manifest back for what it changes."""
+        """Raise Awaited where the policy holds a manifest back for what it changes."""
         frozen = self.policy is Policy.FREEZE and self.before.fields and not self.accepted
         if not frozen or not changes:
             return
-        stream, connection = self.manifest.stream, self.manifest.connection
         shown = "; ".join(each.words for each in changes[:SHOWN])
         more = f"; and {len(changes) - SHOWN:,} more" if len(changes) > SHOWN else ""
-        raise Frozen(
-            f"{stream}: its columns are frozen, and {self.manifest.file} changes them: "
-            f"{cleaned(shown)}{more}. The stream keeps its last published rows; the pages are "
-            f"archived. If this may be, run `partner-sync schema accept {stream} "
-            f"--connection {connection}`."
-        )
+        words = f"its columns are frozen, and {self.manifest.file} changes them: {cleaned(shown)}"
+        raise Awaited(Kind.SCHEMA, self.manifest, len(changes), f"{words}{more}.")
 
     def _change(self, where: Where, source: str, what: What, at: datetime) -> Change:
         return Change(self.manifest.stream, *where, source, what, "", "", 0, self.manifest.file, at)

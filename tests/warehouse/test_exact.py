@@ -93,7 +93,7 @@ class Landing:
         """Land a night's pages; compare every record with the tables, return how many values."""
         texts = [f"[{', '.join(page)}]" for page in pages]
         manifest = msgspec.structs.replace(self.warehouse.manifest(*texts), stream=stream)
-        fold(self.database, self.warehouse.archive, manifest, SYSTEM)
+        fold(self.database, self.warehouse.archive, manifest, self.warehouse.terms, SYSTEM)
         known = registry.registered(self.database, stream)
         assert known is not None
         walk = Walk(self.database, stream, known.names)
