@@ -17,6 +17,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
+    ├── NothingPublished        there is no published file yet; a sync makes the first
     ├── ExportFailed            what was there before stays; the published file is untouched
     ├── StorageFailed           the disk takes nothing more; make room, run again and it goes on
     ├── WarehouseBusy           another run writes; it did not finish in time
@@ -97,6 +98,10 @@ class LandingFailed(PartnerSyncError):
 
 class PublicationFailed(PartnerSyncError):
     """The copy that was to be published did not equal the warehouse."""
+
+
+class NothingPublished(PartnerSyncError):
+    """There is no published file that could be read."""
 
 
 class ExportFailed(PartnerSyncError):

@@ -13,7 +13,8 @@ from typing import Any
 
 import duckdb
 
-LINEAGE = {"_connection", "_page", "_row", "_run", "_key"}
+LINEAGE = {"_connection", "_page", "_row", "_run", "_key", "_digest"}
+LINEAGE |= {"first_seen", "changed_at", "missing_since"}
 Row = dict[str, Any]
 
 

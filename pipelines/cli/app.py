@@ -21,12 +21,14 @@ from pipelines.cli import (
     plan,
     publish,
     quarantine,
+    replay,
     runs,
     sandbox,
     schema,
     screen,
     status,
     sync,
+    verify,
 )
 from pipelines.errors import ConfigurationError, PartnerSyncError
 
@@ -44,9 +46,11 @@ for group in (
     plan.app,
     sync.app,
     publish.app,
+    verify.app,
     status.app,
     runs.app,
     disappeared.app,
+    replay.app,
     export.app,
     connections.app,
     schema.app,

@@ -23,7 +23,8 @@ DESTINATIONS = members(__name__, __path__, Destination)
 def export(home: Home, tables: Sequence[str], to: str, out: Path | None, clock: Clock) -> Export:
     """Write tables of the published file somewhere else; all of current and history, unless named.
 
-    Raises ConfigurationError for what nobody knows, ExportFailed or StorageFailed for the rest.
+    Raises ConfigurationError for what nobody knows, NothingPublished, ExportFailed or
+    StorageFailed for the rest.
     """
     destination = chosen(to)
     if out is not None and not destination.files:

@@ -17,20 +17,24 @@ from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
+from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
+from pipelines.run.replay import Replayed, again, replay
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
 from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Checked",
     "Choice",
     "Lane",
     "Order",
     "Outcome",
     "Publication",
+    "Replayed",
     "Session",
     "Standing",
     "StreamOutcome",
@@ -39,6 +43,7 @@ __all__ = [
     "accept",
     "accept_gone",
     "accept_waiting",
+    "again",
     "changed",
     "check",
     "columns",
@@ -52,12 +57,14 @@ __all__ = [
     "plan",
     "publish",
     "publish_folded",
+    "replay",
     "roll_back",
     "set_aside",
     "standings",
     "status",
     "sync",
     "test",
+    "verify",
 ]
 
 

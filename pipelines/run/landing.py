@@ -54,7 +54,7 @@ def _fold(
     held = {each: fold for each, fold in meta.held(writer).items() if each[1] == stream}
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
     for row in _pending(journal.manifests(session.ledger, stream), held):
-        outcomes[row.connection, stream] = _folded(session, writer, row)
+        outcomes[row.connection, stream] = fold_row(session, writer, row)
     return outcomes
 
 
@@ -70,9 +70,10 @@ def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:
     return pending
 
 
-def _folded(
+def fold_row(
     session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
+    """Fold one manifest on the terms that settings and decisions give; return fold or failure."""
     own, there = session.settings.stream(row.stream), registry.registered(writer, row.stream)
     guard = Guard(own.may_disappear, own.may_be_empty, bool(_accepted(session, row, GONE)))
     wider, aside = (_accepted(session, row, kind) for kind in (Kind.SCHEMA, Kind.QUARANTINE))

@@ -1,10 +1,13 @@
 """The folders of one home, and who may read them."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.values import PREFIX
+from pipelines.settings.values import PREFIX, expanded
+
+USUAL = Path("~/.partner-sync")  # where nobody says otherwise
 
 
 @dataclass(frozen=True)
@@ -12,6 +15,11 @@ class Home:
     """The folders of one `PARTNER_SYNC_HOME`; analysts see `root`, `published` and `exports`."""
 
     root: Path
+
+    @classmethod
+    def usual(cls) -> "Home":
+        """Return the home that the environment names, else the default; nothing in it is read."""
+        return cls(expanded(Path(os.environ.get(f"{PREFIX}HOME") or USUAL)).absolute())
 
     @property
     def archive(self) -> Path:

@@ -19,7 +19,7 @@ from pydantic_settings import (
 from pipelines.errors import ConfigurationError
 from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
-from pipelines.settings.home import Home
+from pipelines.settings.home import USUAL, Home
 from pipelines.settings.values import (
     LIST_PATH,
     PREFIX,
@@ -65,7 +65,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Place = Field(default=Path("~/.partner-sync"), description="where everything lies")
+    home: Place = Field(default=USUAL, description="where everything lies")
     base_url: Address | None = Field(default=None, description="address of the service")
     auth_url: Address | None = Field(default=None, description="address of the identity provider")
     audience: str | None = Field(

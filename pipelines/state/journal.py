@@ -189,6 +189,14 @@ def manifests(
         return tuple(ManifestRow(**row) for row in rows)
 
 
+def every_manifest(engine: Engine) -> tuple[ManifestRow, ...]:
+    """Return all manifests as they were written."""
+    columns = [column for column in MANIFESTS.c if column.name != "sequence"]
+    with engine.connect() as ledger:
+        rows = ledger.execute(select(*columns).order_by(MANIFESTS.c.sequence)).mappings()
+        return tuple(ManifestRow(**row) for row in rows)
+
+
 def read_once(engine: Engine) -> set[tuple[str, str]]:
     """Return connection and stream of everything that was ever read to its end."""
     query = select(MANIFESTS.c.connection, MANIFESTS.c.stream).distinct()

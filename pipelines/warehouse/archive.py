@@ -5,6 +5,7 @@ ever changed; files appear whole (temporary name, fsync, rename) or not at all.
 """
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import sha256
@@ -83,6 +84,15 @@ class Archive:
         if sha256(body).hexdigest() != digest:
             raise LandingFailed(f"archived page {file.name} was changed since it was read")
         return body
+
+    def has(self, digest: str) -> bool:
+        """Tell whether there is a page of that name."""
+        return self._page(digest).exists()
+
+    def pages(self) -> Iterator[tuple[str, Path]]:
+        """Yield the name and the file of every page."""
+        for file in sorted((self.folder / "pages").glob("??/*.json.zst")):
+            yield file.name.removesuffix(".json.zst"), file
 
     def numbering(self) -> filelock.BaseFileLock:
         """Return the lock under which a manifest is numbered, written and recorded."""

@@ -17,7 +17,7 @@ from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import append, quoted
 from pipelines.warehouse.pages import canonical
 from pipelines.warehouse.survey import staged
-from pipelines.warehouse.tables import IDX, LINEAGE, TIMES
+from pipelines.warehouse.tables import AT, IDX, LINEAGE, TIMES
 
 NUMBERS = ("BIGINT", "DECIMAL", "HUGEINT")
 JOINED = """
@@ -114,7 +114,7 @@ class Comparison:
     def _own(self, table: str) -> dict[str, str]:
         """Return the columns that records give, and their types."""
         rows = self.database.execute(f"DESCRIBE {staged(table)}").fetchall()
-        ours = {*LINEAGE, *TIMES, self.key, *self._places(table)}
+        ours = {*LINEAGE, *TIMES, AT, self.key, *self._places(table)}
         return {name: kind for name, kind, *_ in rows if name not in ours}
 
     def _places(self, table: str) -> list[str]:

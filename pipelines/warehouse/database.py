@@ -34,6 +34,12 @@ class Work:
     home: Home
     memory_limit: str
     waiting: Callable[[str], None]
+    name: str = "warehouse.duckdb"
+
+    @property
+    def file(self) -> Path:
+        """Where the work database lies."""
+        return self.home.work / self.name
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -56,11 +62,6 @@ class Work:
         finally:
             self._sign.unlink(missing_ok=True)
             lock.release()
-
-    @property
-    def file(self) -> Path:
-        """Where the work database lies."""
-        return self.home.work / "warehouse.duckdb"
 
     @property
     def _sign(self) -> Path:

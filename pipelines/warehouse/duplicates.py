@@ -6,6 +6,7 @@ Two readings of a record may differ, it changed meanwhile; two records of one pa
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.warehouse.database import append, quoted
@@ -81,19 +82,21 @@ class Readings:
         self._unstage(replaced)
         return Older(count, conflicts)
 
-    def seen(self) -> Whole:
-        """Return the rowids of the table's rows that were read, in whatever state."""
-        ids = _joined(self.survey.ids)
-        known = self.survey.known.ids[np.unique(ids)]
-        return np.unique(
-            np.concatenate([known, self._rowids("SELECT id FROM fold_matched"), self._aside()])
-        )
+    def absent(self) -> Whole:
+        """Return the rowids of the table's rows that were not read, in whatever state."""
+        seen = self._others()
+        seen[_joined(self.survey.ids)] = True
+        return self.survey.known.ids[~seen]
+
+    def _others(self) -> npt.NDArray[np.bool_]:
+        """Tell of each known row whether its key was read with other content, or is set aside."""
+        rowids = np.concatenate([self._rowids("SELECT id FROM fold_matched"), self._aside()])
+        return self.survey.known.among(rowids)
 
     def _older(self, ids: Whole, ats: Whole) -> list[tuple[str, int, bool, bool, bool, bool]]:
         known = self.survey.known.ids
         often = np.bincount(ids, minlength=len(known)) > 1
-        others = np.concatenate([self._rowids("SELECT id FROM fold_matched"), self._aside()])
-        wanted = often[ids] | np.isin(known[ids], others)
+        wanted = (often | self._others())[ids]
         table = pa.table({"id": known[ids[wanted]], "reading": ats[wanted]})
         execute = self.survey.database.execute
         execute("CREATE OR REPLACE TEMP TABLE fold_seen (id BIGINT, reading BIGINT)")

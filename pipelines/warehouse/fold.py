@@ -109,7 +109,8 @@ class _Night:
         older, merged = self._merged(survey, known_rows)
         ward, moment = survey.ward, self._moment()
         folded = Fold(
-            number=len(meta.folds(database)) + 1,
+            number=len([each for each in meta.folds(database) if each.stream == manifest.stream])
+            + 1,
             run=manifest.run,
             connection=manifest.connection,
             stream=manifest.stream,
@@ -201,7 +202,7 @@ class _Night:
         readings = Readings(survey, manifest.stream, manifest.connection, key)
         older = readings.settle()
         survey.ward.judge(manifest.rows - older.count - survey.ward.readings)
-        absent = np.setdiff1d(known_rows.ids, readings.seen())
+        absent = readings.absent()
         self._judge(known_rows, absent)
         self._compare(survey, key)
         names = survey.names.children()

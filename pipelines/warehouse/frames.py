@@ -1,23 +1,72 @@
-"""Query results as pandas frames on Arrow types: a DECIMAL stays every digit that it is."""
+"""Query results as pandas frames on Arrow types: a DECIMAL stays every digit that it is.
+
+For analysts: `frames.connect()` opens what is published, read-only, and `frame(sql)` asks it.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
-
-def frame(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a frame (`.df()` would turn DECIMAL into float64)."""
-    converted: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    return converted
+from pipelines.settings import Home
+from pipelines.warehouse import published
 
 
-def query(database: duckdb.DuckDBPyConnection, sql: str) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Warehouse:
+    """One published version, open for reading until it is closed."""
+
+    database: duckdb.DuckDBPyConnection
+    version: str
+
+    def frame(self, sql: str, values: Sequence[object] = ()) -> pd.DataFrame:
+        """Return a query's answer; each `?` in it stands for one of the values."""
+        return query(self.database, sql, values)
+
+    def close(self) -> None:
+        """Let go of the version."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def connect(home: Path | str | None = None) -> Warehouse:
+    """Open the version that is published now in a home, else in `PARTNER_SYNC_HOME`.
+
+    Raises NothingPublished where nothing is published. It needs no credentials and no settings.
+    """
+    place = Home.usual() if home is None else Home(Path(home).expanduser())
+    source = published.connected(place.link)
+    return Warehouse(source.database, source.version)
+
+
+def query(
+    database: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()
+) -> pd.DataFrame:
     """Return a query's answer."""
-    return frame(database.sql(sql).to_arrow_table())
+    return _frame(database.execute(sql, list(values)).to_arrow_table())
 
 
 def from_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     """Return records of ours as a frame of the same kind."""
-    return frame(pa.Table.from_pylist([dict(row) for row in rows]))
+    return _frame(pa.Table.from_pylist([dict(row) for row in rows]))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a frame (`.df()` would turn DECIMAL into float64)."""
+    converted: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return converted

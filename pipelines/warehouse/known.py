@@ -44,6 +44,14 @@ class Known:
         same = (self.first[places] == halves[:, 0]) & (self.second[places] == halves[:, 1])
         return np.where(same, places, NOWHERE)
 
+    def among(self, rowids: Whole) -> npt.NDArray[np.bool_]:
+        """Tell of each of these rows whether its rowid is one of some."""
+        found = np.zeros(len(self.ids), np.bool_)
+        if len(rowids):
+            order = np.argsort(self.ids)
+            found[order[np.searchsorted(self.ids, rowids, sorter=order)]] = True
+        return found
+
 
 def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> Known:
     """Return what a connection has in `current.<stream>`."""
@@ -54,15 +62,17 @@ def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> 
         [connection],
     ).to_arrow_table()
     digest = rows.column("_digest").cast(pa.binary(WIDTH)).combine_chunks()
-    found = digest.buffers()[1].to_pybytes()[digest.offset * WIDTH :] if len(digest) else b""
-    return _sorted(found[: len(digest) * WIDTH], rows.column("id").to_numpy())
+    if not len(digest):
+        return _sorted(b"", np.array([], np.int64))
+    found = digest.buffers()[1].slice(digest.offset * WIDTH, len(digest) * WIDTH)
+    return _sorted(found, rows.column("id").to_numpy())
 
 
-def _halves(found: bytes) -> npt.NDArray[np.uint64]:
+def _halves(found: Any) -> npt.NDArray[np.uint64]:
     return np.frombuffer(found, np.uint64).reshape(-1, 2)
 
 
-def _sorted(found: bytes, ids: Whole) -> Known:
+def _sorted(found: Any, ids: Whole) -> Known:
     halves = _halves(found)
     order = np.argsort(halves[:, 0])
     return Known(halves[order, 0], halves[order, 1], ids[order])

@@ -49,7 +49,7 @@ COMMENTS = {
 
 @dataclass(frozen=True)
 class Fold:
-    """One manifest folded into the tables, in rows; `number` counts the folds of a work database.
+    """One manifest folded into the tables, in rows; `number` counts the folds of its stream.
 
     Of those `read`, `quarantined` are set aside and `duplicates` were replaced by a newer read of
     the same; `conflicts` of these said something else in one page. `rows` are in `current` then,
@@ -94,8 +94,8 @@ def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
 
 
 def folds(database: duckdb.DuckDBPyConnection) -> list[Fold]:
-    """Return every fold, in order."""
-    return _rows(database, "SELECT * FROM meta.folds ORDER BY number")
+    """Return every fold, in order, stream by stream."""
+    return _rows(database, "SELECT * FROM meta.folds ORDER BY stream, number")
 
 
 def folded(database: duckdb.DuckDBPyConnection, manifest: str) -> Fold | None:

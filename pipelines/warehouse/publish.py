@@ -34,7 +34,7 @@ from pipelines.warehouse.meta import Held
 
 
 @dataclass(frozen=True)
-class _Content:
+class Content:
     """What a version would hold, as far as a newer one is worth its copy for it."""
 
     holds: Mapping[str, str]
@@ -53,14 +53,14 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
     with work.alone():
         with work.connected() as writer:
             folds = meta.held(writer)
-            content, last = _content(ledger, folds), versions.latest(ledger)
-            if not folds or (stays := _standing(home, ledger, content)):
+            held, last = content(ledger, folds), versions.latest(ledger)
+            if not folds or (stays := _standing(home, ledger, held)):
                 return stays if folds else None
             number = _next_number(home, last)
-            version = Version(number, run, link.name(number), content.holds, {}, clock.now())
+            version = Version(number, run, link.name(number), held.holds, {}, clock.now())
             with _in_words():
                 version = _prepared(writer, ledger, folds, version)
-        version = replace(version, made_of=content.made_of, doubts=content.doubts)
+        version = replace(version, made_of=held.made_of, doubts=held.doubts)
         _untouched(version, last)
         version = replace(version, sha256=_digest(work.file))
         file = home.published / version.file
@@ -121,16 +121,17 @@ def verify(file: Path, version: Version) -> None:
         )
 
 
-def _content(ledger: Engine, folds: Held) -> _Content:
+def content(ledger: Engine, folds: Held) -> Content:
+    """Return what a version of these folds would hold."""
     holds, marks = {}, dict[str, list[str]]()
     for fold in folds.values():
         holds[f"{fold.connection}/{fold.stream}"] = fold.manifest
         marks.setdefault(fold.stream, []).append(f"{fold.manifest} {fold.folded_at.isoformat()}")
     made_of = {stream: ", ".join(sorted(each)) for stream, each in marks.items()}
-    return _Content(holds, proofs.doubtful(ledger, folds), made_of)
+    return Content(holds, proofs.doubtful(ledger, folds), made_of)
 
 
-def _standing(home: Home, ledger: Engine, content: _Content) -> Version | None:
+def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
     """Return the version that stays open since there is nothing new; mend a link that was lost."""
     last, opened = versions.latest(ledger), versions.opened(ledger)
     if last is None or opened is None or last.holds != content.holds:
@@ -163,19 +164,25 @@ def _prepared(
     return counted
 
 
-def _untouched(version: Version, last: Version | None) -> None:
-    """Raise WarehouseDamaged where a stream's values changed though nothing was folded into it."""
-    for table, found in version.totals.items():
+def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:
+    """Say which stream's values changed though nothing was folded into it since a version."""
+    for table in found:
         stream = table.partition(".")[2].partition("__")[0]
-        if last is None or last.made_of.get(stream, "") != version.made_of.get(stream):
+        if last is None or last.made_of.get(stream, "") != made_of.get(stream):
             continue
-        fault = totals.difference({table: found}, {table: last.totals.get(table, {})})
+        fault = totals.difference({table: found[table]}, {table: last.totals.get(table, {})})
         if fault:
-            raise WarehouseDamaged(
-                f"{fault} as in version {last.version}, and nothing was folded since: somebody "
-                "else wrote into it. What analysts open stays as it was. Move "
-                "work/warehouse.duckdb away and run sync: it is built again from the archive."
-            )
+            return f"{fault} as in version {last.version}, and nothing was folded since"
+    return ""
+
+
+def _untouched(version: Version, last: Version | None) -> None:
+    """Raise WarehouseDamaged where somebody else wrote into a table."""
+    if fault := touched(version.totals, version.made_of, last):
+        raise WarehouseDamaged(
+            f"{fault}: somebody else wrote into it. What analysts open stays as it was. Move "
+            "work/warehouse.duckdb away and run sync: it is built again from the archive."
+        )
 
 
 def _next_number(home: Home, last: Version | None) -> int:

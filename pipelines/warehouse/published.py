@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from pipelines.errors import ConfigurationError, ExportFailed
+from pipelines.errors import ConfigurationError, NothingPublished
 from pipelines.warehouse.database import quoted
 
 BATCH = 20_000  # rows in memory at a time
@@ -103,16 +103,25 @@ def _read(column: str, kind: str) -> str:
 
 @contextmanager
 def opened(link: Path) -> Iterator[Published]:
+    """Open the published version as `connected` does, and let go of it at the end."""
+    source = connected(link)
+    try:
+        yield source
+    finally:
+        source.database.close()
+
+
+def connected(link: Path) -> Published:
     """Open the version that the link leads to now; a later publication does not disturb it.
 
-    Raises ExportFailed where nothing was published yet.
+    Raises NothingPublished where nothing was published yet.
     """
     if not link.is_file():
-        raise ExportFailed(
+        raise NothingPublished(
             f"nothing was published yet: there is no {link}. Run partner-sync sync, or set "
             "PARTNER_SYNC_HOME to the home whose tables are wanted."
         )
     file = link.resolve()
-    with duckdb.connect(file, read_only=True) as database:
-        database.execute("SET TimeZone = 'UTC'")
-        yield Published(database, file)
+    database = duckdb.connect(file, read_only=True)
+    database.execute("SET TimeZone = 'UTC'")
+    return Published(database, file)

@@ -20,11 +20,11 @@ from pipelines.warehouse.schema import Kind, Shape
 IDX = "idx"
 LONGEST_NAME = 63
 SUFFIX = 7  # "_" and six hexadecimal digits
-AT = "_at"  # of staged rows only: the reading that a row is of
 REST = "_rest"  # fields beyond the limit of columns, as one text
-LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", REST, AT)
+AT = "_at"  # of staged rows only: the reading that a row is of
+LINEAGE = ("_connection", "_key", "_page", "_row", "_run", "_digest", REST)
 TIMES = ("first_seen", "last_seen", "changed_at", "missing_since", "valid_from", "valid_to", "why")
-RESERVED = frozenset({*LINEAGE, *TIMES})  # columns of ours: no record gives one of that name
+RESERVED = frozenset({*LINEAGE, *TIMES, AT})  # columns of ours: no record gives one of that name
 TEXT = Shape(Kind.TEXT)
 Columns = dict[str, pa.Array]
 Path = tuple[str, ...]

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines import destinations
 from pipelines.destinations import DESTINATIONS
-from pipelines.errors import ConfigurationError, ExportFailed, StorageFailed
+from pipelines.errors import ConfigurationError, ExportFailed, NothingPublished, StorageFailed
 from pipelines.settings import Home
 from tests.destinations.conftest import Exporting
 
@@ -96,7 +96,7 @@ def test_before_the_first_publication_there_is_nothing_to_export(
     exporting: Exporting, home: Home
 ) -> None:
     home.link.unlink()
-    with pytest.raises(ExportFailed, match="nothing was published yet"):
+    with pytest.raises(NothingPublished, match="nothing was published yet"):
         exporting(to="csv")
 
 

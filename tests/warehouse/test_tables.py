@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.warehouse.schema import Kind, Shape
-from pipelines.warehouse.tables import RESERVED, Flattener, Names, snake
+from pipelines.warehouse.tables import AT, RESERVED, Flattener, Names, snake
 
 NAMES = [
     ("unitPrice", "unit_price"),
@@ -24,6 +24,14 @@ HOSTILE = st.text(max_size=80) | st.sampled_from(
 )
 
 
+LAST = ("_page", "_row", "_run", "_digest")
+
+
+def columns(table: pa.Table) -> list[str]:
+    """Return the columns that a table has once it is landed."""
+    return [name for name in table.column_names if name != AT]
+
+
 @pytest.mark.parametrize(("key", "name"), NAMES)
 def test_a_key_becomes_a_column_name(key: str, name: str) -> None:
     assert snake(key) == name
@@ -32,7 +40,7 @@ def test_a_key_becomes_a_column_name(key: str, name: str) -> None:
 def test_names_that_meet_get_a_stable_suffix() -> None:
     fields = {"id": TEXT, "Id": TEXT, "_row": TEXT}
     empty = Flattener("things", Shape(Kind.OBJECT, fields=fields), "id", Names()).empty()
-    names = empty["things"].column_names[1:]
+    names = columns(empty["things"])
     assert names[:2] == ["_connection", "id"]
     assert names[2].startswith("id_")
     assert names[3].startswith("_row_")
@@ -46,7 +54,7 @@ def test_every_field_has_a_column_of_its_own(keys: list[str]) -> None:
     table = Flattener("things", shape, None, Names()).empty()["things"]
     names = table.column_names
     assert len({name.casefold() for name in names}) == len(names)
-    assert len(names) == len(keys) + len({"_at", "_connection", "_key", "_page", "_row", "_run", "_digest"})
+    assert len(names) == len(keys) + len(("_connection", "_key", *LAST)) + 1
     assert not RESERVED & set(names[3:-4])
     assert max(map(len, names)) <= 63
 
@@ -57,7 +65,7 @@ def test_children_carry_the_parents_key_and_their_place() -> None:
     tables = Flattener(
         "bills", Shape(Kind.OBJECT, fields={"id": TEXT, "lines": lines}), "id", Names()
     )
-    found = {name: table.column_names[1:] for name, table in tables.empty().items()}
+    found = {name: columns(table) for name, table in tables.empty().items()}
     assert list(found) == ["bills", "bills__lines", "bills__lines__parts"]
     assert found["bills"][1:3] == ["id", "lines__count"]
     assert found["bills__lines"][:3] == ["_connection", "id", "idx"]

@@ -1,0 +1,38 @@
+"""Keeping house: verify a home.
+
+Here: what a verb asks for, in one function each. Not here: how it is done (warehouse).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipelines.run.session import Session
+from pipelines.state import journal
+from pipelines.warehouse import link
+from pipelines.warehouse.verify import Checked, Fault, Verification
+
+__all__ = ["Checked", "Report", "verify"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a verification looked at, in words, and what it found wrong."""
+
+    words: tuple[str, ...]
+    faults: tuple[Fault, ...]
+
+
+def verify(session: Session, told: Callable[[Checked], None]) -> Report:
+    """Look at everything of a home; `told` hears how far the archive is read."""
+    looked = Verification(session.work, session.ledger, session.archive, told)
+    faults = tuple(looked.faults())
+    pages, size = 0, 0
+    for _, file in session.archive.pages():
+        pages, size = pages + 1, size + file.stat().st_size
+    looked_at = (
+        f"{pages:,} archived pages ({size / 1e6:,.1f} MB), "
+        f"{len(journal.every_manifest(session.ledger)):,} manifests, "
+        f"{len(link.files(session.settings.place))} published files"
+    )
+    verdict = f"{len(faults)} fault(s)" if faults else "everything is as it was written"
+    return Report((looked_at, verdict), faults)

@@ -1,0 +1,57 @@
+"""Building the work database once more, in a new file that takes the old one's place.
+
+The swap is one rename: whatever is killed, there is the old file or the new one, each whole. Not
+here: what is folded into it (run.replay).
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from pipelines.errors import WarehouseDamaged
+from pipelines.warehouse.database import Work
+
+NAME = "rebuild.duckdb"
+
+
+@contextmanager
+def rebuilding(work: Work) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to an empty database, alone; swap it in where the block ends well."""
+    fresh = replace(work, name=NAME)
+    with work.alone():
+        _remove(fresh.file)
+        try:
+            with fresh.connected() as database:
+                yield database
+                database.execute("CHECKPOINT")
+            _swap(work, fresh.file)
+        finally:
+            _remove(fresh.file)
+
+
+def _swap(work: Work, fresh: Path) -> None:
+    """Put the new file in the old one's place, whose log must not be applied to it."""
+    with suppress(WarehouseDamaged):
+        if work.file.exists():
+            work.connected().close()  # what its log holds goes into the file
+    _log(work.file).unlink(missing_ok=True)
+    fresh.replace(work.file)
+    folder = os.open(work.file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _remove(file: Path) -> None:
+    """Remove what a rebuild left that was killed."""
+    file.unlink(missing_ok=True)
+    _log(file).unlink(missing_ok=True)
+
+
+def _log(file: Path) -> Path:
+    return file.with_name(f"{file.name}.wal")

@@ -1,0 +1,164 @@
+"""Verifying a home: pages against their names, manifests against the ledger, tables against both.
+
+Here: what is wrong, where, what it means and what to do. Nothing is mended and nothing is sent.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from sqlalchemy import Engine
+
+from pipelines.errors import LandingFailed, PartnerSyncError
+from pipelines.settings import Home
+from pipelines.state import journal, versions
+from pipelines.state.journal import ManifestRow
+from pipelines.state.versions import Version
+from pipelines.warehouse import link, meta, publish, totals
+from pipelines.warehouse.archive import Archive, Manifest
+from pipelines.warehouse.database import Work
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, where, what it means for the data, and what to do."""
+
+    where: str
+    what: str
+    means: str
+    do: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.means}. {self.do}."
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How far a verification is: bytes of archived pages read, of all that there are."""
+
+    done: int
+    all: int
+
+
+@dataclass(frozen=True)
+class Verification:
+    """One look at everything of a home; `told` hears how far the longest part of it is."""
+
+    work: Work
+    ledger: Engine
+    archive: Archive
+    told: Callable[[Checked], None]
+
+    @property
+    def home(self) -> Home:
+        """The folders that are looked at."""
+        return self.work.home
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield what is wrong, in the order of the chain."""
+        yield from self._pages()
+        yield from self._manifests()
+        yield from self._tables()
+        yield from self._versions()
+
+    def _pages(self) -> Iterator[Fault]:
+        files = {digest: file.stat().st_size for digest, file in self.archive.pages()}
+        whole, done = sum(files.values()), 0
+        for digest, size in files.items():
+            try:
+                self.archive.body(digest)
+            except LandingFailed as error:
+                yield Fault(
+                    f"archive/pages/{digest[:2]}",
+                    str(error),
+                    "what was read from this page stays in the tables, and cannot be folded again",
+                    "Restore the file from a copy of the archive",
+                )
+            done += size
+            self.told(Checked(done, whole))
+
+    def _manifests(self) -> Iterator[Fault]:
+        for row in journal.every_manifest(self.ledger):
+            where = f"archive/manifests/{row.file}"
+            try:
+                manifest = self.archive.read(row.file)
+            except LandingFailed as error:
+                yield Fault(where, str(error), _UNFOLDED, "Restore the file from a copy")
+                continue
+            if differs := _difference(manifest, row):
+                yield Fault(where, differs, _UNFOLDED, "Restore the file from a copy")
+            for page in manifest.pages:
+                if not self.archive.has(page.sha256):
+                    what = f"page {page.sha256} at offset {page.offset} is missing"
+                    yield Fault(where, what, _UNFOLDED, "Restore the page from a copy")
+
+    def _tables(self) -> Iterator[Fault]:
+        if not self.work.file.exists():
+            return
+        where = "work/warehouse.duckdb"
+        try:
+            with self.work.writing() as writer:
+                folds = meta.held(writer)
+                meta.verify(writer, folds)
+                yield from self._against_the_ledger(writer)
+                found, content = totals.of(writer), publish.content(self.ledger, folds)
+        except (PartnerSyncError, duckdb.Error) as error:
+            yield Fault(where, str(error), "What analysts open is as it was", REBUILD)
+            return
+        last = versions.latest(self.ledger)
+        if fault := publish.touched(found, content.made_of, last):
+            means = "Somebody else wrote into it; what analysts open is as it was"
+            yield Fault(where, fault, means, REBUILD)
+
+    def _against_the_ledger(self, writer: duckdb.DuckDBPyConnection) -> Iterator[Fault]:
+        rows = {row.file: row.rows for row in journal.every_manifest(self.ledger)}
+        for fold in meta.folds(writer):
+            if fold.manifest in rows and fold.read != rows[fold.manifest]:
+                what = f"{fold.read:,} rows of {fold.manifest} were folded"
+                means = f"The ledger says that {rows[fold.manifest]:,} were read"
+                yield Fault("work/warehouse.duckdb", what, means, REBUILD)
+
+    def _versions(self) -> Iterator[Fault]:
+        files, opened = link.files(self.home), versions.opened(self.ledger)
+        for number, file in files.items():
+            version = versions.named(self.ledger, number)
+            where = f"published/{file.name}"
+            if version is None:
+                means = "A publication was killed before it was recorded; its rows are verified"
+                yield Fault(where, "the ledger does not know it", means, "Run publish again")
+            else:
+                yield from _published(file, where, version)
+        if opened and not link.leads_to(self.home, opened):
+            what = f"it does not lead to {opened.file}"
+            yield Fault(self.home.link.name, what, "Analysts open another file, or none", AGAIN)
+
+
+REBUILD = "Move it away and run sync: it is built again from the archive"
+AGAIN = "Run `partner-sync publish`"
+_UNFOLDED = "what was read is in the tables, and cannot be folded again"
+
+
+def _difference(manifest: Manifest, row: ManifestRow) -> str:
+    """Say where a manifest's file is not what the ledger says of it."""
+    pairs = {
+        "stream": (f"{manifest.connection}/{manifest.stream}", f"{row.connection}/{row.stream}"),
+        "day": (manifest.day, row.day),
+        "number": (manifest.number, row.number),
+        "scan": (manifest.scan, row.scan),
+        "pages": (len(manifest.pages), row.pages),
+        "rows": (manifest.rows, row.rows),
+    }
+    wrong = [
+        f"{name} {here}, in the ledger {its}" for name, (here, its) in pairs.items() if here != its
+    ]
+    return "; ".join(wrong)
+
+
+def _published(file: Path, where: str, version: Version) -> Iterator[Fault]:
+    try:
+        publish.verify(file, version)
+    except PartnerSyncError as error:
+        means = "Whoever opens it reads something else than was published"
+        do = f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
+        yield Fault(where, str(error), means, do)

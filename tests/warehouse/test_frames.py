@@ -1,0 +1,57 @@
+"""What is published, as frames: every digit, one version as long as it is open."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipelines.clock import SYSTEM
+from pipelines.errors import NothingPublished
+from pipelines.warehouse import frames
+from pipelines.warehouse.publish import publish
+from tests.warehouse.conftest import Warehouse
+
+AMOUNT = "12345678901234567.89"
+
+
+def night(warehouse: Warehouse, *amounts: str) -> None:
+    rows = ", ".join(f'{{"id": {i}, "amount": {each}}}' for i, each in enumerate(amounts))
+    warehouse.fold(warehouse.manifest(f"[{rows}]"))
+    assert publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+
+
+def test_a_decimal_keeps_every_digit_and_its_sum_too(warehouse: Warehouse) -> None:
+    night(warehouse, AMOUNT, "0.01")
+    with frames.connect(warehouse.home.root) as db:
+        frame = db.frame("SELECT id, amount FROM current.things WHERE id >= ? ORDER BY id", [0])
+    assert list(frame["amount"]) == [Decimal(AMOUNT), Decimal("0.01")]
+    assert frame["amount"].sum() == Decimal("12345678901234567.90")
+    assert isinstance(frame["amount"].dtype, pd.ArrowDtype)
+
+
+def test_a_connection_keeps_its_version_and_a_new_one_has_the_newest(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTNER_SYNC_HOME", str(warehouse.home.root))
+    night(warehouse, "1")
+    with frames.connect() as old:
+        night(warehouse, "1", "2")
+        count = "SELECT count(*) AS n FROM current.things"
+        assert (old.version, int(old.frame(count)["n"][0])) == ("v00000001", 1)
+        with frames.connect() as new:
+            assert (new.version, int(new.frame(count)["n"][0])) == ("v00000002", 2)
+
+
+def test_times_are_in_utc_wherever_one_is(warehouse: Warehouse) -> None:
+    night(warehouse, "1")
+    with frames.connect(str(warehouse.home.root)) as db:
+        at = db.frame("SELECT TIMESTAMPTZ '2026-11-21 12:00:00+02' AS at")["at"]
+    assert at[0] == datetime(2026, 11, 21, 10, tzinfo=UTC)
+    assert str(at.dt.tz) == "UTC"
+
+
+def test_before_the_first_publication_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NothingPublished, match="nothing was published yet"):
+        frames.connect(tmp_path)
