@@ -2,7 +2,18 @@
 
 import sys
 
-from benchmarks import crowd, landing, lanes, machine, pages, paths, rate, reading, size
+from benchmarks import (
+    crowd,
+    landing,
+    lanes,
+    machine,
+    pages,
+    paths,
+    publishing,
+    rate,
+    reading,
+    size,
+)
 
 MEASURES = {
     "rate": rate.measure,
@@ -13,6 +24,7 @@ MEASURES = {
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,
+    "publishing": publishing.measure,
 }
 
 

@@ -90,10 +90,10 @@ def note(database: duckdb.DuckDBPyConnection, held: HeldBack) -> None:
 
 def forget(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> None:
     """Say that nothing of a stream is held back: a later reading is folded."""
-    if exists(database, "meta", "held_back"):
-        database.execute(
-            "DELETE FROM meta.held_back WHERE connection = ? AND stream = ?", [connection, stream]
-        )
+    database.execute(TABLE)
+    database.execute(
+        "DELETE FROM meta.held_back WHERE connection = ? AND stream = ?", [connection, stream]
+    )
 
 
 def held_back(database: duckdb.DuckDBPyConnection) -> list[HeldBack]:

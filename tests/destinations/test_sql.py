@@ -53,13 +53,12 @@ def test_a_database_with_decimals_has_decimals(
 
     assert [each.notes for each in made.written] == [(), (), ()]
     with duckdb.connect(file, read_only=True) as database:
-        row = database.sql("SELECT amount, rate, used_at, _digest FROM current_usage").fetchone()
-        kinds = database.sql("SELECT typeof(amount) FROM current_usage LIMIT 1").fetchone()
-    assert row is not None
+        row = database.sql("SELECT amount, rate, used_at, _digest FROM current_usage").fetchall()[0]
+        kinds = database.sql("SELECT typeof(amount) FROM current_usage LIMIT 1").fetchall()
     assert row[:2] == (Decimal(WIDE), Decimal("0.00000001"))
     assert row[2] == datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)
     assert row[3] == b"\xaa\x00"
-    assert kinds == ("DECIMAL(38,2)",)
+    assert kinds == [("DECIMAL(38,2)",)]
 
 
 def test_again_replaces_the_tables_and_leaves_the_others(

@@ -1,10 +1,11 @@
 """A sync killed with -9 half-way ends, with the next run, as if it was never killed.
 
-Once; `make kills` tries it at 50 random moments.
+A few times; `make kills` tries both at 50 random moments.
 """
 
 import pytest
 
+from tests.end_to_end import killed_folds
 from tests.end_to_end.killing import kills
 
 pytestmark = pytest.mark.trial
@@ -14,3 +15,9 @@ def test_a_killed_sync_is_read_on_and_ends_with_the_same_tables() -> None:
     (killed,) = kills(1, seed=5)
     assert killed.same
     assert killed.again == frozenset()
+
+
+def test_a_killed_fold_or_publication_leaves_one_whole_night() -> None:
+    *killed, last = killed_folds.kills(4, seed=7)
+    assert [each for each in killed if not each.whole] == []
+    assert (last.night, last.whole) == (killed_folds.NIGHTS, True)
