@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipelines.run.session import Session
-from pipelines.state import journal
+from pipelines.state import journal, redactions
 from pipelines.warehouse import link
 from pipelines.warehouse.verify import Checked, Fault, Verification
 
@@ -35,4 +35,16 @@ def verify(session: Session, told: Callable[[Checked], None]) -> Report:
         f"{len(link.files(session.settings.place))} published files"
     )
     verdict = f"{len(faults)} fault(s)" if faults else "everything is as it was written"
-    return Report((looked_at, verdict), faults)
+    return Report((looked_at, *_redacted(session), verdict), faults)
+
+
+def _redacted(session: Session) -> list[str]:
+    """Say which pages are not as they were received because records of them were erased."""
+    acts: dict[tuple[str, str, str], int] = {}
+    for each in redactions.every(session.ledger):
+        act = (f"{each.at:%Y-%m-%d}", each.by, each.reason or "no reason given")
+        acts[act] = acts.get(act, 0) + len(each.rows)
+    return [
+        f"{count:,} records were erased from their pages on {day} by {by} ({reason})"
+        for (day, by, reason), count in acts.items()
+    ]

@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 4
+SHAPE = 5
 
 RUNS = Table(
     "runs",
@@ -169,6 +169,17 @@ ROLLBACKS = Table(
     Column("by", String, nullable=False),
     Column("at", UtcTime, nullable=False),
     Column("reason", String, nullable=False),
+)
+
+REDACTIONS = Table(
+    "redactions",
+    METADATA,
+    Column("old", String(64), primary_key=True, comment="the page as it was received"),
+    Column("new", String(64), nullable=False, comment="the page that is read in its place"),
+    Column("rows", JSON, nullable=False, comment="the records that are null in it"),
+    Column("reason", String, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", UtcTime, nullable=False),
 )
 
 # The request budget of an actor, shared by every process of this home (state/slots.py). Times are

@@ -1,13 +1,15 @@
 """The archive: page bodies exactly as received, and the manifests that put them in order.
 
 A page's name is the SHA-256 of its body, so equal pages of two nights are one file. Nothing here is
-ever changed; files appear whole (temporary name, fsync, rename) or not at all.
+ever changed, but for records that a person erased (redaction); files appear whole (temporary name,
+fsync, rename) or not at all.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -19,6 +21,7 @@ import zstandard
 from pipelines.errors import LandingFailed, StorageFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.state.proof import Proof
+from pipelines.state.redactions import Redaction
 
 LEVEL = 1  # 457 MB/s at 4.9x on usage pages; higher levels gain little
 
@@ -69,25 +72,63 @@ class Archive:
         """
         digest = sha256(body).hexdigest()
         try:
-            self.body(digest)
+            self.body(digest)  # what was erased from a page stays erased where it is sent again
         except LandingFailed:
             _write(self._page(digest), zstandard.ZstdCompressor(level=LEVEL).compress(body))
         return digest
 
     def body(self, digest: str) -> bytes:
-        """Return a page body; raise LandingFailed where it is missing or not what was read."""
-        file = self._page(digest)
+        """Return a page body, or what is left of it where records of it were erased.
+
+        Raises LandingFailed where it is missing or not what was read.
+        """
+        now = self.now(digest)
+        file = self._page(now)
         try:
             body = zstandard.ZstdDecompressor().decompress(file.read_bytes())
         except (OSError, zstandard.ZstdError) as error:
             raise LandingFailed(f"archived page {file.name} cannot be read: {error}") from None
-        if sha256(body).hexdigest() != digest:
+        if sha256(body).hexdigest() != now:
             raise LandingFailed(f"archived page {file.name} was changed since it was read")
         return body
 
+    def now(self, digest: str) -> str:
+        """Return the page that is read in a page's place: itself, unless it was redacted."""
+        while digest in self.redactions:
+            digest = self.redactions[digest].new
+        return digest
+
+    def erased(self, digest: str) -> frozenset[int]:
+        """Return which records of a page were erased; null is in their place."""
+        rows = set[int]()
+        while digest in self.redactions:
+            rows.update(self.redactions[digest].rows)
+            digest = self.redactions[digest].new
+        return frozenset(rows)
+
+    @cached_property
+    def redactions(self) -> dict[str, Redaction]:
+        """Every recorded redaction by the page that it replaces."""
+        found: dict[str, Redaction] = {}
+        for file in sorted((self.folder / "redactions").glob("*.json")):
+            some = msgspec.json.decode(file.read_bytes(), type=list[Redaction])
+            found |= {each.old: each for each in some}
+        return found
+
+    def redact(self, redactions: Sequence[Redaction]) -> None:
+        """Record that pages are read in the place of others, then remove those."""
+        known = [each for each in redactions if each.old not in self.redactions]
+        if known:
+            number = len(list((self.folder / "redactions").glob("*.json"))) + 1
+            content = msgspec.json.format(msgspec.json.encode(known), indent=1)
+            _write(self.folder / "redactions" / f"{number:06}.json", content)
+            self.redactions.update({each.old: each for each in known})
+        for each in redactions:
+            self._page(each.old).unlink(missing_ok=True)
+
     def has(self, digest: str) -> bool:
-        """Tell whether there is a page of that name."""
-        return self._page(digest).exists()
+        """Tell whether there is a page of that name, or what is left of it."""
+        return self._page(self.now(digest)).exists()
 
     def pages(self) -> Iterator[tuple[str, Path]]:
         """Yield the name and the file of every page."""

@@ -20,6 +20,7 @@ TABLES = {
     "meta.awaiting": "readings that are held back until a person says a word",
     "meta.runs": "every run, what it cost and how it ended",
     "meta.requests": "every request that was sent to the service; no secret is in it",
+    "meta.held_back": "readings that lack too many rows, until a person says that they are gone",
     "meta.interface_changes": "what changed in the service's interface description, night by night",
     "meta.interface_differences": "where the records are not as the interface description says",
 }
@@ -61,6 +62,11 @@ _FOLDED = _READING | {
     "number": "the order of the folds",
     "read": "rows read, those read twice counted twice",
     "rows": "rows in current.<stream>",
+    "missing": "of these rows, those that the reading lacked: see missing_since",
+    "added": "records that were new, or back",
+    "changed": "records that said something else, no number among it",
+    "restated": "records of which a number changed",
+    "gone": "records whose last version ended as they were missing twice",
     "quarantined": "rows set aside in quarantine.<stream>, each with its reason; not in rows",
     "duplicates": "rows read again, to prove that none was missed; each is in the table once",
     "conflicts": "rows that were twice on a page and said something else; the later one is kept",
@@ -147,6 +153,12 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "kind": "schema or quarantine: of which verb of partner-sync the word is",
         "count": "changes of columns, or rows set aside",
         "words": "what is the matter",
+    },
+    "meta.held_back": _READING
+    | {
+        "there": "rows that were there before",
+        "gone": "of these, those that the reading lacks",
+        "read": "rows read",
     },
     "meta.interface_changes": _DESCRIBED,
     "meta.interface_differences": _DESCRIBED,

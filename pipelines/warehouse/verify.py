@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.settings import Home
-from pipelines.state import journal, versions
+from pipelines.state import journal, redactions, versions
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
 from pipelines.warehouse import link, meta, publish, totals
@@ -58,6 +58,7 @@ class Verification:
     def faults(self) -> Iterator[Fault]:
         """Yield what is wrong, in the order of the chain."""
         yield from self._pages()
+        yield from self._redactions()
         yield from self._manifests()
         yield from self._tables()
         yield from self._versions()
@@ -77,6 +78,19 @@ class Verification:
                 )
             done += size
             self.told(Checked(done, whole))
+
+    def _redactions(self) -> Iterator[Fault]:
+        """Compare what archive and ledger say of erased records: each is evidence for the other."""
+        recorded = {each.old: each for each in redactions.every(self.ledger)}
+        for old in sorted(recorded.keys() | self.archive.redactions.keys()):
+            if recorded.get(old) != self.archive.redactions.get(old):
+                where, what = "archive/redactions", f"page {old}: the ledger says something else"
+                means = "Somebody may have changed what was read, rather than erased from it"
+                yield Fault(where, what, means, "Restore archive and state from the same copy")
+        for digest, _file in self.archive.pages():
+            if digest in self.archive.redactions:
+                what = "records were erased from it, and the page as it was is still there"
+                yield Fault(f"page {digest}", what, "An erasure was killed", "Run erase again")
 
     def _manifests(self) -> Iterator[Fault]:
         for row in journal.every_manifest(self.ledger):

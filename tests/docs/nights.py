@@ -1,4 +1,4 @@
-"""A home that was synced on three nights while its lists changed: what analysts really open."""
+"""A home that was synced on four nights while its lists changed: what analysts really open."""
 
 import os
 from dataclasses import replace
@@ -12,14 +12,14 @@ from tests.end_to_end.stand import synced
 from tests.sandbox.running import sandboxed
 from tests.virtual import Haste
 
-NIGHTS = [datetime(2026, *day, 2, tzinfo=UTC) for day in ((10, 30), (10, 31), (11, 1))]
+NIGHTS = [datetime(2026, *day, 2, tzinfo=UTC) for day in ((10, 29), (10, 30), (10, 31), (11, 1))]
 SIZES = ("--rate=0", "--partners=60", "--usage=700", "--billing=130")
 CHANGES = {"update": 1.0, "insert": 1.0, "delete": 1.0}
 STREAMS = ("partners", "usage", "billing")
 
 
-def three(home: Path) -> None:
-    """Sync a home on three nights; between them rows of usage and billing come, change and go."""
+def four(home: Path) -> None:
+    """Sync a home on four nights; between them rows of usage and billing come, change and go."""
     before = dict(os.environ)
     try:
         with sandboxed(*SIZES) as service:

@@ -27,14 +27,15 @@ BLOCKS = [
     for title, text in RECIPES
     for kind, code in re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL)
 ]
+WHATS = ("missing", "new", "restated")
 QUERIES = {file.name: file for file in sorted((ROOT / "docs" / "queries").iterdir())}
 
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a user's home folder; `.partner-sync` in it is where three nights were published."""
+    """Return a user's home folder; `.partner-sync` in it is where four nights were published."""
     folder = tmp_path_factory.mktemp("user")
-    nights.three(folder / ".partner-sync")
+    nights.four(folder / ".partner-sync")
     return folder
 
 
@@ -149,6 +150,58 @@ def test_money_adds_up(user: Path) -> None:
     (every,) = asked(user, "SELECT sum(total) AS total, count(*) AS bills FROM current.billing")
     assert sum(row["total"] for row in rows) == every["total"]
     assert sum(row["bills"] for row in rows) == every["bills"]
+
+
+def test_what_changed_last_night_is_what_the_nights_differ_in(user: Path) -> None:
+    rows = asked(user, QUERIES["changed.sql"].read_text(encoding="utf-8"))
+    before, after = (
+        {row["billing_id"]: row for row in asked(user, f"FROM history.billing_as_of('{night}')")}
+        for night in nights.NIGHTS[-2:]
+    )
+    found = {what: {row["billing_id"] for row in rows if row["what"] == what} for what in WHATS}
+    assert all(found.values())
+    assert sum(map(len, found.values())) == len(rows)
+    assert found["new"] == after.keys() - before.keys()
+    changed = {name for name in after.keys() & before.keys() if after[name] != before[name]}
+    assert found["restated"] == {
+        name for name in changed if after[name]["valid_from"] == nights.NIGHTS[-1]
+    }
+    absent = asked(user, "FROM current.billing WHERE missing_since IS NOT NULL")
+    assert found["missing"] == {row["billing_id"] for row in absent}
+
+
+def test_each_restatement_is_shown_with_both_its_values(user: Path) -> None:
+    rows = asked(user, QUERIES["restatements.sql"].read_text(encoding="utf-8"))
+    ended = asked(user, "FROM history.billing WHERE why = 'restated'")
+    assert len(rows) == len(ended) > 0
+    values = {(row["billing_id"], row["restated_at"]): row for row in rows}
+    for row in ended:
+        shown = values[row["billing_id"], row["valid_to"]]
+        assert (shown["total_before"], shown["revision_before"]) == (row["total"], row["revision"])
+        assert shown["difference"] == shown["total_after"] - shown["total_before"]
+
+
+def test_what_is_missing_is_in_no_table_or_marked(user: Path) -> None:
+    rows = asked(user, QUERIES["missing.sql"].read_text(encoding="utf-8"))
+    here = {row["billing_id"] for row in asked(user, "FROM current.billing")}
+    gone = {row["billing_id"] for row in rows if row["state"] == "gone"}
+    assert gone
+    assert not gone & here
+    assert {row["billing_id"] for row in rows} - gone <= here
+    assert all(row["missing_since"] in nights.NIGHTS for row in rows)
+
+
+def test_the_end_of_a_month_is_the_night_before_it(user: Path) -> None:
+    rows = asked(user, QUERIES["month_end.sql"].read_text(encoding="utf-8"))
+    (then,) = asked(
+        user,
+        "SELECT sum(total) AS total, count(*) AS bills FROM history.billing "
+        "WHERE valid_from <= '2026-10-31 02:00:00+00' "
+        "AND coalesce(valid_to, 'infinity') > '2026-10-31 02:00:00+00'",
+    )
+    assert sum(row["total_then"] for row in rows) == then["total"]
+    assert sum(row["bills_then"] for row in rows) == then["bills"]
+    assert any(row["difference"] for row in rows)
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS, ids=lambda each: each.name)

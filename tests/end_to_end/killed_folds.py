@@ -97,6 +97,8 @@ def _killed(home: Path, after: float) -> None:
             process.wait(timeout=after)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
+    if process.returncode not in {0, -signal.SIGKILL}:
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def _seen(home: Path, after: float) -> Kill:
