@@ -30,7 +30,7 @@ def settings(home: Path, streams: Sequence[str]) -> Settings:
         auth_url=nobody,
         audience="nobody",
         client_id="nobody",
-        streams={name: StreamSettings(path=f"/v2/{name}") for name in streams},
+        streams={name: StreamSettings(path=f"/v2/{name}", may_disappear=1) for name in streams},
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ class Book:
     table: Table
     formats: dict[str, Format] = field(default_factory=dict)
     changed: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def patterns(self) -> list[tuple[str, str]]:
+        """The name and the pattern of each column."""
+        return [(each.name, _pattern(each.type)) for each in self.table.columns]
 
     def format(self, pattern: str) -> Format:
         """Return the format of that pattern, made once."""
@@ -138,8 +144,8 @@ def _sheet(book: Book) -> Worksheet:
 
 
 def _line(book: Book, sheet: Worksheet, line: int, row: tuple[Any, ...]) -> None:
-    for place, (each, column) in enumerate(zip(row, book.table.columns, strict=True)):
-        value, style = book.cell(each, _pattern(column.type))
+    for place, (each, (name, pattern)) in enumerate(zip(row, book.patterns, strict=True)):
+        value, style = book.cell(each, pattern)
         match value:
             case None:
                 continue
@@ -153,7 +159,7 @@ def _line(book: Book, sheet: Worksheet, line: int, row: tuple[Any, ...]) -> None
                 told = sheet.write_number(line, place, value, style)
         if told:
             raise ExportFailed(
-                f"{book.table.title}, row {line:,}, {column.name}: a text of {len(value):,} "
+                f"{book.table.title}, row {line:,}, {name}: a text of {len(value):,} "
                 f"characters, and a cell holds {CHARACTERS:,}; nothing was exported. Export this "
                 "table to parquet or csv."
             )

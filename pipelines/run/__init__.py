@@ -15,6 +15,7 @@ from pipelines.run.accepting import accept_waiting, columns, set_aside
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
+from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.forecast import plan
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
@@ -22,12 +23,14 @@ from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, replay
+from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
 from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Act",
     "Checked",
     "Choice",
     "Lane",
@@ -36,6 +39,7 @@ __all__ = [
     "Publication",
     "Replayed",
     "Session",
+    "Sought",
     "Standing",
     "StreamOutcome",
     "Watch",
@@ -49,6 +53,7 @@ __all__ = [
     "columns",
     "differing",
     "discover",
+    "erase",
     "fetch",
     "fold",
     "held_back",
@@ -58,6 +63,7 @@ __all__ = [
     "publish",
     "publish_folded",
     "replay",
+    "retain",
     "roll_back",
     "set_aside",
     "standings",

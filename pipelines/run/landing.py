@@ -12,7 +12,7 @@ from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import awaiting, disappeared, evolution, meta, registry
+from pipelines.warehouse import awaiting, base, disappeared, evolution, meta, registry
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.awaiting import Awaited
@@ -35,6 +35,7 @@ def fold(session: Session, order: Order) -> Folded:
     """
     own = order.connection.name
     wanted = {(own, stream.name) for stream in order.streams}
+    base.begin(session.work, session.ledger)
     with session.work.writing() as writer:
         lost = journal.read_once(session.ledger) - meta.held(writer).keys()
         folded: dict[tuple[str, str], Fold | PartnerSyncError] = {}
@@ -53,7 +54,9 @@ def _fold(
     """Fold one stream of all connections; a failure is returned, so that others are published."""
     held = {each: fold for each, fold in meta.held(writer).items() if each[1] == stream}
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
-    for row in _pending(journal.manifests(session.ledger, stream), held):
+    dropped = base.held(session.ledger)
+    every = [row for row in journal.manifests(session.ledger, stream) if row.file not in dropped]
+    for row in _pending(every, held):
         outcomes[row.connection, stream] = fold_row(session, writer, row)
     return outcomes
 

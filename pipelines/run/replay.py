@@ -5,7 +5,7 @@ too: everything is built anew beside the work database and swapped in. Not here:
 (warehouse.rebuild), what a fold does (warehouse.fold).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -15,7 +15,8 @@ from pipelines.errors import DayUnread, LandingFailed, PartnerSyncError
 from pipelines.run.landing import fold_row
 from pipelines.run.session import Session
 from pipelines.state import journal
-from pipelines.warehouse import meta
+from pipelines.state.journal import ManifestRow
+from pipelines.warehouse import base, meta
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.rebuild import rebuilding
 
@@ -57,14 +58,24 @@ def replay(session: Session, first: date, last: date | None = None) -> Replayed:
 def again(session: Session) -> Outcomes:
     """Build the work database once more from the whole archive."""
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = {}
-    before = _folded(session)
-    with rebuilding(session.work) as writer:
+    before, held = _folded(session), base.held(session.ledger)
+    home, ledger = session.settings.place, session.ledger
+    with rebuilding(session.work, lambda file: base.start(home, ledger, file)) as writer:
         for stream in sorted({stream for _, stream in journal.read_once(session.ledger)}):
             for row in journal.manifests(session.ledger, stream):
-                outcome = fold_row(session, writer, row)
-                outcomes[row.connection, stream] = outcome
+                outcome = _outcome(session, writer, row, held)
                 _check(outcome, before, row.file)
+                outcomes |= {} if outcome is None else {(row.connection, stream): outcome}
     return outcomes
+
+
+def _outcome(
+    session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow, held: Collection[str]
+) -> Fold | PartnerSyncError | None:
+    """Fold a manifest; of one that the base holds, return how it was; None: it was passed over."""
+    if row.file in held:
+        return meta.folded(writer, row.file)
+    return fold_row(session, writer, row)
 
 
 def _folded(session: Session) -> set[str]:
@@ -76,7 +87,7 @@ def _folded(session: Session) -> set[str]:
         return set()
 
 
-def _check(outcome: Fold | PartnerSyncError, before: set[str], manifest: str) -> None:
+def _check(outcome: Fold | PartnerSyncError | None, before: set[str], manifest: str) -> None:
     """Raise LandingFailed where what was folded once cannot be folded any more."""
     if isinstance(outcome, PartnerSyncError) and manifest in before:
         raise LandingFailed(

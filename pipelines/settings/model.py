@@ -97,6 +97,9 @@ class Settings(BaseSettings):
         default=None, description="what connections share whose clients or keys are one actor"
     )
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
+    keep_readings: int = Field(
+        default=400, ge=1, description="readings of each list that `retain` keeps in the archive"
+    )
     memory_limit: str = Field(
         default="160MB",
         pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$",

@@ -137,6 +137,14 @@ def pages(engine: Engine, scan: str) -> tuple[LinkedPage, ...]:
         return tuple(LinkedPage(**row) for row in ledger.execute(query).mappings())
 
 
+def unbound(engine: Engine, since: datetime) -> set[str]:
+    """Return the pages of later readings without a manifest: under way, failed, not proven."""
+    query = select(PAGES.c.sha256).join(SCANS, SCANS.c.scan == PAGES.c.scan)
+    query = query.where(SCANS.c.status != "read", SCANS.c.begun_at >= since)
+    with engine.connect() as ledger:
+        return set(ledger.execute(query).scalars())
+
+
 def latest_scan(
     engine: Engine, connection: str, stream: str, day: date | None = None
 ) -> ScanState | None:

@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 5
+SHAPE = 6
 
 RUNS = Table(
     "runs",
@@ -178,6 +178,17 @@ REDACTIONS = Table(
     Column("new", String(64), nullable=False, comment="the page that is read in its place"),
     Column("rows", JSON, nullable=False, comment="the records that are null in it"),
     Column("reason", String, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", UtcTime, nullable=False),
+)
+
+BASES = Table(
+    "bases",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("file", String, nullable=False, comment="below archive/base"),
+    Column("sha256", String(64), nullable=False),
+    Column("manifests", JSON, nullable=False, comment="those that are folded in it, and dropped"),
     Column("by", String, nullable=False),
     Column("at", UtcTime, nullable=False),
 )

@@ -209,7 +209,7 @@ class _Night:
         own = [name for name in names if name in survey.tables]
         merge = Merge(database, manifest.stream, manifest.connection, key, names, own)
         counts = self._grade.counts_missing and not survey.ward.nameless
-        merged = merge.apply(self._moment(), manifest.day, absent if counts else None)
+        merged = merge.apply(self._moment(), manifest.day, absent, counts_missing=counts)
         history.show(database, manifest.stream, own, key)
         return older, merged
 

@@ -6,7 +6,7 @@ Here: the statements, in the one order in which they are right. Not here: which 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 import duckdb
 import pyarrow as pa
@@ -90,11 +90,11 @@ class Merge:
     children: Sequence[str]
     current: Sequence[str]
 
-    def apply(self, moment: datetime, day: object, absent: Whole | None) -> Merged:
-        """Bring the tables to a moment; `absent` are rows that were not read, if that counts."""
+    def apply(self, moment: datetime, day: date, absent: Whole, *, counts_missing: bool) -> Merged:
+        """Bring the tables to a moment; `absent` are the rows that were not read."""
         given = {"connection": self.connection}
         self._prepare(absent)
-        if absent is not None and len(absent):
+        if counts_missing and len(absent):
             self._run(GONE, given | {"stream": self.stream, "day": day})
         self._run(RESPELLED)
         self._run(
@@ -108,7 +108,7 @@ class Merge:
         self._run(ADDED, {"moment": moment})
         for table in self.current:
             self._run(ADDED_CHILDREN, table=table)
-        if absent is not None:
+        if counts_missing:
             self._run(MISSED, {"moment": moment})
         self._run(FOUND, given)
         ended = counts.get("changed", 0) + counts.get("restated", 0)
@@ -125,10 +125,9 @@ class Merge:
             missing,
         )
 
-    def _prepare(self, absent: Whole | None) -> None:
+    def _prepare(self, absent: Whole) -> None:
         self._run("CREATE OR REPLACE TEMP TABLE fold_absent (id BIGINT)")
-        if absent is not None:
-            append(self.database, "fold_absent", pa.table({"id": absent}))
+        append(self.database, "fold_absent", pa.table({"id": absent}))
         self._run(
             "CREATE OR REPLACE TEMP TABLE fold_ended "
             "(id BIGINT, reading BIGINT, valid_to TIMESTAMPTZ, why VARCHAR)"

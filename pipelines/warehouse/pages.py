@@ -28,11 +28,19 @@ CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
 
 @dataclass(frozen=True)
 class Body:
-    """One page: its records as sent; the first `stitched` of them belong to the chain."""
+    """One page: its records as sent; the first `stitched` of them belong to the chain.
+
+    In the place of those `erased` is null: nobody knows them any more.
+    """
 
     page: LinkedPage
     texts: Sequence[Any]
     stitched: int
+    erased: frozenset[int] = frozenset()
+
+    def left(self, rows: Iterable[int]) -> list[int]:
+        """Return which of some rows were not erased."""
+        return [row for row in rows if row not in self.erased]
 
 
 @dataclass
@@ -91,7 +99,7 @@ class Pages:
         if len(texts) != linked.rows:
             found = f"it holds {len(texts)} records, but {linked.rows} were read"
             raise self._told(linked, found)
-        return Body(linked, texts, stitched)
+        return Body(linked, texts, stitched, self.archive.erased(linked.sha256))
 
     def read(self, portion: Portion) -> Read:
         """Decode some records; the shape grows where it is too narrow for them."""

@@ -5,7 +5,7 @@ here: what is folded into it (run.replay).
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +19,16 @@ NAME = "rebuild.duckdb"
 
 
 @contextmanager
-def rebuilding(work: Work) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to an empty database, alone; swap it in where the block ends well."""
+def rebuilding(work: Work, begin: Callable[[Path], object]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to a new database, alone; swap it in where the block ends well.
+
+    `begin` may put a file to begin with at the path that it is given.
+    """
     fresh = replace(work, name=NAME)
     with work.alone():
         _remove(fresh.file)
         try:
+            begin(fresh.file)
             with fresh.connected() as database:
                 yield database
                 database.execute("CHECKPOINT")

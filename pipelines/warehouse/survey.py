@@ -71,7 +71,7 @@ class Survey:
             body = self.pages.body(place)
             found = digests(body.texts)
             portion = Portion()
-            portion.add(body, found, self._unknown(found))
+            portion.add(body, found, body.left(self._unknown(found)))
             if portion.texts:
                 self.pages.read(portion)
 
@@ -125,7 +125,7 @@ class Survey:
         least = AT_ONCE if self.pages.manifest.key is not None else 1
         for body in self.pages.bodies():
             found = digests(body.texts)
-            portion.add(body, found, self._look_up(body, found))
+            portion.add(body, found, body.left(self._look_up(body, found)))
             if len(portion.texts) >= least:
                 yield portion
                 portion = Portion()

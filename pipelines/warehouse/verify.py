@@ -12,10 +12,10 @@ from sqlalchemy import Engine
 
 from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.settings import Home
-from pipelines.state import journal, redactions, versions
+from pipelines.state import bases, journal, redactions, versions
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
-from pipelines.warehouse import link, meta, publish, totals
+from pipelines.warehouse import base, link, meta, publish, totals
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
 
@@ -58,6 +58,7 @@ class Verification:
     def faults(self) -> Iterator[Fault]:
         """Yield what is wrong, in the order of the chain."""
         yield from self._pages()
+        yield from self._base()
         yield from self._redactions()
         yield from self._manifests()
         yield from self._tables()
@@ -79,6 +80,17 @@ class Verification:
             done += size
             self.told(Checked(done, whole))
 
+    def _base(self) -> Iterator[Fault]:
+        newest = bases.newest(self.ledger)
+        if newest is None:
+            return
+        file = base.path(self.home, newest)
+        if not file.exists() or base.digest(file) != newest.sha256:
+            means = "What it holds is nowhere else: the tables cannot be built again from here"
+            do = "Restore the file from a copy of the archive"
+            where = f"archive/base/{newest.file}"
+            yield Fault(where, "it is missing or not what was written", means, do)
+
     def _redactions(self) -> Iterator[Fault]:
         """Compare what archive and ledger say of erased records: each is evidence for the other."""
         recorded = {each.old: each for each in redactions.every(self.ledger)}
@@ -93,7 +105,10 @@ class Verification:
                 yield Fault(f"page {digest}", what, "An erasure was killed", "Run erase again")
 
     def _manifests(self) -> Iterator[Fault]:
+        held = base.held(self.ledger)
         for row in journal.every_manifest(self.ledger):
+            if row.file in held:
+                continue
             where = f"archive/manifests/{row.file}"
             try:
                 manifest = self.archive.read(row.file)

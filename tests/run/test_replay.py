@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,83 +9,9 @@ import pytest
 
 from pipelines import run
 from pipelines.errors import ConfigurationError, DayUnread, LandingFailed
-from pipelines.run import Order, Session, Word
+from pipelines.run import Word
 from pipelines.settings import Settings
-from pipelines.state import journal
-from pipelines.state.journal import LinkedPage, ManifestRow, Reading
-from pipelines.state.proof import Grade, Proof
-from pipelines.streams import known
-from pipelines.warehouse.archive import Manifest
-from tests.warehouse.conftest import NOON
-
-FIRST = NOON.date()
-
-
-@dataclass
-class Nights:
-    """A home whose archive is written night by night, as a scan would."""
-
-    session: Session
-    nights: int = 0
-
-    def read(self, *records: str, grade: Grade = Grade.COMPLETE) -> str:
-        """Archive a night of the stream usage, a page a text; return the manifest's file."""
-        connection = "default"
-        ended, day = NOON + timedelta(days=self.nights), FIRST + timedelta(days=self.nights)
-        self.nights += 1
-        archive, ledger = self.session.archive, self.session.ledger
-        scan = journal.begin(ledger, Reading("run", connection, "usage", day), ended)
-        pages = []
-        for position, text in enumerate(records):
-            envelope = {"limit": 100, "offset": position * 100, "has_more": False}
-            body = f'{{"data": {text}, "pagination": {json.dumps(envelope)}}}'.encode()
-            page = LinkedPage(
-                position,
-                position * 100,
-                100,
-                len(json.loads(text)),
-                archive.put(body),
-                200,
-                None,
-                ended,
-                ended,
-                {},
-            )
-            pages.append(page)
-        rows = sum(page.rows for page in pages)
-        proof = Proof(grade, rows, len(pages), 0, 1, 0, "id", False, ended, ended)
-        manifest = Manifest(
-            connection, "usage", day, 1, "run", scan, "id", ended, ended, tuple(pages), proof=proof
-        )
-        archive.write(manifest)
-        row = ManifestRow(
-            connection, "usage", day, 1, scan, manifest.file, len(pages), rows, proof, ended
-        )
-        journal.add_manifest(ledger, row)
-        return manifest.file
-
-    def order(self) -> Order:
-        own = [stream for stream in known(self.session.settings) if stream.name == "usage"]
-        return Order(self.session.settings.connection(), FIRST, own)
-
-    def fold(self) -> object:
-        return run.fold(self.session, self.order())["usage"]
-
-    def content(self) -> dict[str, list[tuple[object, ...]]]:
-        """Return every value and type of every table, but for when it was done."""
-        with self.session.work.writing() as writer:
-            tables = writer.execute(
-                "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary AND "
-                "(schema_name <> 'meta' OR table_name IN ('folds', 'registry', 'held_back'))"
-            ).fetchall()
-            found: dict[str, list[tuple[object, ...]]] = {}
-            for schema, table in tables:
-                name = f'"{schema}"."{table}"'
-                columns = writer.execute(f"DESCRIBE {name}").fetchall()
-                own = [f'"{each}"' for each, *_ in columns if each != "folded_at"]
-                rows = writer.execute(f"SELECT {', '.join(own)} FROM {name} ORDER BY ALL")
-                found[name] = [tuple(each[:2] for each in columns), *rows.fetchall()]
-        return found
+from tests.run.nights import FIRST, Nights
 
 
 @pytest.fixture

@@ -134,8 +134,10 @@ def test_only_a_reading_that_is_whole_counts_what_is_missing(
     warehouse.fold(warehouse.manifest(ONE, grade=grade))
     assert warehouse.query("SELECT count(missing_since) FROM current.things") == [(0,)]
     folded(warehouse, ONE)
-    warehouse.fold(warehouse.manifest(TWO, grade=grade))
-    assert warehouse.query("SELECT count(missing_since) FROM current.things") == [(0,)]
+    for records, missing in ((ONE, 1), (TWO, 0)):
+        warehouse.fold(warehouse.manifest(records, grade=grade))
+        found = warehouse.query("SELECT count(missing_since) FROM current.things")
+        assert found == [(missing,)]
 
 
 def test_a_record_set_aside_counts_as_seen_and_keeps_its_version(warehouse: Warehouse) -> None:

@@ -1,0 +1,108 @@
+"""Erasing a partner: out of the archive, and so out of everything that is made of it.
+
+The archive first: whatever is killed afterwards, the next erasure of the same goes on from there.
+Here: the order of it, and in words what was done. Not here: how each is done (warehouse, state).
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import ConfigurationError
+from pipelines.run.landing import publish_folded
+from pipelines.run.replay import again
+from pipelines.run.session import Session
+from pipelines.state import erasure as ledger
+from pipelines.state import redactions
+from pipelines.warehouse import link, redaction, traces
+from pipelines.warehouse.redaction import Act, Sought
+
+__all__ = ["Act", "Erased", "Sought", "erase"]
+SHORTEST = 3  # characters of an identifier: less is said by everything
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What an erasure did; `left` are the files that say the identifier all the same."""
+
+    records: int
+    pages: int
+    versions: tuple[str, ...]
+    exports: tuple[str, ...]
+    quotes: tuple[str, ...]
+    left: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Say what is gone, and what nobody here can erase."""
+        done = f"{self.records:,} records were erased from {self.pages:,} archived pages"
+        lines = [f"{done}, and from every table, version and quarantine made of them"]
+        if self.versions:
+            lines.append(f"published files deleted: {', '.join(self.versions)}")
+        if self.exports:
+            lines.append(f"exports deleted: {', '.join(self.exports)}")
+        if self.quotes:
+            lines.append(f"the ledger quoted it in {', '.join(self.quotes)}: replaced")
+        lines += [f"still said by {file}: look at it yourself" for file in self.left]
+        others = "copies that analysts made, files they still have open, backups"
+        service = "what the service has of it: the next sync reads again what is there then"
+        return [*lines, f"not erased: {others}, and {service}"]
+
+
+def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int], None]) -> Erased:
+    """Take every record that says an identifier out of the home; return what was done.
+
+    Raises ConfigurationError for an identifier that cannot be meant, LandingFailed where a page
+    cannot be read or the tables cannot be made again; what is published then stays.
+    """
+    _refuse(sought, act)
+    archive = session.archive
+    with archive.numbering():
+        found = list(redaction.found(archive, sought, told))
+        made = [redaction.redacted(archive, page, rows, act) for page, rows in found if rows]
+        left = [archive.redactions[page] for page, rows in found if not rows]
+        redactions.add(session.ledger, made)
+        archive.redact([*made, *left])
+    quotes = ledger.erase(session.ledger, sought.identifier)
+    for outcome in again(session).values():
+        if isinstance(outcome, Exception):
+            raise outcome
+    version = publish_folded(session)
+    home = session.settings.place
+    versions = link.keep_only(home, {version.version} if version else set())
+    exports = _without_exports(home.exports, sought.identifier)
+    remain = traces.files(home.root, sought.identifier)
+    return Erased(
+        records=sum(len(each.rows) for each in made),
+        pages=len(made),
+        versions=tuple(versions),
+        exports=tuple(exports),
+        quotes=tuple(quotes),
+        left=tuple(str(file.relative_to(home.root)) for file in remain),
+    )
+
+
+def _refuse(sought: Sought, act: Act) -> None:
+    if len(sought.identifier.strip()) < SHORTEST:
+        raise ConfigurationError(
+            f"an identifier of less than {SHORTEST} characters stands in everything; nothing was "
+            "erased"
+        )
+    if sought.identifier in act.reason or sought.identifier in act.by:
+        raise ConfigurationError(
+            "the reason names the identifier, and would keep it in the archive for good; nothing "
+            "was erased. Give a reason that does not, such as the number of the request."
+        )
+
+
+def _without_exports(folder: Path, identifier: str) -> list[str]:
+    """Delete each export that says the identifier, whole, and links that lead nowhere then."""
+    holding = {file.relative_to(folder).parts[0] for file in traces.files(folder, identifier)}
+    for name in holding:
+        place = folder / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    for each in folder.glob("*"):
+        if each.is_symlink() and not each.exists():
+            each.unlink()
+    return sorted(holding)

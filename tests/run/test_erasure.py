@@ -1,0 +1,124 @@
+"""Erasing a partner: nothing of it is found in any file of the home, and all else is as it was."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipelines import run
+from pipelines.clock import SYSTEM
+from pipelines.errors import ConfigurationError
+from pipelines.run import Act, Session, Sought
+from pipelines.run.erasure import Erased
+from pipelines.state import redactions, versions
+from pipelines.warehouse import published, traces
+from tests.run.kept_nights import everything, home, night
+
+GONE, STAYS = "partner-000017", "partner-000018"
+ACT = Act("ann", datetime(2026, 11, 21, tzinfo=UTC), "request 7")
+
+
+def silent(_done: int, _every: int) -> None:
+    """Hear nothing."""
+
+
+def nights(session: Session, *, without: str = "") -> None:
+    for number in range(1, 4):
+        some = [GONE, STAYS, f"partner-{number:06}"]
+        night(session, number, [each for each in some if each != without])
+
+
+def erased(session: Session) -> Erased:
+    return run.erase(session, Sought(GONE), ACT, silent)
+
+
+def test_nothing_of_it_is_found_in_any_file(tmp_path: Path) -> None:
+    root = tmp_path / "home"
+    with home(root) as session:
+        nights(session)
+        (root / "exports" / "v1.csv").mkdir(parents=True)
+        (root / "exports" / "v1.csv" / "partners.csv").write_text(f"id\n{GONE}\n")
+        (root / "exports" / "csv").symlink_to("v1.csv")
+        (root / "exports" / "other.csv").write_text(f"id\n{STAYS}\n")
+        assert len(list(traces.files(root, GONE))) > 5
+
+        done = erased(session)
+
+    assert (done.left, list(traces.files(root, GONE))) == ((), [])
+    assert list(traces.files(root, STAYS))
+    assert done.records == 6  # in three nights the partner itself and its usage
+    assert done.exports == ("v1.csv",)
+    assert sorted(each.name for each in (root / "exports").iterdir()) == ["other.csv"]
+    assert [file.name for file in (root / "published").iterdir()] == ["warehouse.v00000004.duckdb"]
+    assert "6 records were erased from 6 archived pages" in done.words[0]
+    assert "not erased: copies that analysts made" in done.words[-1]
+
+
+def test_all_else_is_as_if_it_had_never_been_there(tmp_path: Path) -> None:
+    """But for where the other records stand in their pages."""
+    with home(tmp_path / "without") as session:
+        nights(session, without=GONE)
+        expected = _content(session)
+    with home(tmp_path / "home") as session:
+        nights(session)
+        erased(session)
+        assert _content(session) == expected
+        with published.opened(session.settings.place.link) as analysts:
+            ids = analysts.database.execute("SELECT id FROM current.offices ORDER BY id")
+            assert (GONE,) not in ids.fetchall()
+
+
+def _content(session: Session) -> dict[str, set[tuple[object, ...]]]:
+    with session.work.writing() as writer:
+        where = ("history.offices", "history.offices__tags", "history.events")
+        without = "EXCLUDE (_page, _row, _run, _digest)"
+        return {
+            table: set(
+                writer.execute(
+                    f"SELECT * {'' if '__' in table else without} FROM {table} "
+                ).fetchall()
+            )
+            for table in where
+        }
+
+
+def test_a_verification_accepts_it_and_says_so(tmp_path: Path) -> None:
+    with home(tmp_path / "home") as session:
+        nights(session)
+        erased(session)
+        report = run.verify(session, lambda _news: None)
+        acts = {(each.by, each.reason) for each in redactions.every(session.ledger)}
+
+    assert report.faults == ()
+    assert acts == {("ann", "request 7")}
+    assert "6 records were erased from their pages on 2026-11-21 by ann (request 7)" in report.words
+
+
+def test_erasing_it_again_finds_nothing_and_nights_go_on(tmp_path: Path) -> None:
+    with home(tmp_path / "home") as session:
+        nights(session)
+        erased(session)
+        assert erased(session).records == 0
+        night(session, 4, [STAYS])
+        newest = versions.latest(session.ledger)
+        assert newest is not None
+        assert newest.version >= 5
+        assert run.verify(session, lambda _news: None).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("sought", "act", "words"),
+    [
+        (Sought("7"), ACT, "stands in everything"),
+        (Sought(GONE), Act("ann", SYSTEM.now(), f"{GONE} asked"), "the reason names"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, sought: Sought, act: Act, words: str
+) -> None:
+    with home(tmp_path / "home") as session:
+        night(session, 1, [GONE])
+        before = everything(session)
+        with pytest.raises(ConfigurationError, match=words):
+            run.erase(session, sought, act, silent)
+        assert everything(session) == before

@@ -1,0 +1,91 @@
+"""Retention: the same tables with and without it, from what is kept and a base snapshot."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pipelines import run
+from pipelines.errors import LandingFailed
+from pipelines.run import Session
+from pipelines.run.replay import again
+from pipelines.state import bases
+from tests.run.kept_nights import everything, home, night
+
+NIGHTS = 6
+
+
+def nights(session: Session, first: int, last: int) -> None:
+    """One partner stays as it is, one changes, one comes and goes."""
+    for number in range(first, last + 1):
+        night(session, number, ["stays", "changes", *(["guest"] if number % 3 else [])])
+
+
+def pages(session: Session) -> set[str]:
+    return {digest for digest, _file in session.archive.pages()}
+
+
+def test_the_tables_are_the_same_with_and_without(tmp_path: Path) -> None:
+    with home(tmp_path / "all") as session:
+        nights(session, 1, NIGHTS)
+        expected = everything(session)
+    with home(tmp_path / "few") as session:
+        nights(session, 1, 4)
+        assert run.retain(session, 2, "ann").dropped.manifests == 4
+        nights(session, 5, NIGHTS)
+        assert everything(session) == expected
+        assert run.retain(session, 2, "ann").dropped.manifests == 4
+        again(session)
+        assert everything(session) == expected
+        assert run.verify(session, lambda _news: None).faults == ()
+        base = bases.newest(session.ledger)
+        assert base is not None
+        assert (base.number, len(base.manifests)) == (2, 8)
+        files = [file.name for file in (session.archive.folder / "base").iterdir()]
+        assert files == ["base.000002.duckdb"]
+        manifests = list((session.archive.folder / "manifests").rglob("*.json"))
+        assert len(manifests) == 4
+
+
+def test_a_lost_work_database_begins_with_the_base(tmp_path: Path) -> None:
+    with home(tmp_path / "home") as session:
+        nights(session, 1, 4)
+        expected = everything(session)
+        run.retain(session, 1, "ann")
+        session.work.file.unlink()
+        nights(session, 5, 5)
+        found = everything(session)
+    assert len(found["meta.folds"]) > len(expected["meta.folds"])
+    assert found["current.offices"][-1][0]
+
+
+def test_nothing_is_dropped_that_is_kept_or_pinned(tmp_path: Path) -> None:
+    with home(tmp_path / "home") as session:
+        nights(session, 1, 4)
+        before = pages(session)
+        assert run.retain(session, 4, "ann").base is None
+        assert pages(session) == before
+        pins = session.archive.folder / "pins"
+        pins.mkdir()
+        (pins / "2026-01.json").write_bytes(msgspec.json.encode(sorted(before)))
+        assert run.retain(session, 1, "ann").dropped.pages == 0
+        assert pages(session) == before
+        (pins / "2026-01.json").unlink()
+        done = run.retain(session, 1, "ann")
+        assert done.dropped.pages > 0
+        assert "pages were dropped" in done.words
+        assert len(pages(session)) == len(before) - done.dropped.pages
+
+
+def test_a_damaged_base_is_said_in_words(tmp_path: Path) -> None:
+    with home(tmp_path / "home") as session:
+        nights(session, 1, 3)
+        run.retain(session, 1, "ann")
+        before = everything(session)
+        file = next((session.archive.folder / "base").iterdir())
+        file.write_bytes(b"damaged")
+        with pytest.raises(LandingFailed, match="restore it from a copy of the archive"):
+            again(session)
+        assert everything(session) == before
+        faults = run.verify(session, lambda _news: None).faults
+        assert [each.where for each in faults] == ["archive/base/base.000001.duckdb"]
