@@ -57,9 +57,9 @@ def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> 
     """Return what a connection has in `current.<stream>`."""
     if not exists(database, "current", stream):
         return _sorted(b"", np.array([], np.int64))
-    rows = database.execute(
+    rows = database.sql(
         f"SELECT rowid AS id, _digest FROM {quoted('current', stream)} WHERE _connection = ?",
-        [connection],
+        params=[connection],
     ).to_arrow_table()
     digest = rows.column("_digest").cast(pa.binary(WIDTH)).combine_chunks()
     if not len(digest):
