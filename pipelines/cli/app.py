@@ -21,10 +21,12 @@ from pipelines.cli import (
     export,
     plan,
     publish,
+    quarantine,
     replay,
     retain,
     runs,
     sandbox,
+    schema,
     screen,
     status,
     sync,
@@ -55,6 +57,8 @@ for group in (
     replay.app,
     export.app,
     connections.app,
+    schema.app,
+    quarantine.app,
 ):
     app.add_typer(group)
 

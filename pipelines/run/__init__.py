@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
+from pipelines.run.accepting import accept_waiting, columns, set_aside
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
@@ -45,9 +46,11 @@ __all__ = [
     "Word",
     "accept",
     "accept_gone",
+    "accept_waiting",
     "again",
     "changed",
     "check",
+    "columns",
     "differing",
     "discover",
     "erase",
@@ -62,6 +65,7 @@ __all__ = [
     "replay",
     "retain",
     "roll_back",
+    "set_aside",
     "standings",
     "status",
     "sync",

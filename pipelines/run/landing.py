@@ -12,13 +12,17 @@ from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import base, disappeared, meta
+from pipelines.warehouse import awaiting, base, disappeared, evolution, meta, registry
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
+from pipelines.warehouse.awaiting import Awaited
 from pipelines.warehouse.disappeared import Disappeared, Guard
+from pipelines.warehouse.evolution import Policy
 from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
 
+SAID = 5  # changes of columns that a run names; the verb `schema` names all
+GONE = Kind.DISAPPEARED
 BY_HAND = "publish"  # stands for the run that a version is of
 
 
@@ -73,23 +77,39 @@ def fold_row(
     session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
     """Fold one manifest on the terms that settings and decisions give; return fold or failure."""
-    own = session.settings.stream(row.stream)
-    terms = Terms(Guard(own.may_disappear, own.may_be_empty, _accepted(session, row)))
+    own, there = session.settings.stream(row.stream), registry.registered(writer, row.stream)
+    guard = Guard(own.may_disappear, own.may_be_empty, bool(_accepted(session, row, GONE)))
+    wider, aside = (_accepted(session, row, kind) for kind in (Kind.SCHEMA, Kind.QUARANTINE))
+    terms = Terms(guard, Policy(own.policy), bool(wider), max(map(int, aside), default=0))
     archive = session.archive
     try:
         folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
+        awaiting.forget(writer, row.connection, row.stream)
+        _tell(session, writer, folded, known=bool(there))
     except PartnerSyncError as error:
         if isinstance(error, Disappeared):
             disappeared.note(writer, error.held)
+        elif isinstance(error, Awaited):
+            awaiting.note(writer, error.awaiting)
         return error
     return folded
 
 
-def _accepted(session: Session, row: ManifestRow) -> bool:
-    """Tell whether a person said that what a manifest lacks is truly gone."""
-    made = decisions.made(session.ledger, Kind.DISAPPEARED, row.connection, row.stream)
-    return row.file in {each.manifest for each in made}
+def _tell(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold, *, known: bool) -> None:
+    """Say what a manifest changed about the columns; of a stream's first one all are new."""
+    changes = evolution.recorded(writer, fold.stream, fold.manifest)
+    for change in changes[:SAID] if known else ():
+        session.watch.waiting(f"{fold.stream}: {change.words}")
+    if known and len(changes) > SAID:
+        more = len(changes) - SAID
+        session.watch.waiting(f"{fold.stream}: {more:,} more changes (partner-sync schema)")
+
+
+def _accepted(session: Session, row: ManifestRow, kind: Kind) -> list[str]:
+    """Return what a person let a manifest do, in the order of the decisions of a kind."""
+    made = decisions.made(session.ledger, kind, row.connection, row.stream)
+    return [each.subject or "1" for each in made if each.manifest == row.file]
 
 
 def publish(session: Session, orders: Sequence[Order]) -> Publication:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -39,6 +39,9 @@ class StreamSettings(BaseModel):
 
     key: str | None = Field(default=None, description="the field that identifies a record")
     may_be_empty: bool = Field(default=False, description="an empty list is no accident")
+    policy: Literal["evolve", "freeze", "discard"] = Field(
+        default="evolve", description="what new columns and wider types may do to the tables"
+    )
     may_disappear: float = Field(
         default=0.1, ge=0, le=1, description="share of the rows that may be gone in one reading"
     )

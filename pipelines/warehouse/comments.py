@@ -15,6 +15,9 @@ TABLES = {
     "meta.freshness": "what the tables of each stream are made of, and when",
     "meta.proofs": "what is proven of each reading, and any doubt since",
     "meta.registry": "the shape of each stream's records and its columns' names, as they grew",
+    "meta.schema_changes": "what changed about the columns, reading by reading",
+    "meta.dictionary": "every table and column of this file, and where it comes from",
+    "meta.awaiting": "readings that are held back until a person says a word",
     "meta.runs": "every run, what it cost and how it ended",
     "meta.requests": "every request that was sent to the service; no secret is in it",
     "meta.held_back": "readings that lack too many rows, until a person says that they are gone",
@@ -87,6 +90,16 @@ _CALLED = _READING | {
     "request_id": "the service's own name of the request",
     "error": "in words, where it failed",
 }
+_COLUMNS = _READING | {
+    "schema_name": "current, past, history, quarantine or meta",
+    "table_name": "the table",
+    "column_name": "the column; empty: the table as a whole, or what is in no table",
+    "path": "where the value is in a record (JSON path)",
+    "type": "TABLE, VIEW or the column's type",
+    "source": "where the value is in a record (JSON path); empty: it is of our making",
+    "first_manifest": "the reading that first had it: a file below archive/manifests",
+    "description": "the text of the interface description, else what it is",
+}
 _DESCRIBED = _READING | {
     "path": "of the list",
     "what": "what is another",
@@ -126,6 +139,21 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "meta.runs": _CALLED,
     "meta.requests": _CALLED | {"stream": "the list; empty for calls of none, as for a token"},
+    "meta.schema_changes": _COLUMNS
+    | {
+        "what": "new, widened, text (values that fit no column are kept as text) or discarded",
+        "before": "the type before; empty: there was no column",
+        "after": "the type since; empty: there is no column",
+        "count": "values that are kept as text or left out",
+        "happened_at": "when the reading ended",
+    },
+    "meta.dictionary": _COLUMNS,
+    "meta.awaiting": _READING
+    | {
+        "kind": "schema or quarantine: of which verb of partner-sync the word is",
+        "count": "changes of columns, or rows set aside",
+        "words": "what is the matter",
+    },
     "meta.held_back": _READING
     | {
         "there": "rows that were there before",

@@ -99,6 +99,8 @@ class Comparison:
         numbers = [name for name in numbers if name.strip('"') not in self.counts.get(table, ())]
         if not numbers:
             return ""
+        # A record may have an `id` or a `key` of its own.
+        numbers = [f"t.{name}" for name in numbers]
         key, names = quoted(self.key), ", ".join([*self._places(table), *numbers])
         some = f"coalesce({', '.join(f'{name}::VARCHAR' for name in numbers)}) IS NOT NULL"
         new = (

@@ -26,9 +26,11 @@ from pipelines.warehouse.database import quoted, transaction, widen
 from pipelines.warehouse.decode import Decoder
 from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.duplicates import Older, Readings
+from pipelines.warehouse.evolution import Evolution, Policy, record
 from pipelines.warehouse.known import Known, Whole
 from pipelines.warehouse.merge import Merge, Merged
 from pipelines.warehouse.meta import Fold
+from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import Pages
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.registry import Registered
@@ -53,9 +55,15 @@ def _in_words(manifest: Manifest) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms a manifest is folded: how much of the list may be gone."""
+    """On which terms a manifest is folded: how much of the list may be gone, and may change.
+
+    `wider`: a person lets it change frozen columns; `aside`: lets so many rows be set aside.
+    """
 
     guard: Guard = field(default_factory=Guard)
+    policy: Policy = Policy.EVOLVE
+    wider: bool = False
+    aside: int = 0
 
 
 def fold(
@@ -95,6 +103,7 @@ class _Night:
         """Bring the tables to what was surveyed."""
         manifest, database, known_rows = self.manifest, self.database, survey.known
         meta.prepare(database)
+        self._evolve(survey)
         self._register(survey)
         self._widen(survey)
         older, merged = self._merged(survey, known_rows)
@@ -143,15 +152,31 @@ class _Night:
     def survey(self) -> Survey:
         """Look every record up and stage what is new."""
         manifest = self.manifest
-        before = registry.registered(self.database, manifest.stream)
-        shape = schema.EMPTY if before is None else schema.from_json(before.shape)
-        decoder = Decoder(schema.identified_by(shape, manifest.key), manifest.key)
+        evolution = self._evolution()
+        decoder = Decoder(evolution.before, manifest.key, evolution.rules)
         pages = Pages(self.archive, manifest, decoder)
-        given = {} if before is None else before.names
         known_rows = known.known(self.database, manifest.stream, manifest.connection)
-        survey = Survey(self.database, pages, Ward(manifest), known_rows, given)
+        ward = Ward(manifest, self.terms.aside)
+        survey = Survey(self.database, pages, ward, known_rows, evolution.given)
         survey.take()
         return survey
+
+    def _evolution(self, aside: Aside | None = None) -> Evolution:
+        """Return how the manifest may change the stream's columns, as they are registered."""
+        manifest, terms = self.manifest, self.terms
+        known = registry.registered(self.database, manifest.stream)
+        shape = schema.EMPTY if known is None else schema.from_json(known.shape)
+        before = schema.identified_by(shape, manifest.key)
+        given = {} if known is None else known.names
+        return Evolution(manifest, before, given, terms.policy, terms.wider, aside or Aside())
+
+    def _evolve(self, survey: Survey) -> None:
+        """Say what changes about the columns; hold the manifest back where they are frozen."""
+        evolution = self._evolution(survey.aside)
+        shape, names = survey.pages.decoder.shape, survey.names.given
+        changes = evolution.changes(shape, names, self._moment())
+        evolution.judge(changes)
+        record(self.database, changes)
 
     def _register(self, survey: Survey) -> None:
         """Register the shape where it grew."""

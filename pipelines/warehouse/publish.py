@@ -18,7 +18,17 @@ from pipelines.errors import ConfigurationError, PublicationFailed, StorageFaile
 from pipelines.settings import Home
 from pipelines.state import versions
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import comments, database, effort, interface, link, meta, proofs, totals
+from pipelines.warehouse import (
+    comments,
+    database,
+    dictionary,
+    effort,
+    interface,
+    link,
+    meta,
+    proofs,
+    totals,
+)
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.meta import Held
 
@@ -146,7 +156,9 @@ def _prepared(
         interface.tell(writer, ledger)
         proofs.tell(writer, ledger)
         effort.tell(writer, ledger)
+        dictionary.describe(writer)
         comments.tell(writer)
+        dictionary.tell(writer)
     counted = replace(version, counts=database.counts(writer), totals=totals.of(writer))
     writer.execute("CHECKPOINT")  # the copy is of a file that nobody has open
     return counted

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from pipelines.api import record
 from pipelines.api.record import Flaw
-from pipelines.errors import LandingFailed
+from pipelines.state.decisions import Kind
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Manifest
+from pipelines.warehouse.awaiting import Awaited
 from pipelines.warehouse.database import append, exists, quoted, widen
 from pipelines.warehouse.pages import Read
 
@@ -57,10 +58,12 @@ class Ward:
     """The records of one scan that are set aside, each once however often it was read.
 
     What was read again is told by its key, else by its text and its place in the list. Of the
-    `nameless` nobody knows which records of the tables they are.
+    `nameless` nobody knows which records of the tables they are. `accepted`: a person said that so
+    many may be set aside.
     """
 
     manifest: Manifest
+    accepted: int = 0
     readings: int = 0
     nameless: int = 0
     records: dict[object, SetAside] = field(default_factory=dict)
@@ -70,7 +73,7 @@ class Ward:
 
         Keeps no more than decides that it is too much.
         """
-        key, enough, named = self.manifest.key, most(self.manifest.rows), {}
+        key, enough, named = self.manifest.key, self._most(self.manifest.rows), {}
         for row, flaw in read.decoded.flaws.items():
             self.readings += 1
             text, (page, place) = read.portion.texts[row], read.portion.place(row)
@@ -93,16 +96,21 @@ class Ward:
         self.records.clear()
 
     def judge(self, landed: int) -> None:
-        """Raise LandingFailed where too many are set aside, or nothing else is left."""
+        """Raise Awaited where too many are set aside, or nothing else is left."""
         aside = len(self.records)
-        if not aside or (landed and aside <= most(landed + aside)):
+        if not aside or (aside <= self._most(landed + aside) and (landed or self.accepted)):
             return
         first = next(iter(self.records.values()))
-        raise LandingFailed(
-            f"{self.manifest.stream}: {self.readings:,} of {self.manifest.rows:,} rows set aside. "
-            f"The first is row {first.row} of the page at offset {first.page.offset}: {first.flaw}."
-            " The stream keeps its last published rows; its pages are archived."
+        raise Awaited(
+            Kind.QUARANTINE,
+            self.manifest,
+            self.readings,
+            f"{self.readings:,} of {self.manifest.rows:,} rows set aside. The first is row "
+            f"{first.row} of the page at offset {first.page.offset}: {first.flaw}.",
         )
+
+    def _most(self, rows: int) -> int:
+        return max(most(rows), self.accepted)
 
     def store(self, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
         """Replace this connection's rows in the stream's quarantine."""
@@ -137,3 +145,16 @@ def count(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> 
         f"SELECT count(*) FROM {quoted(SCHEMA, stream)} WHERE _connection = ?", [connection]
     ).fetchone()
     return int(found[0]) if found else 0
+
+
+def rows(database: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Return every row that is set aside, of all streams, with the stream's name."""
+    tables = database.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = ? ORDER BY ALL", [SCHEMA]
+    ).fetchall()
+    found: list[dict[str, Any]] = []
+    for (stream,) in tables:
+        query = f"SELECT * FROM {quoted(SCHEMA, stream)} ORDER BY _connection, _page, _row"
+        its = database.sql(query).to_arrow_table().to_pylist()
+        found += [{"stream": stream, **each} for each in its]
+    return found

@@ -17,7 +17,12 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.database import append, quoted
+<<<<<<< HEAD
 from pipelines.warehouse.known import NOWHERE, Known, Whole, digests
+=======
+from pipelines.warehouse.known import NOWHERE, WIDTH, Known, Whole, digests
+from pipelines.warehouse.misfits import Aside
+>>>>>>> main
 from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.tables import Batch, Flattener, Names
@@ -49,6 +54,7 @@ class Survey:
     ats: list[Whole] = field(default_factory=list)
     flawed: list[tuple[str, int, bytes]] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
+    aside: Aside = field(default_factory=Aside)
     _ages: dict[int, int] = field(default_factory=dict)
 
     def take(self) -> None:
@@ -89,6 +95,7 @@ class Survey:
         for portion in self._portions():
             read = self.pages.read(portion)
             self._admit(read)
+            self.aside.add(read.decoded.aside)
             if self.pages.decoder.shape != shape:
                 continue
             waiting.append(flattener.tables(self._batch(read)))
@@ -99,6 +106,7 @@ class Survey:
 
     def _clear(self) -> None:
         self.ward.clear()
+        self.aside = Aside()
         for kept in (self.ids, self.ats, self.flawed):
             kept.clear()
         self.drop()

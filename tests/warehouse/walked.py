@@ -85,7 +85,7 @@ class Walk:
         left = {name for name, cell in row.items() if cell is not None} - OURS - own.keys()
         keys = [name for name in own if own[name] is None]
         left |= {name for name in keys if row[name] is not None}
-        place = _Place(self, table, row, left)
+        place = _Place(self, table, row, left, [name for name in own if name != self.key])
         if value is not None:
             place.value(path, value)
         assert not left, (table, left)
@@ -99,6 +99,7 @@ class _Place:
     table: str
     row: Row
     left: set[str]
+    depths: list[str]
 
     def rest(self) -> Row:
         text = self._cell("_rest")
@@ -159,17 +160,14 @@ class _Place:
         if table is None:
             assert all(item is None for item in value)
             return
-        depth = sum(name.startswith("idx") and name in IDX for name in self.row) + 1
+        depth = len(self.depths) + 1
         idx = "idx" if depth == 1 else f"idx_{depth}"
-        own = {name: self.row[name] for name in (self.walk.key, *IDX[: depth - 1])}
+        own = {name: self.row[name] for name in (self.walk.key, *self.depths)}
         for place, item in enumerate(value):
             identity = own | {idx: place}
             [row] = self.walk._found(table, identity)
             self.walk._row(table, (), item, row, identity)
         assert len(self.walk._found(table, own)) == len(value)
-
-
-IDX = ("idx", "idx_2", "idx_3", "idx_4", "idx_5")
 
 
 def read_back(text: str, value: Any) -> Any:

@@ -1,0 +1,49 @@
+"""A person's word about columns and rows set aside, given on the command line."""
+
+from pathlib import Path
+
+import duckdb
+
+from tests.cli.program import ran
+from tests.sandbox.running import SECRET, started
+
+SIZES = ("--rate=0", "--partners=80", "--usage=1", "--billing=1")
+
+
+def test_frozen_columns_and_rows_set_aside_wait_for_a_word(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "settings.toml").write_text('[streams.partners]\npolicy = "freeze"\n')
+    with started(*SIZES) as running:
+        environment = {
+            "PARTNER_SYNC_HOME": str(home),
+            "PARTNER_SYNC_BASE_URL": running.url,
+            "PARTNER_SYNC_AUTH_URL": running.url,
+            "PARTNER_SYNC_AUDIENCE": "partner-sync-sandbox",
+            "PARTNER_SYNC_CLIENT_ID": "demo",
+            "PARTNER_SYNC_CLIENT_SECRET": SECRET,
+        }
+        sync = ("sync", "--stream", "partners")
+        assert ran(environment, *sync).returncode == 0
+        running.fault("column-appears", "/v2/partners")
+        held = ran(environment, *sync)
+        said = " ".join(held.stderr.split())
+        assert held.returncode == 1, held.stderr  # the only stream chosen
+        assert "its columns are frozen" in said
+        assert "partner-sync schema accept partners --connection default" in said
+
+        listed = ran(environment, "schema", "--stream", "partners")
+        assert "is held back" in listed.stdout
+        assert "$.partnerId" in listed.stdout
+        refused = ran(environment, "quarantine", "accept", "partners")
+        assert (refused.returncode, "nothing of partners awaits" in refused.stderr) == (2, True)
+        accepted = ran(environment, "schema", "accept", "partners", "--note", "as announced")
+        assert accepted.returncode == 0, accepted.stderr
+
+        with duckdb.connect(home / "warehouse.duckdb", read_only=True) as reader:
+            [(there,)] = reader.sql("SELECT count(appeared_later) FROM current.partners").fetchall()
+            [(word,)] = reader.sql(
+                "SELECT what FROM meta.schema_changes WHERE column_name = 'appeared_later'"
+            ).fetchall()
+        assert (there, word) == (80, "new")
+    assert "no rows are set aside" in ran(environment, "quarantine").stdout
