@@ -17,12 +17,8 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.database import append, quoted
-<<<<<<< HEAD
 from pipelines.warehouse.known import NOWHERE, Known, Whole, digests
-=======
-from pipelines.warehouse.known import NOWHERE, WIDTH, Known, Whole, digests
 from pipelines.warehouse.misfits import Aside
->>>>>>> main
 from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.tables import Batch, Flattener, Names
