@@ -182,8 +182,8 @@ def exists(database: duckdb.DuckDBPyConnection, schema: str, table: str) -> bool
     found = database.execute(
         "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?",
         [schema, table],
-    ).fetchone()
-    return found != (0,)
+    ).fetchall()  # all: DuckDB 2.0.0 does nothing else while a result has rows to come
+    return found != [(0,)]
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -199,5 +199,4 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
     """Return the one number that a query gives."""
-    row = database.execute(query).fetchone()
-    return int(row[0]) if row else 0
+    return int(database.execute(query).fetchall()[0][0])

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from pipelines.state import runs
 from pipelines.state.runs import Call, Run
-from pipelines.warehouse.database import append, exists
+from pipelines.warehouse.database import append, exists, scalar
 
 AT_ONCE = 20_000  # requests
 TIME = pa.timestamp("us", tz="UTC")
@@ -55,8 +55,7 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
         append(database, "meta.runs", pa.Table.from_pylist([_run(each) for each in some], RUNS))
     if not exists(database, "meta", "requests"):
         _create(database, "requests", REQUESTS)
-    found = database.execute("SELECT coalesce(max(number), 0) FROM meta.requests").fetchone()
-    after = int(found[0]) if found else 0
+    after = scalar(database, "SELECT coalesce(max(number), 0) FROM meta.requests")
     for calls in runs.calls(ledger, after, AT_ONCE):
         rows = [_request(*each) for each in calls]
         append(database, "meta.requests", pa.Table.from_pylist(rows, REQUESTS))

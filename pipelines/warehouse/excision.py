@@ -76,8 +76,8 @@ class Excision:
         for each in every:
             deleted = self.database.execute(
                 f"DELETE FROM {quoted(*each)} WHERE (_connection, {key}) IN (FROM excised)"
-            ).fetchone()
-            gone += int(deleted[0]) if deleted and each[1] == stream else 0
+            ).fetchall()
+            gone += int(deleted[0][0]) if each[1] == stream else 0
         self.database.execute("DROP TABLE excised")
         return gone
 
@@ -97,8 +97,7 @@ class Excision:
             return 0
         where = self._says(schema, table)
         deleted = self.database.execute(f"DELETE FROM {quoted(schema, table)} WHERE {where}")
-        row = deleted.fetchone()
-        return int(row[0]) if row else 0
+        return int(deleted.fetchall()[0][0])
 
     def _says(self, schema: str, table: str) -> str:
         """Return the condition that a row says the identifier: a value, or one within JSON."""
@@ -116,10 +115,10 @@ class Excision:
     def _count(self, schema: str, stream: str, connection: str) -> int:
         if not exists(self.database, schema, stream):
             return 0
-        row = self.database.execute(
+        rows = self.database.execute(
             f"SELECT count(*) FROM {quoted(schema, stream)} WHERE _connection = ?", [connection]
-        ).fetchone()
-        return int(row[0]) if row else 0
+        ).fetchall()
+        return int(rows[0][0])
 
 
 def written_anew(source: Path, file: Path) -> None:

@@ -41,7 +41,7 @@ def _table(
     wanted = {"rows": "count(*)"} | {name: f"sum({quoted(name)})" for name in summed}
     if DIGEST in kinds:
         wanted["digest"] = f"bit_xor({quoted(DIGEST)}::BIT)::VARCHAR"
-    found = database.execute(f"SELECT {', '.join(wanted.values())} FROM {table}").fetchone() or ()
+    found = database.execute(f"SELECT {', '.join(wanted.values())} FROM {table}").fetchall()[0]
     return {name: _plain(value) for name, value in zip(wanted, found, strict=True)}
 
 

@@ -67,7 +67,7 @@ def _tables(file: Path, text: str) -> bool:
 def in_table(reader: duckdb.DuckDBPyConnection, table: str, text: str) -> bool:
     """Tell whether any value of a table says a text."""
     row = reader.execute(f"SELECT 1 FROM {table} WHERE {saying(reader, table)} LIMIT 1", [text])
-    return row.fetchone() is not None
+    return bool(row.fetchall())
 
 
 def saying(reader: duckdb.DuckDBPyConnection, table: str) -> str:
