@@ -6,16 +6,17 @@ Here: the order of it, and in words what was done. Not here: how each is done (w
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError
 from pipelines.run.landing import publish_folded
 from pipelines.run.replay import again
 from pipelines.run.session import Session
+from pipelines.state import bases, redactions
 from pipelines.state import erasure as ledger
-from pipelines.state import redactions
-from pipelines.warehouse import link, redaction, traces
+from pipelines.warehouse import base, link, redaction, traces
+from pipelines.warehouse.excision import Excision
 from pipelines.warehouse.redaction import Act, Sought
 
 __all__ = ["Act", "Erased", "Sought", "erase"]
@@ -64,6 +65,7 @@ def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int],
         left = [archive.redactions[page] for page, rows in found if not rows]
         redactions.add(session.ledger, made)
         archive.redact([*made, *left])
+    excised = _excised(session, sought, act)
     quotes = ledger.erase(session.ledger, sought.identifier)
     for outcome in again(session).values():
         if isinstance(outcome, Exception):
@@ -74,7 +76,7 @@ def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int],
     exports = _without_exports(home.exports, sought.identifier)
     remain = traces.files(home.root, sought.identifier)
     return Erased(
-        records=sum(len(each.rows) for each in made),
+        records=sum(len(each.rows) for each in made) + excised,
         pages=len(made),
         versions=tuple(versions),
         exports=tuple(exports),
@@ -94,6 +96,21 @@ def _refuse(sought: Sought, act: Act) -> None:
             "the reason names the identifier, and would keep it in the archive for good; nothing "
             "was erased. Give a reason that does not, such as the number of the request."
         )
+
+
+def _excised(session: Session, sought: Sought, act: Act) -> int:
+    """Write the base snapshot anew without what says the identifier; return how many rows went."""
+    before = bases.newest(session.ledger)
+    if before is None:
+        return 0
+    with session.work.alone():
+        with base.making(session.work, session.ledger) as database:
+            gone = Excision(database, sought).apply()
+        number = before.number + 1
+        after = replace(before, number=number, file=base.name(number), by=act.by, at=act.at)
+        base.settle(session.work, session.ledger, after, anew=True)
+        base.keep_only(session.settings.place, after)
+    return gone
 
 
 def _without_exports(folder: Path, identifier: str) -> list[str]:

@@ -6,7 +6,6 @@ drops what this one left. Not here: how it is done (warehouse.base, warehouse.re
 
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from pipelines.errors import PartnerSyncError
 from pipelines.run.landing import fold_row
@@ -55,7 +54,7 @@ def retain(session: Session, keep: int, by: str) -> Retained:
         kept = Retention(session.archive, session.ledger, newest.manifests, since)
         with database.reading(base.path(session.settings.place, newest)) as reader:
             dropped = kept.drop(reader)
-        _without_older(session, newest)
+        base.keep_only(session.settings.place, newest)
     return Retained(newest, dropped)
 
 
@@ -78,11 +77,3 @@ def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) 
     base.settle(
         session.work, session.ledger, Base(number, base.name(number), "", manifests, by, now)
     )
-
-
-def _without_older(session: Session, newest: Base) -> None:
-    """Remove the snapshots that the newest replaces."""
-    folder: Path = base.path(session.settings.place, newest).parent
-    for file in folder.glob("base.*.duckdb*"):
-        if file.name != newest.file:
-            file.unlink()

@@ -20,6 +20,7 @@ from pipelines.state import bases
 from pipelines.state.bases import Base
 from pipelines.warehouse import link
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.excision import written_anew
 
 PART = "base.part.duckdb"  # in work/, until it is whole
 
@@ -94,9 +95,16 @@ def making(work: Work, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
         raise
 
 
-def settle(work: Work, ledger: Engine, base: Base) -> Base:
-    """Put the new database into the archive and record it; return it with its digest."""
+def settle(work: Work, ledger: Engine, base: Base, *, anew: bool = False) -> Base:
+    """Put the new database into the archive and record it; return it with its digest.
+
+    `anew` writes every value into a file of its own: nothing that was deleted goes with them.
+    """
     part = work.home.work / PART
+    if anew:
+        fresh = part.with_name(f"{PART}.fresh")
+        written_anew(part, fresh)
+        fresh.replace(part)
     file = path(work.home, base)
     file.parent.mkdir(exist_ok=True, mode=0o700)
     link.fsync(part)
@@ -105,3 +113,10 @@ def settle(work: Work, ledger: Engine, base: Base) -> Base:
     link.fsync(file.parent)
     bases.add(ledger, settled)
     return settled
+
+
+def keep_only(home: Home, base: Base) -> None:
+    """Remove the snapshots that this one replaces."""
+    for file in path(home, base).parent.glob("base.*.duckdb*"):
+        if file.name != base.file:
+            file.unlink()

@@ -20,6 +20,7 @@ from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoded, Decoder, Misfit
+from pipelines.warehouse.known import WIDTH
 
 AT_ONCE = 2_000  # records decoded together: of many pages where most are known
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
@@ -45,23 +46,35 @@ class Body:
 
 @dataclass
 class Portion:
-    """Records to be decoded together, each with its digest, its page and its row there.
+    """Records to be decoded together, with their digests; `parts` are their pages and rows there.
 
     `stitched` counts where they are one page of a list without a key.
     """
 
     texts: list[bytes] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
-    places: list[tuple[LinkedPage, int]] = field(default_factory=list)
+    parts: list[tuple[LinkedPage, Sequence[int]]] = field(default_factory=list)
     stitched: int = 0
 
-    def add(self, body: Body, digests: Sequence[bytes], rows: Iterable[int]) -> None:
+    def add(self, body: Body, digests: Sequence[bytes], rows: Sequence[int]) -> None:
         """Take some rows of a page."""
-        for row in rows:
-            self.texts.append(bytes(body.texts[row]))
-            self.digests.append(digests[row])
-            self.places.append((body.page, row))
+        if len(rows) == len(body.texts):
+            self.texts += map(bytes, body.texts)
+            self.digests += [digest[:WIDTH] for digest in digests]
+        else:
+            self.texts += [bytes(body.texts[row]) for row in rows]
+            self.digests += [digests[row][:WIDTH] for row in rows]
+        if rows:
+            self.parts.append((body.page, rows))
         self.stitched = body.stitched
+
+    def place(self, number: int) -> tuple[LinkedPage, int]:
+        """Return the page and the row there of one of the records."""
+        for linked, rows in self.parts:
+            if number < len(rows):
+                return linked, rows[number]
+            number -= len(rows)
+        raise IndexError(number)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,7 @@ class Pages:
                 self.decoder = misfit.wider
                 decoded = self.decoder.records(texts)
         except LandingFailed as error:
-            raise self._told(portion.places[0][0], error) from error
+            raise self._told(portion.parts[0][0], error) from error
         return Read(portion, decoded, self._keys(portion, decoded))
 
     def _told(self, linked: LinkedPage, error: object) -> LandingFailed:

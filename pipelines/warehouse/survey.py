@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.database import append, quoted
-from pipelines.warehouse.known import NOWHERE, WIDTH, Known, Whole, digests
+from pipelines.warehouse.known import NOWHERE, Known, Whole, digests
 from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
 from pipelines.warehouse.quarantine import Ward
@@ -146,29 +146,36 @@ class Survey:
         places = self.known.find(found)
         there = np.flatnonzero(places != NOWHERE)
         self.ids.append(places[there])
-        self.ats.append(there + (self._ages[body.page.position] << 32))
+        self.ats.append(there + self._age(body.page))
         return np.flatnonzero(places == NOWHERE).tolist()
 
     def _admit(self, read: Read) -> None:
         for place, key in self.ward.admit(read).items():
-            at = self._at(*read.portion.places[place])
-            self.flawed.append((key, at, read.portion.digests[place]))
+            page, row = read.portion.place(place)
+            self.flawed.append((key, row + self._age(page), read.portion.digests[place]))
 
-    def _at(self, page: LinkedPage, row: int) -> int:
-        return row + (self._ages[page.position] << 32)
+    def _age(self, page: LinkedPage) -> int:
+        """Return what tells the readings of a page from those before: the first of its `_at`."""
+        return self._ages[page.position] << 32
 
     def _batch(self, read: Read) -> Batch:
-        rows, places = read.decoded.rows, read.portion.places
-        lying = [places[row] for row in rows]
+        parts = read.portion.parts
+        digests = pa.array(read.portion.digests, pa.binary())
+        pages = pa.concat_arrays([pa.repeat(page.sha256, len(rows)) for page, rows in parts])
+        places = np.concatenate([np.asarray(rows, np.int64) for _, rows in parts])
+        ages = np.repeat([self._age(page) for page, _ in parts], [len(rows) for _, rows in parts])
+        lying = pa.array(places, pa.int32()), pa.array(places + ages)
+        sound = pa.array(read.decoded.rows, pa.int64())
+        if len(sound) < len(digests):
+            digests, pages = digests.take(sound), pages.take(sound)
+            lying = lying[0].take(sound), lying[1].take(sound)
         return Batch(
             records=read.decoded.records,
-            pages=pa.array([page.sha256 for page, _ in lying], pa.string()),
-            rows=pa.array([row for _, row in lying], pa.int32()),
+            pages=pages,
+            rows=lying[0],
             keys=read.keys,
-            digests=pa.array([read.portion.digests[row] for row in rows], pa.binary(WIDTH)).cast(
-                pa.binary()
-            ),
-            ats=pa.array([self._at(page, row) for page, row in lying], pa.int64()),
+            digests=digests,
+            ats=lying[1],
             connection=self.pages.manifest.connection,
             run=self.pages.manifest.run,
         )

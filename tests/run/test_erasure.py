@@ -106,6 +106,28 @@ def test_erasing_it_again_finds_nothing_and_nights_go_on(tmp_path: Path) -> None
         assert run.verify(session, lambda _news: None).faults == ()
 
 
+def test_a_base_snapshot_loses_it_too(tmp_path: Path) -> None:
+    """Of nights whose pages are gone, and with all that was made of them since."""
+    root = tmp_path / "home"
+    with home(tmp_path / "without") as session:
+        nights(session, without=GONE)
+        expected = _content(session)
+    with home(root) as session:
+        nights(session)
+        run.retain(session, 1, "ann")
+        assert traces.says(next((root / "archive" / "base").iterdir()), GONE)
+
+        done = erased(session)
+
+        assert (done.left, list(traces.files(root, GONE))) == ((), [])
+        assert _content(session) == expected
+        assert run.verify(session, lambda _news: None).faults == ()
+        night(session, 4, [STAYS])
+        assert [file.name for file in (root / "archive" / "base").iterdir()] == [
+            "base.000002.duckdb"
+        ]
+
+
 @pytest.mark.parametrize(
     ("sought", "act", "words"),
     [
