@@ -126,7 +126,7 @@ def test_records_are_held_to_their_description_both_ways(settings: Settings) -> 
         ("name", "is of another type"),
         ("region", "never came"),
     ]
-    comment = "SELECT comment FROM duckdb_columns() WHERE column_name = 'partner_id'"
+    comment = "SELECT DISTINCT comment FROM duckdb_columns() WHERE column_name = 'partner_id'"
     assert published(settings, comment) == [("Who it is.",)]
 
 

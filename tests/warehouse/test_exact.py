@@ -1,13 +1,10 @@
 """Whatever JSON a service sends is in the tables exactly, or in quarantine with its reason."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,20 +76,16 @@ NIGHTS = st.lists(st.lists(PAGES, min_size=1, max_size=2), min_size=1, max_size=
 
 @dataclass
 class Landing:
-    """One warehouse for all examples, a stream for each."""
+    """A work database in memory for each example, and one archive for all."""
 
     warehouse: Warehouse
     database: duckdb.DuckDBPyConnection
-    streams: int = 0
+    stream: str = "things"
 
-    def stream(self) -> str:
-        self.streams += 1
-        return f"s{self.streams}"
-
-    def night(self, stream: str, pages: list[list[str]]) -> int:
+    def night(self, pages: list[list[str]]) -> int:
         """Land a night's pages; compare every record with the tables, return how many values."""
         texts = [f"[{', '.join(page)}]" for page in pages]
-        manifest = msgspec.structs.replace(self.warehouse.manifest(*texts), stream=stream)
+        manifest, stream = self.warehouse.manifest(*texts), self.stream
         fold(self.database, self.warehouse.archive, manifest, ANYTHING, SYSTEM)
         known = registry.registered(self.database, stream)
         assert known is not None
@@ -116,18 +109,6 @@ class Landing:
         return walk.compared
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
-
-
-@pytest.fixture
-def landing(warehouse: Warehouse, database: duckdb.DuckDBPyConnection) -> Landing:
-    return Landing(warehouse, database)
-
-
 def numbered(pages: list[list[dict[str, str]]], wrong: str | None) -> list[list[str]]:
     """Give every record of a night its key; one more has what is wrong."""
     texts: list[list[str]] = []
@@ -145,8 +126,10 @@ def numbered(pages: list[list[dict[str, str]]], wrong: str | None) -> list[list[
 @given(nights=NIGHTS, wrong=st.none() | WRONG)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_is_landed_exactly_or_set_aside(
-    landing: Landing, nights: list[Any], wrong: str | None
+    warehouse: Warehouse, nights: list[Any], wrong: str | None
 ) -> None:
-    stream = landing.stream() + f"_{id(nights)}"
-    for night in nights:
-        assert landing.night(stream, numbered(night, wrong)) > 0
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        landing = Landing(warehouse, database)
+        for night in nights:
+            assert landing.night(numbered(night, wrong)) > 0
