@@ -149,6 +149,10 @@ def test_its_fields_become_columns(reader: duckdb.DuckDBPyConnection) -> None:
         "_page": "VARCHAR",
         "_row": "INTEGER",
         "_run": "VARCHAR",
+        "_digest": "BLOB",
+        "first_seen": "TIMESTAMP WITH TIME ZONE",
+        "changed_at": "TIMESTAMP WITH TIME ZONE",
+        "missing_since": "TIMESTAMP WITH TIME ZONE",
     }
 
 
@@ -222,12 +226,14 @@ def test_an_empty_answer_where_rows_were_is_not_published(
 
     errors = {each.stream: str(each.error) for each in refused.streams}
     assert refused.exit_code == 3
-    assert "answered an empty list where rows were" in errors["usage"]
+    assert "answered an empty list where 4 rows were" in errors["usage"]
     assert refused.version is not None
     assert refused.version.counts["current.usage"] == 4
     assert accepted.exit_code == 0
     assert accepted.version is not None
-    assert accepted.version.counts["current.usage"] == 0
+    with duckdb.connect(settings.place.link, read_only=True) as published:
+        missing = "SELECT count(*) FROM current.usage WHERE missing_since IS NOT NULL"
+        assert published.execute(missing).fetchall() == [(4,)]
 
 
 def test_one_field_of_another_kind_stops_nobody(
@@ -235,10 +241,16 @@ def test_one_field_of_another_kind_stops_nobody(
 ) -> None:
     with served() as service, run.open(point(service)) as session:
         assert run.sync(session, run.orders(session)).exit_code == 0
-        monkeypatch.setitem(LISTS, "usage", ['{"id": 7, "zeit": "bald", "marken": "keine"}'])
+        other = '{"id": 7, "zeit": "bald", "marken": "keine"}'
+        monkeypatch.setitem(LISTS, "usage", [LISTS["usage"][0], other, *LISTS["usage"][2:]])
         outcome = run.sync(session, run.orders(session))
         with session.work.writing() as writer:
-            row = writer.execute("SELECT id::INT, zeit, marken FROM current.usage").fetchall()
+            rows = writer.execute(
+                "SELECT zeit, zeit__text, marken__count, marken__text "
+                "FROM current.usage WHERE id = 7"
+            ).fetchall()
+            kept = writer.execute("SELECT count(*), count(zeit) FROM current.usage").fetchall()
 
     assert outcome.exit_code == 0
-    assert row == [(7, "bald", '"keine"')]
+    assert rows == [(None, "bald", None, "keine")]
+    assert kept == [(4, 3)]
