@@ -30,7 +30,8 @@ SMALL = ("--rate=0", "--partners=60", "--usage=0", "--billing=130")
 KEYS = {"partners": "partner_id", "billing": "billing_id"}
 DIGEST = """
 SELECT count(*), sum(hash(each)) FROM
-(SELECT COLUMNS(name -> name NOT IN ('_page', '_row', '_run')) FROM {}) AS each
+(SELECT COLUMNS(name -> name NOT IN ('_page', '_row', '_run', 'first_seen', 'changed_at'))
+ FROM {}) AS each
 """
 # Faults that take real seconds take little; what a sandbox would wait for is another test's.
 SHORT = {"stall": 0.05, "late": 0.05, "dribble": 0.1}
@@ -57,7 +58,7 @@ class Trouble:
 class Published:
     """What analysts see of a home: by table a digest of all its rows, by stream its keys.
 
-    Where the rows were read is no part of it. `aside` counts those in quarantine.
+    Where and when the rows were read is no part of it. `aside` counts those in quarantine.
     """
 
     digests: dict[str, Row]
