@@ -5,7 +5,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +197,8 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
     }
 
 
-def scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+def scalar(
+    database: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] | None = None
+) -> int:
     """Return the one number that a query gives."""
-    return int(database.execute(query).fetchall()[0][0])
+    return int(database.execute(query, values).fetchall()[0][0])

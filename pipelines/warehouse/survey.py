@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.database import append, quoted
-from pipelines.warehouse.known import NOWHERE, Known, Whole, digests
+from pipelines.warehouse.known import NOWHERE, Digests, Known, Whole, as_binary, digests
 from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
 from pipelines.warehouse.quarantine import Ward
@@ -132,11 +132,11 @@ class Survey:
         if portion.texts:
             yield portion
 
-    def _unknown(self, found: list[bytes]) -> list[int]:
+    def _unknown(self, found: Digests) -> list[int]:
         rows: list[int] = np.flatnonzero(self.known.find(found) == NOWHERE).tolist()
         return rows
 
-    def _look_up(self, body: Body, found: list[bytes]) -> list[int]:
+    def _look_up(self, body: Body, found: Digests) -> list[int]:
         """Note which rows of a page are known; return the others.
 
         Without a key its equals have to be counted: nothing is known before.
@@ -150,9 +150,11 @@ class Survey:
         return np.flatnonzero(places == NOWHERE).tolist()
 
     def _admit(self, read: Read) -> None:
-        for place, key in self.ward.admit(read).items():
+        flawed = self.ward.admit(read)
+        found = np.concatenate(read.portion.digests) if flawed else []
+        for place, key in flawed.items():
             page, row = read.portion.place(place)
-            self.flawed.append((key, row + self._age(page), read.portion.digests[place]))
+            self.flawed.append((key, row + self._age(page), found[place].tobytes()))
 
     def _age(self, page: LinkedPage) -> int:
         """Return what tells the readings of a page from those before: the first of its `_at`."""
@@ -160,7 +162,7 @@ class Survey:
 
     def _batch(self, read: Read) -> Batch:
         parts = read.portion.parts
-        digests = pa.array(read.portion.digests, pa.binary())
+        digests = as_binary(np.concatenate(read.portion.digests))
         pages = pa.concat_arrays([pa.repeat(page.sha256, len(rows)) for page, rows in parts])
         places = np.concatenate([np.asarray(rows, np.int64) for _, rows in parts])
         ages = np.repeat([self._age(page) for page, _ in parts], [len(rows) for _, rows in parts])
