@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
-from pipelines.warehouse.database import quoted
+from pipelines.warehouse.database import literal, quoted
 
 TABLES = {
     "meta.folds": "each reading that was folded into the tables, in the order of the folds",
@@ -201,8 +201,7 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
         text = text or (said.get((table.removesuffix("_seen"), column)) if column else None)
         if text:
             name = quoted(schema, table, column) if column else quoted(schema, table)
-            literal = text.replace("'", "''")
-            database.execute(f"COMMENT ON {kind} {name} IS '{literal}'")
+            database.execute(f"COMMENT ON {kind} {name} IS {literal(text)}")
 
 
 def _column(schema: str, table: str, column: str) -> str | None:
