@@ -32,6 +32,11 @@ def staged(table: str) -> str:
     return quoted(f"staged {table}")
 
 
+def before(table: str) -> str:
+    """Return the temporary table of what the records that are staged were until now (compare)."""
+    return quoted(f"before {table}")
+
+
 @dataclass
 class Survey:
     """What one reading of a list holds; `given` are the names that its columns have so far.
@@ -108,9 +113,9 @@ class Survey:
         self.drop()
 
     def drop(self) -> None:
-        """Remove what is staged."""
-        for table in self.tables:
-            self.database.execute(f"DROP TABLE IF EXISTS {staged(table)}")
+        """Remove what is staged, and what it was compared with."""
+        for table in (name(each) for each in self.tables for name in (staged, before)):
+            self.database.execute(f"DROP TABLE IF EXISTS {table}")
         self.tables = []
 
     def _append(self, waiting: list[dict[str, pa.Table]]) -> None:
