@@ -20,7 +20,6 @@ TABLES = {
     "meta.awaiting": "readings that are held back until a person says a word",
     "meta.runs": "every run, what it cost and how it ended",
     "meta.requests": "every request that was sent to the service; no secret is in it",
-    "meta.held_back": "readings that lack too many rows, until a person says that they are gone",
     "meta.interface_changes": "what changed in the service's interface description, night by night",
     "meta.interface_differences": "where the records are not as the interface description says",
 }
@@ -150,15 +149,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "meta.dictionary": _COLUMNS,
     "meta.awaiting": _READING
     | {
-        "kind": "schema or quarantine: of which verb of partner-sync the word is",
-        "count": "changes of columns, or rows set aside",
+        "kind": "disappeared, schema or quarantine: of which verb of partner-sync the word is",
+        "count": "rows gone, changes of columns, or rows set aside",
         "words": "what is the matter",
-    },
-    "meta.held_back": _READING
-    | {
-        "there": "rows that were there before",
-        "gone": "of these, those that the reading lacks",
-        "read": "rows read",
     },
     "meta.interface_changes": _DESCRIBED,
     "meta.interface_differences": _DESCRIBED,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
 from pipelines.state.proof import Grade
-from pipelines.warehouse import disappeared, history, known, meta, registry, schema
+from pipelines.warehouse import awaiting, history, known, meta, registry, schema
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.compare import Comparison
 from pipelines.warehouse.database import quoted, transaction, widen
@@ -132,7 +132,7 @@ class _Night:
         )
         ward.store(database, moment)
         meta.record(database, folded)
-        disappeared.forget(database, manifest.connection, manifest.stream)
+        awaiting.forget(database, manifest.connection, manifest.stream)
         meta.verify(database, {(folded.connection, folded.stream): folded})
         return folded
 
