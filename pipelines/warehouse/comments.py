@@ -140,11 +140,13 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "meta.requests": _CALLED | {"stream": "the list; empty for calls of none, as for a token"},
     "meta.schema_changes": _COLUMNS
     | {
-        "what": "new, widened, text (values that fit no column are kept as text) or discarded",
-        "before": "the type before; empty: there was no column",
-        "after": "the type since; empty: there is no column",
-        "count": "values that are kept as text or left out",
+        "what": "new, widened, text (values that fit no column are kept as text), discarded, "
+        "stopped (no record has it any more), partly (none has it from a place on) or back",
+        "before": "the type before; empty: there was no column, or it is the same",
+        "after": "the type since; empty: there is no column, or it is the same",
+        "count": "values that are kept as text or left out; records that had it, lack it, have it",
         "happened_at": "when the reading ended",
+        "place": "partly: where in the list, as an offset, the records begin that lack it",
     },
     "meta.dictionary": _COLUMNS,
     "meta.awaiting": _READING

@@ -34,6 +34,7 @@ from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import Pages
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.registry import Registered
+from pipelines.warehouse.stopped import Stops
 from pipelines.warehouse.survey import Survey, staged
 from pipelines.warehouse.tables import AT
 
@@ -205,6 +206,7 @@ class _Night:
         absent = readings.absent()
         self._judge(known_rows, absent)
         self._compare(survey, key)
+        record(database, Stops(survey, key, absent, self._moment()).changes())
         names = survey.names.children()
         own = [name for name in names if name in survey.tables]
         merge = Merge(database, manifest.stream, manifest.connection, key, names, own)

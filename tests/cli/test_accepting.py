@@ -1,5 +1,6 @@
 """A person's word about columns and rows set aside, given on the command line."""
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ SIZES = ("--rate=0", "--partners=80", "--usage=1", "--billing=1")
 def test_frozen_columns_and_rows_set_aside_wait_for_a_word(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "config").mkdir(parents=True)
-    (home / "config" / "settings.toml").write_text('[streams.partners]\npolicy = "freeze"\n')
+    (home / "config" / "settings.toml").write_text('[streams.partners]\npolicy = "freeze"\nlimit = 40\n')
     with started(*SIZES) as running:
         environment = {
             "PARTNER_SYNC_HOME": str(home),
@@ -46,4 +47,10 @@ def test_frozen_columns_and_rows_set_aside_wait_for_a_word(tmp_path: Path) -> No
                 "SELECT what FROM meta.schema_changes WHERE column_name = 'appeared_later'"
             ).fetchall()
         assert (there, word) == (80, "new")
+
+        running.fault("column-disappears", "/v2/partners", value=1)
+        stopped = ran(environment, *sync)
+        assert stopped.returncode == 0, stopped.stderr
+        said = " ".join(stopped.stderr.split())
+        assert re.search(r"partners\.appeared_later is in none of 4\d records from offset (39|40) on", said), said
     assert "no rows are set aside" in ran(environment, "quarantine").stdout
