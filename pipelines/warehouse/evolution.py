@@ -75,20 +75,16 @@ class Change:
     def words(self) -> str:
         """The change in a sentence's part."""
         name = f"{self.table}.{self.column}" if self.column else self.path
-        match self.what:
-            case What.NEW:
-                return f"{name} is new ({self.after})"
-            case What.WIDENED:
-                return f"{name} was {self.before} and is {self.after}"
-            case What.TEXT:
-                return f"{name} holds {self.count:,} values of {self.path} that fit no column"
-            case What.STOPPED:
-                return f"{name} is in no record any more; {self.count:,} had it"
-            case What.PARTLY:
-                return f"{name} is in none of {self.count:,} records from offset {self.place:,} on"
-            case What.BACK:
-                return f"{name} is back, in {self.count:,} records"
-        return f"{self.count:,} values of {self.path} were left out"
+        words = {
+            What.NEW: f"{name} is new ({self.after})",
+            What.WIDENED: f"{name} was {self.before} and is {self.after}",
+            What.TEXT: f"{name} holds {self.count:,} values of {self.path} that fit no column",
+            What.DISCARDED: f"{self.count:,} values of {self.path} were left out",
+            What.STOPPED: f"{name} is in no record any more; {self.count:,} had it",
+            What.PARTLY: f"{name} is in none of {self.count:,} records from offset {self.place} on",
+            What.BACK: f"{name} is back, in {self.count:,} records",
+        }
+        return words[self.what]
 
 
 @dataclass(frozen=True)

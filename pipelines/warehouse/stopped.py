@@ -139,7 +139,7 @@ class _Table:
         described = self.of.survey.database.execute(f"DESCRIBE {staged(self.name)}").fetchall()
         there = {name for name, *_rest in described} - {self.of.key}
         return {
-            name: tuple(each for each in (name, texts.get(source.path)) if each in there)
+            name: tuple(each for each in (name, texts.get(source.path, "")) if each in there)
             for name, source in self._sources.items()
             if name in there and source.ending in {"", "__count"}
         }
@@ -153,7 +153,9 @@ class _Table:
         """Return when a record of the tables had a column that its new reading lacks."""
         return f"{self._has(column, 'c')} AND NOT {self._has(column)}"
 
-    def _counts(self, query: str, when: str = "true", columns: Iterable[str] | None = None) -> Counts:
+    def _counts(
+        self, query: str, when: str = "true", columns: Iterable[str] | None = None
+    ) -> Counts:
         """Return how many rows have each column, and how many there are."""
         names = list(self._parts if columns is None else columns)
         wanted = [when, *(f"{when} AND {self._has(name)}" for name in names)]

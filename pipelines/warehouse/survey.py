@@ -162,7 +162,8 @@ class Survey:
         """Return where in the list readings stand: the page's offset and the row in it."""
         pages = sorted(self.pages.manifest.pages, key=lambda page: self._ages[page.position])
         offsets = np.array([page.offset for page in pages], np.int64)
-        return offsets[ats >> 32] + (ats & 0xFFFFFFFF)
+        places: Whole = offsets[ats >> 32] + (ats & 0xFFFFFFFF)
+        return places
 
     def _batch(self, read: Read) -> Batch:
         parts = read.portion.parts

@@ -102,7 +102,9 @@ def test_a_reading_that_lacks_too_much_waits_for_a_person(nights: Nights) -> Non
     kept = run.replay(nights.session, FIRST)
     assert len(kept.errors) == 1
 
-    run.accept_waiting(nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann", "a merger"))
+    run.accept_waiting(
+        nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann", "a merger")
+    )
 
     assert run.waiting(nights.session, Kind.DISAPPEARED) == []
     with nights.session.work.writing() as writer:

@@ -1,4 +1,4 @@
-"""A column that no record has any more, or none from a place in the list on: said, and said once."""
+"""A column that no record has any more, or none from a place in the list on: said once."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -20,7 +20,9 @@ KINDS = {"stopped", "partly", "back"}
 
 def listed(has: Callable[[int], bool], rows: int = 300, **also: object) -> list[str]:
     """Return three pages of records of which some have `n`."""
-    every = [{"id": row, "t": "x", **({"n": row} if has(row) else {}), **also} for row in range(rows)]
+    every = [
+        {"id": row, "t": "x", **({"n": row} if has(row) else {}), **also} for row in range(rows)
+    ]
     return [json.dumps(every[first : first + 100]) for first in range(0, rows, 100)]
 
 
@@ -44,8 +46,14 @@ FROM_150 = listed(lambda row: row < 150)
 NIGHTS = [
     ([ALL, ALL, NONE, NONE, ALL, ALL], ["", "", "n stopped 300 None", "", "n back 300 None", ""]),
     ([ALL, FROM_150, FROM_150, NONE], ["", "n partly 150 150", "", "n stopped 150 None"]),
-    ([ALL, FROM_150, ALL, FROM_150], ["", "n partly 150 150", "n back 300 None", "n partly 150 150"]),
-    ([ALL, FROM_150, NONE, HALF], ["", "n partly 150 150", "n stopped 150 None", "n back 150 None"]),
+    (
+        [ALL, FROM_150, ALL, FROM_150],
+        ["", "n partly 150 150", "n back 300 None", "n partly 150 150"],
+    ),
+    (
+        [ALL, FROM_150, NONE, HALF],
+        ["", "n partly 150 150", "n stopped 150 None", "n back 150 None"],
+    ),
     # A place is not named where a field was never in nearly all, or is lost here and there.
     ([HALF, listed(lambda row: row % 2 == 0 and row < 150)], ["", ""]),
     ([ALL, HALF], ["", ""]),
