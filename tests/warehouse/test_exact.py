@@ -117,7 +117,7 @@ def numbered(pages: list[list[dict[str, str]]], wrong: str | None) -> list[list[
         texts.append([])
         for record in page:
             number += 1
-            texts[-1].append(_object({"id": str(number), **record}))
+            texts[-1].append(_object(record | {"id": str(number)}))
     if wrong is not None:
         texts[-1].append(_object({"id": "0", "wrong": wrong}))
     return texts
