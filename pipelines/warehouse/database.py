@@ -126,9 +126,10 @@ def _open_elsewhere(error: duckdb.IOException) -> str:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def reading(file: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection that can only read a database file."""
-    with duckdb.connect(file, read_only=True, config=dict(NO_EXTENSIONS)) as database:
+    limits = {} if memory_limit is None else {"memory_limit": memory_limit}
+    with duckdb.connect(file, read_only=True, config={**NO_EXTENSIONS, **limits}) as database:
         for statement in HARDENED:
             database.execute(statement)
         yield database
@@ -201,6 +202,6 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
     }
 
 
-def scalar(database: duckdb.DuckDBPyConnection, query: str) -> int:
+def scalar(database: duckdb.DuckDBPyConnection, query: str, values: object = None) -> int:
     """Return the one number that a query gives."""
-    return int(database.execute(query).fetchall()[0][0])
+    return int(database.execute(query, values).fetchall()[0][0])
