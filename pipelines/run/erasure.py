@@ -19,7 +19,7 @@ from pipelines.run.replay import Settle, again
 from pipelines.run.session import Session
 from pipelines.state import bases, decisions, redactions
 from pipelines.state import erasure as ledger
-from pipelines.state.decisions import Decision, Kind
+from pipelines.state.decisions import Decision
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import base, link, redaction, traces
 from pipelines.warehouse.awaiting import Awaited
