@@ -52,13 +52,14 @@ def folded(session: Session) -> None:
 def lived(root: Path, *, keep: int | None = None) -> None:
     """Live through all nights; retain when two of them are to come."""
     with home(root) as session:
-        for number in range(1, NIGHTS + 1):
+        for number in range(1, NIGHTS - 1):
             night(session, number)
-            if number == NIGHTS - 2:
-                folded(session)
-                if keep:
-                    dropped = run.retain(session, keep, "ann").dropped
-                    assert dropped.manifests == len(STREAMS) * (number - keep)
+        folded(session)
+        if keep:
+            dropped = run.retain(session, keep, "ann").dropped
+            assert dropped.manifests == len(STREAMS) * (NIGHTS - 2 - keep)
+        for number in (NIGHTS - 1, NIGHTS):
+            night(session, number)
         folded(session)
 
 
