@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.errors import WarehouseDamaged
 from pipelines.warehouse import quarantine
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.database import exists, quoted, scalar
 
 FOLDS = """
 CREATE TABLE IF NOT EXISTS meta.folds (
@@ -136,10 +136,8 @@ def _count(database: duckdb.DuckDBPyConnection, schema: str, fold: Fold) -> int:
     if not exists(database, schema, fold.stream):
         return 0
     table = quoted(schema, fold.stream)
-    row = database.execute(
-        f"SELECT count(*) FROM {table} WHERE _connection = ?", [fold.connection]
-    ).fetchone()
-    return int(row[0]) if row else 0
+    query = f"SELECT count(*) FROM {table} WHERE _connection = ?"
+    return scalar(database, query, [fold.connection])
 
 
 def _told(counts: Mapping[str, int]) -> str:
