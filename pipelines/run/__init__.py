@@ -11,9 +11,8 @@ from contextlib import suppress
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
-from pipelines.run.accepting import accept_waiting, columns, set_aside
+from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
-from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.forecast import plan
@@ -22,7 +21,7 @@ from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
-from pipelines.run.replay import Replayed, again, replay
+from pipelines.run.replay import Replayed, again, fold_days, replay
 from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
@@ -45,7 +44,6 @@ __all__ = [
     "Watch",
     "Word",
     "accept",
-    "accept_gone",
     "accept_waiting",
     "again",
     "changed",
@@ -56,7 +54,7 @@ __all__ = [
     "erase",
     "fetch",
     "fold",
-    "held_back",
+    "fold_days",
     "open",
     "orders",
     "plan",
@@ -71,6 +69,7 @@ __all__ = [
     "sync",
     "test",
     "verify",
+    "waiting",
 ]
 
 

@@ -5,7 +5,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +49,11 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other run from writing and publishing; wait as `writing` does."""
-        lock = filelock.FileLock(self.home.state / "warehouse.lock")
+        """Keep every other run from writing and publishing; wait as `writing` does.
+
+        Who is alone may ask for it again: what is done in several steps is not come between.
+        """
+        lock = filelock.FileLock(self.home.state / "warehouse.lock", is_singleton=True)
         try:
             lock.acquire(blocking=False)
         except filelock.Timeout:
@@ -60,7 +63,8 @@ class Work:
             self._sign.write_text(str(os.getpid()))
             yield
         finally:
-            self._sign.unlink(missing_ok=True)
+            if lock.lock_counter == 1:
+                self._sign.unlink(missing_ok=True)
             lock.release()
 
     @property
@@ -122,9 +126,10 @@ def _open_elsewhere(error: duckdb.IOException) -> str:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def reading(file: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection that can only read a database file."""
-    with duckdb.connect(file, read_only=True, config=dict(NO_EXTENSIONS)) as database:
+    limits = {} if memory_limit is None else {"memory_limit": memory_limit}
+    with duckdb.connect(file, read_only=True, config={**NO_EXTENSIONS, **limits}) as database:
         for statement in HARDENED:
             database.execute(statement)
         yield database
@@ -202,8 +207,6 @@ def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
     }
 
 
-def scalar(
-    database: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] | None = None
-) -> int:
+def scalar(database: duckdb.DuckDBPyConnection, query: str, values: object = None) -> int:
     """Return the one number that a query gives."""
     return int(database.execute(query, values).fetchall()[0][0])

@@ -6,13 +6,13 @@ here: what becomes of a record that is not (survey).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import xxhash
 
 from pipelines.warehouse.database import exists, literal, quoted, scalar
 
@@ -24,9 +24,12 @@ LOADED = 122_880  # rows at once: a row group of DuckDB's
 
 
 def digests(texts: Iterable[Any]) -> Digests:
-    """Return the digests of records as sent."""
-    joined = b"".join([sha256(text).digest() for text in texts])
-    return np.frombuffer(joined, np.uint64).reshape(-1, 4)[:, :2]
+    """Return the digests of records as sent: XXH3, which takes a tenth of a SHA-256's time.
+
+    They tell what changed; evidence are the pages of the archive, by their SHA-256.
+    """
+    joined = b"".join([xxhash.xxh3_128_digest(text) for text in texts])
+    return np.frombuffer(joined, np.uint64).reshape(-1, 2)
 
 
 def as_binary(found: Digests) -> pa.Array:
@@ -39,7 +42,7 @@ def as_binary(found: Digests) -> pa.Array:
 class Known:
     """The rows of one connection in a table, in the order of their digests; `ids` are rowids.
 
-    `begins` is the first place of all digests that begin with the same bits, about one each.
+    `begins` is the first place of all digests that begin with the same bits, two or so.
     """
 
     first: npt.NDArray[np.uint64]
@@ -94,7 +97,7 @@ def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> 
 def _sorted(found: Digests, ids: Whole) -> Known:
     order = np.argsort(found[:, 0])
     first = found[order, 0]
-    bits = max(1, len(ids).bit_length())
+    bits = max(1, len(ids).bit_length() - 1)
     heads = np.arange(2**bits, dtype=np.uint64) << np.uint64(64 - bits)
     begins = np.minimum(np.searchsorted(first, heads), max(0, len(first) - 1))
     return Known(first, found[order, 1], ids[order], begins)

@@ -11,7 +11,7 @@ from datetime import date, datetime
 import duckdb
 import pyarrow as pa
 
-from pipelines.warehouse.database import append, exists, quoted
+from pipelines.warehouse.database import append, exists, quoted, scalar
 from pipelines.warehouse.history import PAST
 from pipelines.warehouse.known import Whole
 from pipelines.warehouse.survey import staged
@@ -171,8 +171,7 @@ class Merge:
 
     def _count(self, query: str) -> int:
         values = {"connection": self.connection} if "$connection" in query else None
-        row = self.database.execute(self._filled(query), values).fetchone()
-        return int(row[0]) if row else 0
+        return scalar(self.database, self._filled(query), values)
 
     def _filled(self, query: str, table: str = "") -> str:
         return query.format(

@@ -17,7 +17,7 @@ from pipelines.state.decisions import Kind
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Manifest
 from pipelines.warehouse.awaiting import Awaited
-from pipelines.warehouse.database import append, exists, quoted, widen
+from pipelines.warehouse.database import append, exists, quoted, scalar, widen
 from pipelines.warehouse.pages import Read
 
 SCHEMA = "quarantine"
@@ -141,10 +141,8 @@ def count(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> 
     """Return how many records of a stream are set aside."""
     if not exists(database, SCHEMA, stream):
         return 0
-    found = database.execute(
-        f"SELECT count(*) FROM {quoted(SCHEMA, stream)} WHERE _connection = ?", [connection]
-    ).fetchone()
-    return int(found[0]) if found else 0
+    query = f"SELECT count(*) FROM {quoted(SCHEMA, stream)} WHERE _connection = ?"
+    return scalar(database, query, [connection])
 
 
 def rows(database: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:

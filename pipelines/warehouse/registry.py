@@ -34,11 +34,11 @@ def registered(database: duckdb.DuckDBPyConnection, stream: str) -> Registered |
     """Return what is registered of a stream; None where nothing is."""
     if not exists(database, "meta", "registry"):
         return None
-    row = database.execute(
+    rows = database.execute(
         "SELECT shape, names FROM meta.registry WHERE stream = ? ORDER BY number DESC LIMIT 1",
         [stream],
-    ).fetchone()
-    return None if row is None else Registered(json.loads(row[0]), json.loads(row[1]))
+    ).fetchall()
+    return Registered(*map(json.loads, rows[0])) if rows else None
 
 
 def register(
