@@ -156,7 +156,9 @@ class Survey:
 
     def _admit(self, read: Read) -> None:
         flawed = self.ward.admit(read)
-        found = np.concatenate(read.portion.digests) if flawed else []
+        if not flawed:
+            return
+        found = np.concatenate(read.portion.digests)
         for place, key in flawed.items():
             page, row = read.portion.place(place)
             self.flawed.append((key, row + self._age(page), found[place].tobytes()))
