@@ -7,7 +7,8 @@ held back (warehouse.disappeared).
 from dataclasses import dataclass
 
 from pipelines.errors import ConfigurationError
-from pipelines.run.landing import fold, publish
+from pipelines.run.landing import publish
+from pipelines.run.late import fold_accepted
 from pipelines.run.order import Order, Publication
 from pipelines.run.session import Session
 from pipelines.state import decisions, runs
@@ -60,5 +61,5 @@ def accept_gone(session: Session, word: Word) -> tuple[HeldBack, Publication]:
     own = [stream for stream in known(session.settings) if stream.name == word.stream]
     order = Order(connection, newest.day, own)
     runs.begin(session.ledger, order.run, word.connection, newest.day, session.clock.now())
-    fold(session, order)
+    fold_accepted(session, order, newest.manifest)
     return newest, publish(session, [order])
