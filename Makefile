@@ -67,9 +67,10 @@ fault-pairs: $(VENV)/.installed ## every pair of the sandbox's faults against a 
 exhaustive: $(VENV)/.installed ## every schedule of changes of small lists against the page chain, some minutes
 	@$(IN) $(BIN)/python -m tests.api.exhaustive
 
-kills: $(VENV)/.installed ## 50 syncs, and 50 folds and publications, killed with -9; a run that goes on after each
+kills: $(VENV)/.installed ## 50 syncs, folds, replays, retentions and erasures each, killed with -9; a run that goes on after each
 	@$(IN) $(BIN)/python -m tests.end_to_end.killing 50
 	@$(IN) $(BIN)/python -m tests.end_to_end.killed_folds 50
+	@$(IN) $(BIN)/python -m tests.end_to_end.killed_keeping 50
 
 test-next: $(NEXT)/.installed ## the tests on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python $(PYTEST)

@@ -11,7 +11,6 @@ from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
 from pipelines.run import Order
-from pipelines.state.descriptions import Difference
 from pipelines.warehouse.meta import Fold
 
 
@@ -44,18 +43,17 @@ def key(stream: str) -> dg.AssetKey:
     backfill_policy=dg.BackfillPolicy.single_run(),
 )
 def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.MaterializeResult[None]]:
-    """Fold each selected stream's newest manifest; one that is folded already costs nothing."""
+    """Fold what was read of the run's days; days that were published before are replayed."""
     outcomes: dict[str, list[Fold | PartnerSyncError]] = {}
-    differences: list[Difference] = []
-    every = sorted(parts(context), key=lambda part: part.day)
     with sync.session(context) as session:
-        for name, newest in {part.connection: part.day for part in every}.items():
-            of = connection(session, name)
-            own = opened(of, chosen(context, key))
-            folded = run.fold(session, Order(of, newest, own, run=context.run.run_id))
-            differences += run.differing(session, name)
-            for stream in own:
-                outcomes.setdefault(stream.name, []).append(folded[stream.name])
+        of = {part: connection(session, part.connection) for part in parts(context)}
+        mine = {part: opened(of[part], chosen(context, key)) for part in of}
+        run_id = context.run.run_id
+        orders = [Order(of[part], part.day, mine[part], run=run_id) for part in of]
+        for (_connection, stream), outcome in run.fold_days(session, orders).items():
+            outcomes.setdefault(stream, []).append(outcome)
+        names = {part.connection for part in of}
+        differences = [each for name in sorted(names) for each in run.differing(session, name)]
     for stream_name, its in outcomes.items():
         seen = [each for each in differences if each.stream == stream_name]
         yield _result(stream_name, its, interface.as_described(key(stream_name), seen))

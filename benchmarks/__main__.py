@@ -12,6 +12,7 @@ from benchmarks import (
     publishing,
     rate,
     reading,
+    replaying,
     size,
 )
 
@@ -21,6 +22,7 @@ MEASURES = {
     "paths": paths.measure,
     "reading": reading.measure,
     "landing": landing.measure,
+    "replay": replaying.measure,
     "size": size.measure,
     "pages": pages.measure,
     "crowd": crowd.measure,

@@ -14,6 +14,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     │   └── ContractBroken      stop: the answer is not what the interface document promises
     ├── IdentityChanged         stop: the connection landed for somebody else; a person decides
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
+    ├── DayDropped              a day's readings are in the base snapshot; they stay as they are
     ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
@@ -86,6 +87,10 @@ class IdentityChanged(PartnerSyncError):
 
 class DayUnread(PartnerSyncError):
     """A day that is over and was never read."""
+
+
+class DayDropped(PartnerSyncError):
+    """A day that was read, whose manifests retention dropped: it cannot be folded again."""
 
 
 class NotProven(PartnerSyncError):

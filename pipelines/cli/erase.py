@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 from rich import progress
+from rich.markup import escape
 
 from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.clock import SYSTEM
-from pipelines.run import Act, Sought
+from pipelines.run import Act, Sought, Watch
 
 app = typer.Typer()
 WARNING = (
@@ -38,7 +39,10 @@ def erase(
         def told(done: int, every: int) -> None:
             bar.update(task, completed=done, total=every)
 
-        with run.open(settings.load()) as session:
+        def waiting(why: str) -> None:
+            bar.console.print(f"[yellow]…[/] {escape(why)}")
+
+        with run.open(settings.load(), Watch(waiting=waiting)) as session:
             erased = run.erase(session, Sought(partner, within), act, told)
     for line in erased.words:
         screen.OUT.print(line, markup=False, soft_wrap=True)

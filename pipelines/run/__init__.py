@@ -22,7 +22,7 @@ from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
-from pipelines.run.replay import Replayed, again, replay
+from pipelines.run.replay import Replayed, again, fold_days, replay
 from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
@@ -56,6 +56,7 @@ __all__ = [
     "erase",
     "fetch",
     "fold",
+    "fold_days",
     "held_back",
     "open",
     "orders",

@@ -9,13 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipelines.errors import ConfigurationError
+import filelock
+
+from pipelines.destinations.base import PART
+from pipelines.errors import ConfigurationError, PartnerSyncError
+from pipelines.run.alone import alone
 from pipelines.run.landing import publish_folded
-from pipelines.run.replay import again
+from pipelines.run.replay import Settle, again
 from pipelines.run.session import Session
-from pipelines.state import bases, redactions
+from pipelines.state import bases, decisions, redactions
 from pipelines.state import erasure as ledger
+from pipelines.state.decisions import Decision, Kind
+from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import base, link, redaction, traces
+from pipelines.warehouse.awaiting import Awaited
+from pipelines.warehouse.disappeared import Disappeared
 from pipelines.warehouse.excision import Excision
 from pipelines.warehouse.redaction import Act, Sought
 
@@ -54,22 +62,25 @@ class Erased:
 def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int], None]) -> Erased:
     """Take every record that says an identifier out of the home; return what was done.
 
-    Raises ConfigurationError for an identifier that cannot be meant, LandingFailed where a page
-    cannot be read or the tables cannot be made again; what is published then stays.
+    Nobody reads a list, folds or publishes meanwhile. Raises ConfigurationError for an identifier
+    that cannot be meant, LandingFailed where a page cannot be read or the tables cannot be made
+    again; what is published then stays.
     """
     _refuse(sought, act)
+    with alone(session):
+        return _erased(session, sought, act, told)
+
+
+def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int], None]) -> Erased:
     archive = session.archive
-    with archive.numbering():
-        found = list(redaction.found(archive, sought, told))
-        made = [redaction.redacted(archive, page, rows, act) for page, rows in found if rows]
-        left = [archive.redactions[page] for page, rows in found if not rows]
-        redactions.add(session.ledger, made)
-        archive.redact([*made, *left])
+    found = list(redaction.found(archive, sought, told))
+    made = [redaction.redacted(archive, page, rows, act) for page, rows in found if rows]
+    left = [archive.redactions[page] for page, rows in found if not rows]
+    redactions.add(session.ledger, made)
+    archive.redact([*made, *left])
     excised = _excised(session, sought, act)
     quotes = ledger.erase(session.ledger, sought.identifier)
-    for outcome in again(session).values():
-        if isinstance(outcome, Exception):
-            raise outcome
+    again(session, _accepting(session, act))
     version = publish_folded(session)
     home = session.settings.place
     versions = link.keep_only(home, {version.version} if version else set())
@@ -83,6 +94,27 @@ def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int],
         quotes=tuple(quotes),
         left=tuple(str(file.relative_to(home.root)) for file in remain),
     )
+
+
+def _accepting(session: Session, act: Act) -> Settle:
+    """Return what lets a reading that was folded be folded again, of which less is left now.
+
+    Of fewer rows the same number is a larger share, at which a guard may hold the reading back.
+    """
+
+    def accept(row: ManifestRow, error: PartnerSyncError) -> bool:
+        match error:
+            case Disappeared():
+                kind, count = Kind.DISAPPEARED, ""
+            case Awaited(awaiting=awaiting):
+                kind, count = awaiting.kind, str(awaiting.count)
+            case _:
+                return False
+        which = (kind, row.connection, row.stream, row.file, act.by, act.at, count)
+        decisions.decide(session.ledger, Decision(*which, note="folded before records were erased"))
+        return True
+
+    return accept
 
 
 def _refuse(sought: Sought, act: Act) -> None:
@@ -103,18 +135,21 @@ def _excised(session: Session, sought: Sought, act: Act) -> int:
     before = bases.newest(session.ledger)
     if before is None:
         return 0
-    with session.work.alone():
-        with base.making(session.work, session.ledger) as database:
-            gone = Excision(database, sought).apply()
-        number = before.number + 1
-        after = replace(before, number=number, file=base.name(number), by=act.by, at=act.at)
-        base.settle(session.work, session.ledger, after, anew=True)
-        base.keep_only(session.settings.place, after)
+    with base.making(session.work, session.ledger) as database:
+        gone = Excision(database, sought).apply()
+    number = before.number + 1
+    after = replace(before, number=number, file=base.name(number), by=act.by, at=act.at)
+    base.settle(session.work, session.ledger, after, anew=True)
+    base.keep_newest(session.settings.place, session.ledger)
     return gone
 
 
 def _without_exports(folder: Path, identifier: str) -> list[str]:
     """Delete each export that says the identifier, whole, and links that lead nowhere then."""
+    if (lock := folder / ".export.lock").exists():
+        with filelock.FileLock(lock):  # an export of what was published before comes to its end
+            for left in folder.glob(f"{PART}*"):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
     holding = {file.relative_to(folder).parts[0] for file in traces.files(folder, identifier)}
     for name in holding:
         place = folder / name

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from pipelines.errors import PartnerSyncError
+from pipelines.run.alone import alone
 from pipelines.run.landing import fold_row
 from pipelines.run.session import Session
 from pipelines.state import bases, journal
@@ -40,30 +41,27 @@ class Retained:
 
 
 def retain(session: Session, keep: int, by: str) -> Retained:
-    """Keep the last so many manifests of each list; fold what is older into the base snapshot."""
-    held = _held(session)
-    older = retention.old(journal.every_manifest(session.ledger), keep)
-    fresh = [row for row in older if row.file not in held]
-    with session.work.alone():
-        if fresh:
-            _made(session, fresh, held, by)
+    """Keep the last so many manifests of each list; fold what is older into the base snapshot.
+
+    Nobody reads a list, folds or publishes meanwhile.
+    """
+    with alone(session):
         newest = bases.newest(session.ledger)
+        held = newest.manifests if newest else []
+        older = retention.old(journal.every_manifest(session.ledger), keep)
+        if fresh := [row for row in older if row.file not in held]:
+            newest = _made(session, fresh, held, by)
         if newest is None:
             return Retained(None, Dropped(0, 0, 0))
         since = session.clock.now() - READING
         kept = Retention(session.archive, session.ledger, newest.manifests, since)
         with database.reading(base.path(session.settings.place, newest)) as reader:
             dropped = kept.drop(reader)
-        base.keep_only(session.settings.place, newest)
+        base.keep_newest(session.settings.place, session.ledger)
     return Retained(newest, dropped)
 
 
-def _held(session: Session) -> list[str]:
-    newest = bases.newest(session.ledger)
-    return newest.manifests if newest else []
-
-
-def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) -> None:
+def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) -> Base:
     """Fold what is older into a new snapshot; one that cannot be folded is passed over again."""
     with base.making(session.work, session.ledger) as writer:
         for row in fresh:
@@ -74,6 +72,6 @@ def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) 
     number = newest.number + 1 if newest else 1
     manifests = [*held, *(row.file for row in fresh)]
     now = session.clock.now()
-    base.settle(
+    return base.settle(
         session.work, session.ledger, Base(number, base.name(number), "", manifests, by, now)
     )

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from sqlalchemy import Engine
 
 from pipelines.errors import DayUnread
-from pipelines.state import journal, runs
+from pipelines.state import bases, journal, runs
 from pipelines.state.journal import ManifestRow
 
 
@@ -51,7 +51,7 @@ def lacking(engine: Engine, asked: Day, holds: Mapping[str, str]) -> tuple[str, 
 
     A reading of this run that failed counts, though an earlier one of the day may be published.
     """
-    there = archived(engine, asked)
+    there, base = archived(engine, asked), bases.newest(engine)
     words = []
     for stream in asked.streams:
         scan = journal.latest_scan(engine, asked.connection, stream, asked.day)
@@ -60,6 +60,11 @@ def lacking(engine: Engine, asked: Day, holds: Mapping[str, str]) -> tuple[str, 
             words.append(scan.error)
         elif stream not in there:
             words.append(str(unread(stream, asked.day)))
+        elif base and there[stream].file in base.manifests:
+            words.append(
+                f"{stream} of {asked.day} is in the base snapshot and its pages are dropped: its "
+                "rows stay as they are, and cannot be folded again"
+            )
         elif newest and holds.get(f"{asked.connection}/{stream}") != newest[0].file:
             words.append(f"{stream}: {newest[0].file} could not be folded (see that step)")
     return tuple(words)

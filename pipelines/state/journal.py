@@ -212,6 +212,13 @@ def read_once(engine: Engine) -> set[tuple[str, str]]:
         return {(connection, stream) for connection, stream in ledger.execute(query)}
 
 
+def begun(engine: Engine) -> set[tuple[str, str]]:
+    """Return connection and stream of everything of which a reading ever began."""
+    query = select(SCANS.c.connection, SCANS.c.stream).distinct()
+    with engine.connect() as ledger:
+        return {(connection, stream) for connection, stream in ledger.execute(query)}
+
+
 def newest(engine: Engine, stream: str, connection: str) -> ManifestRow | None:
     """Return the last manifest of a stream, None where it was never read to its end."""
     return next(iter(manifests(engine, stream, connection)[-1:]), None)

@@ -70,6 +70,13 @@ def begun_at(engine: Engine, run: str) -> datetime:
     return begun
 
 
+def began(engine: Engine, run: str, now: datetime) -> datetime:
+    """Return when a run began: now where it has not said so yet."""
+    query = select(RUNS.c.begun_at).where(RUNS.c.run == run)
+    with engine.connect() as ledger:
+        return ledger.execute(query).scalar() or now
+
+
 def end(engine: Engine, run: str, outcome: str, now: datetime) -> None:
     """Record how a run ended."""
     with engine.begin() as ledger:

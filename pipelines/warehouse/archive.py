@@ -106,25 +106,37 @@ class Archive:
             digest = self.redactions[digest].new
         return frozenset(rows)
 
-    @cached_property
+    @property
     def redactions(self) -> dict[str, Redaction]:
-        """Every recorded redaction by the page that it replaces."""
-        found: dict[str, Redaction] = {}
-        for file in sorted((self.folder / "redactions").glob("*.json")):
+        """Every recorded redaction by the page that it replaces, another run's of just now too."""
+        acts, found = self._redactions
+        while (file := self._act(len(acts) + 1)).exists():
             some = msgspec.json.decode(file.read_bytes(), type=list[Redaction])
             found |= {each.old: each for each in some}
+            acts.append(file)
         return found
+
+    @cached_property
+    def _redactions(self) -> tuple[list[Path], dict[str, Redaction]]:
+        """The files of redactions that were read, and what they say."""
+        return [], {}
+
+    def _act(self, number: int) -> Path:
+        return self.folder / "redactions" / f"{number:06}.json"
 
     def redact(self, redactions: Sequence[Redaction]) -> None:
         """Record that pages are read in the place of others, then remove those."""
         known = [each for each in redactions if each.old not in self.redactions]
         if known:
-            number = len(list((self.folder / "redactions").glob("*.json"))) + 1
             content = msgspec.json.format(msgspec.json.encode(known), indent=1)
-            _write(self.folder / "redactions" / f"{number:06}.json", content)
-            self.redactions.update({each.old: each for each in known})
+            _write(self._act(len(self._redactions[0]) + 1), content)
         for each in redactions:
             self._page(each.old).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what killed runs had not finished writing; only where no other writes."""
+        for file in self.folder.rglob(".*.part"):
+            file.unlink(missing_ok=True)
 
     def has(self, digest: str) -> bool:
         """Tell whether there is a page of that name, or what is left of it."""

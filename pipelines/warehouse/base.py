@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from hashlib import file_digest
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from sqlalchemy import Engine
 
 from pipelines.errors import LandingFailed, StorageFailed
 from pipelines.settings import Home
-from pipelines.state import bases
+from pipelines.state import bases, journal
 from pipelines.state.bases import Base
-from pipelines.warehouse import link
+from pipelines.warehouse import database, link, meta
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.excision import written_anew
 
@@ -71,12 +72,41 @@ def held(ledger: Engine) -> frozenset[str]:
     return frozenset(base.manifests) if base else frozenset()
 
 
+def days(ledger: Engine) -> set[date]:
+    """Return the days of which the newest snapshot holds a list's last reading: what they are."""
+    last = {
+        (row.connection, row.stream, row.day): row.file for row in journal.every_manifest(ledger)
+    }
+    there = held(ledger)
+    return {day for (_, _, day), file in last.items() if file in there}
+
+
 def begin(work: Work, ledger: Engine) -> None:
-    """Let a work database that was lost begin with the newest snapshot."""
-    if work.file.exists():
+    """Let a work database begin with the newest snapshot where it lacks what that holds.
+
+    It was lost, is empty, or is an older copy that somebody restored: the manifests that would
+    bring it further are dropped.
+    """
+    base = bases.newest(ledger)
+    if base is None:
         return
     with work.alone():
-        start(work.home, ledger, work.file)
+        if _lacks(work, path(work.home, base)):
+            work.file.with_name(f"{work.file.name}.wal").unlink(missing_ok=True)
+            start(work.home, ledger, work.file)
+
+
+def _lacks(work: Work, snapshot: Path) -> bool:
+    """Tell whether something is folded in the snapshot that is not in the work database."""
+    if not work.file.exists():
+        return True
+    try:
+        with database.reading(snapshot) as reader:
+            held = {fold.manifest for fold in meta.folds(reader)}
+    except duckdb.Error:  # verify tells; a night can be folded without it
+        return False
+    with work.connected() as writer:
+        return not held <= {fold.manifest for fold in meta.folds(writer)}
 
 
 @contextmanager
@@ -87,9 +117,9 @@ def making(work: Work, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
         file.unlink(missing_ok=True)
     start(work.home, ledger, fresh.file)
     try:
-        with fresh.connected() as database:
-            yield database
-            database.execute("CHECKPOINT")
+        with fresh.connected() as writer:
+            yield writer
+            writer.execute("CHECKPOINT")
     except BaseException:
         fresh.file.unlink(missing_ok=True)
         raise
@@ -115,8 +145,9 @@ def settle(work: Work, ledger: Engine, base: Base, *, anew: bool = False) -> Bas
     return settled
 
 
-def keep_only(home: Home, base: Base) -> None:
-    """Remove the snapshots that this one replaces."""
-    for file in path(home, base).parent.glob("base.*.duckdb*"):
-        if file.name != base.file:
+def keep_newest(home: Home, ledger: Engine) -> None:
+    """Remove every snapshot but the newest: older ones, and one that a kill left unrecorded."""
+    newest = bases.newest(ledger)
+    for file in (home.archive / "base").glob("base.*"):
+        if newest is None or file.name != newest.file:
             file.unlink()

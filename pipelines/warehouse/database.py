@@ -49,8 +49,11 @@ class Work:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other run from writing and publishing; wait as `writing` does."""
-        lock = filelock.FileLock(self.home.state / "warehouse.lock")
+        """Keep every other run from writing and publishing; wait as `writing` does.
+
+        Who is alone may ask for it again: what is done in several steps is not come between.
+        """
+        lock = filelock.FileLock(self.home.state / "warehouse.lock", is_singleton=True)
         try:
             lock.acquire(blocking=False)
         except filelock.Timeout:
@@ -60,7 +63,8 @@ class Work:
             self._sign.write_text(str(os.getpid()))
             yield
         finally:
-            self._sign.unlink(missing_ok=True)
+            if lock.lock_counter == 1:
+                self._sign.unlink(missing_ok=True)
             lock.release()
 
     @property

@@ -53,6 +53,8 @@ class Playback:
         return linked.position, answered
 
     def _archived(self, linked: LinkedPage) -> Page:
+        if self.archive.erased(linked.sha256):
+            raise LandingFailed("records of it were erased: there is no chain through what is left")
         answer = Answer(
             path="",
             body=self.archive.body(linked.sha256),

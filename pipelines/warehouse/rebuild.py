@@ -5,6 +5,7 @@ here: what is folded into it (run.replay).
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,6 +17,8 @@ from pipelines.errors import WarehouseDamaged
 from pipelines.warehouse.database import Work
 
 NAME = "rebuild.duckdb"
+# Ours alone: a person may have moved a work database away under another name.
+LEFT = (f"{NAME}*", "base.part.duckdb*", "warehouse.duckdb.part", "spill")
 
 
 @contextmanager
@@ -26,7 +29,7 @@ def rebuilding(work: Work, begin: Callable[[Path], object]) -> Iterator[duckdb.D
     """
     fresh = replace(work, name=NAME)
     with work.alone():
-        _remove(fresh.file)
+        sweep(work)
         try:
             begin(fresh.file)
             with fresh.connected() as database:
@@ -51,8 +54,14 @@ def _swap(work: Work, fresh: Path) -> None:
         os.close(folder)
 
 
+def sweep(work: Work) -> None:
+    """Remove what killed runs left beside the work database; only for who is alone."""
+    for pattern in LEFT:
+        for left in work.home.work.glob(pattern):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
 def _remove(file: Path) -> None:
-    """Remove what a rebuild left that was killed."""
     file.unlink(missing_ok=True)
     _log(file).unlink(missing_ok=True)
 

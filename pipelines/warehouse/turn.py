@@ -4,8 +4,8 @@ A lock file, which the system frees when its process dies, with -9 too.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,7 @@ class Turns:
     @asynccontextmanager
     async def taken(self, connection: str, stream: str) -> AsyncIterator[bool]:
         """Wait, however long, for the turn to read a list; yield whether there was a wait."""
-        plain = re.sub(r"[^A-Za-z0-9_-]", "_", connection)
-        lock = filelock.FileLock(self.folder / f"scan-{plain}-{stream}.lock")
+        lock = filelock.FileLock(self._file(connection, stream))
         waited = False
         while not _acquired(lock):
             if not waited:
@@ -39,6 +38,23 @@ class Turns:
             yield waited
         finally:
             lock.release()
+
+    @contextmanager
+    def all_taken(self, lists: Iterable[tuple[str, str]]) -> Iterator[None]:
+        """Wait, however long, until nobody reads any of the lists; keep them from beginning."""
+        files = {self._file(*each): each[1] for each in lists}
+        with ExitStack() as turns:
+            for file, stream in sorted(files.items()):
+                lock = filelock.FileLock(file)
+                if not _acquired(lock):
+                    self.waiting(f"{stream}: another run is reading it: waiting for it")
+                    lock.acquire()
+                turns.callback(lock.release)
+            yield
+
+    def _file(self, connection: str, stream: str) -> Path:
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", connection)
+        return self.folder / f"scan-{plain}-{stream}.lock"
 
 
 def _acquired(lock: filelock.BaseFileLock) -> bool:

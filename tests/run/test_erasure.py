@@ -1,5 +1,6 @@
 """Erasing a partner: nothing of it is found in any file of the home, and all else is as it was."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,9 +11,13 @@ from pipelines.clock import SYSTEM
 from pipelines.errors import ConfigurationError
 from pipelines.run import Act, Session, Sought
 from pipelines.run.erasure import Erased
+from pipelines.run.replay import again
+from pipelines.settings import Settings
 from pipelines.state import redactions, versions
 from pipelines.warehouse import published, traces
+from pipelines.warehouse.meta import Fold
 from tests.run.kept_nights import everything, home, night
+from tests.run.nights import Nights
 
 GONE, STAYS = "partner-000017", "partner-000018"
 ACT = Act("ann", datetime(2026, 11, 21, tzinfo=UTC), "request 7")
@@ -144,3 +149,43 @@ def test_what_cannot_be_meant_is_refused(
         with pytest.raises(ConfigurationError, match=words):
             run.erase(session, sought, act, silent)
         assert everything(session) == before
+
+
+def test_it_is_erased_though_of_the_fewer_rows_left_too_many_were_gone(tmp_path: Path) -> None:
+    """Two of twenty may be gone in a night, of nineteen only one; the night stays folded."""
+    address = "http://127.0.0.1:9"
+    own = Settings(
+        home=tmp_path / "home", base_url=address, auth_url=address, audience="a", client_id="c"
+    )
+    with run.open(own) as session:
+        lived = Nights(session)
+        rows = [json.dumps({"id": f"partner-{row:06}"}) for row in range(20)]
+        lived.read(f"[{', '.join(rows)}]")
+        lived.read(f"[{', '.join(rows[2:])}]")
+        assert isinstance(lived.fold(), Fold)
+
+        assert erased(session).left == ()
+
+        again(session)
+        with session.work.writing() as writer:
+            counts = "SELECT count(*), count(missing_since) FROM current.usage"
+            assert writer.execute(counts).fetchall() == [(19, 2)]
+
+
+def test_what_killed_runs_left_is_searched_too(tmp_path: Path) -> None:
+    root = tmp_path / "home"
+    with home(root) as session:
+        nights(session)
+        page = next((root / "archive" / "pages").rglob("*.zst")).read_bytes()
+        (root / "archive" / "pages" / ".0123.part").write_bytes(page)
+        (root / "archive" / "base").mkdir()
+        moved = root / "work" / "moved-away-by-a-person.duckdb"
+        left = ("work/rebuild.duckdb", "work/base.part.duckdb", "archive/base/base.000001.duckdb")
+        for file in (*(root / name for name in left), moved):
+            file.write_text(GONE)
+
+        done = erased(session)
+
+    assert done.left == ("work/moved-away-by-a-person.duckdb",)
+    assert list(traces.files(root, GONE)) == [moved]
+    assert not list((root / "archive").rglob("*.part"))

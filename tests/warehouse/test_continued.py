@@ -9,6 +9,8 @@ import pytest
 from pipelines.state import identities
 from pipelines.state.identities import Identity
 from pipelines.state.proof import Grade
+from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.redaction import Act, redacted
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.listed import (
     CLOCK,
@@ -83,3 +85,20 @@ def test_a_scan_does_not_go_on_at_another_address(warehouse: Warehouse) -> None:
     row = scans.scan(Listed(numbered(20)), KNOWN, other)
     assert READING.address != other.address
     assert values(scans.folded(row)) == list(range(20))
+
+
+def test_a_page_of_which_records_were_erased_is_read_again(warehouse: Warehouse) -> None:
+    killed(warehouse)
+    other = Archive(warehouse.home.archive)  # of another run, which the first one has to notice
+    pages = [digest for digest, _file in other.pages()]
+    assert warehouse.archive.redactions == {}
+    act = Act("ann", CLOCK.now(), "request 7")
+    other.redact([redacted(other, digest, [0], act) for digest in pages])
+    scans, listed = Scans(warehouse), Listed(numbered(20))
+    row = scans.scan(listed, KNOWN)
+    assert row.proof.grade is Grade.COMPLETE
+    assert row.proof.requests == len(listed.asked)
+    there = values(scans.folded(row))
+    assert (0 in there, 19 in there) == (False, True)
+    assert set(pages) <= warehouse.archive.redactions.keys()
+    assert not {digest for digest, _file in warehouse.archive.pages()} & set(pages)
