@@ -12,18 +12,17 @@ from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import awaiting, base, disappeared, evolution, meta, registry
+from pipelines.warehouse import awaiting, base, evolution, meta, registry
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.awaiting import Awaited
-from pipelines.warehouse.disappeared import Disappeared, Guard
+from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.evolution import Policy
 from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
 
 SAID = 5  # changes of columns that a run names; the verb `schema` names all
 GONE = Kind.DISAPPEARED
-ASKED = (GONE, Kind.SCHEMA, Kind.QUARANTINE)  # what a reading may be held back for
 BY_HAND = "publish"  # stands for the run that a version is of
 
 
@@ -76,7 +75,8 @@ def _still_waits(
     """
     folded = {fold.manifest for fold in meta.folds(writer)}
     later = [each.file for each in every[every.index(row) + 1 :]]
-    kind = next((kind for kind in ASKED if row.file in _waiting(writer, kind)), None)
+    waiting = {each.manifest: kind for kind in Kind for each in awaiting.awaited(writer, kind)}
+    kind = waiting.get(row.file)
     if kind is None or folded.isdisjoint(later) or _accepted(session, row, kind):
         return None
     return LandingFailed(
@@ -84,13 +84,6 @@ def _still_waits(
         f"`partner-sync {kind} accept {row.stream} --connection {row.connection}`, or the next "
         "reading of it."
     )
-
-
-def _waiting(writer: duckdb.DuckDBPyConnection, kind: Kind) -> set[str]:
-    """Return the manifests that await a decision of a kind."""
-    if kind is GONE:
-        return {each.manifest for each in disappeared.held_back(writer)}
-    return {each.manifest for each in awaiting.awaited(writer, kind)}
 
 
 def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:
@@ -117,12 +110,9 @@ def fold_row(
     try:
         folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
-        awaiting.forget(writer, row.connection, row.stream)
         _tell(session, writer, folded, known=bool(there))
     except PartnerSyncError as error:
-        if isinstance(error, Disappeared):
-            disappeared.note(writer, error.held)
-        elif isinstance(error, Awaited):
+        if isinstance(error, Awaited):
             awaiting.note(writer, error.awaiting)
         return error
     return folded

@@ -15,7 +15,7 @@ from tests.warehouse.conftest import NOON
 
 FIRST = NOON.date()
 # Of schema meta, what folds write; what awaits a word may be an empty table or none.
-OURS = "('folds', 'registry', 'held_back', 'schema_changes', 'awaiting')"
+OURS = "('folds', 'registry', 'schema_changes', 'awaiting')"
 WHEN = {"folded_at"}
 Content = dict[str, list[tuple[object, ...]]]
 

@@ -88,13 +88,14 @@ class Lived:
             Word(source.stream, source.connection, "ann"),
             (source.connection, source.stream),
         )
-        waiting = run.set_aside(session).awaiting
-        if about in [(each.connection, each.stream) for each in waiting]:
-            awaiting, _ = run.accept_waiting(session, Kind.QUARANTINE, word)
-            read[awaiting.manifest] = replace(read[awaiting.manifest], sorry=True)
-        if about in [(each.connection, each.stream) for each in run.held_back(session)]:
-            held, _ = run.accept_gone(session, word)
-            read[held.manifest] = replace(read[held.manifest], gone=True)
+        for kind in (Kind.QUARANTINE, Kind.DISAPPEARED):  # the one is asked before the other
+            waiting = run.waiting(session, kind)
+            if about in [(each.connection, each.stream) for each in waiting]:
+                held, _ = run.accept_waiting(session, kind, word)
+                was, sorry = read[held.manifest], kind is Kind.QUARANTINE
+                read[held.manifest] = replace(
+                    was, sorry=was.sorry or sorry, gone=was.gone or not sorry
+                )
 
     def replay(self, begin: int, length: int) -> None:
         """Replay some of the days that were read; nothing may change."""

@@ -34,9 +34,9 @@ def types(nights: Nights) -> dict[str, str]:
     return {name: kind for name, kind, *_ in found if name in {"late", "late__text", "other"}}
 
 
-@pytest.mark.parametrize(("held", "kind"), [(ONE, None), (BROKEN, Kind.QUARANTINE)])
+@pytest.mark.parametrize(("held", "kind"), [(ONE, Kind.DISAPPEARED), (BROKEN, Kind.QUARANTINE)])
 def test_a_late_word_gives_the_columns_that_a_timely_one_gives(
-    nights: Nights, held: str, kind: Kind | None
+    nights: Nights, held: str, kind: Kind
 ) -> None:
     for source, records in ((USAGE, THREE), (USAGE, held), (OTHER, NUMBER)):
         nights.read(records, of=source)
@@ -44,10 +44,7 @@ def test_a_late_word_gives_the_columns_that_a_timely_one_gives(
     assert types(nights) == {"late": "BIGINT", "other": "BIGINT"}
 
     word = Word("usage", "default", "ann")
-    if kind is None:
-        run.accept_gone(nights.session, word)
-    else:
-        run.accept_waiting(nights.session, kind, word)
+    run.accept_waiting(nights.session, kind, word)
 
     assert types(nights) == {"late": "VARCHAR", "late__text": "VARCHAR", "other": "BIGINT"}
     before = nights.content()
@@ -89,5 +86,5 @@ def test_a_timely_word_builds_nothing_anew(nights: Nights) -> None:
         nights.fold()
     file = nights.session.work.file
     inode = file.stat().st_ino
-    run.accept_gone(nights.session, Word("usage", "default", "ann"))
+    run.accept_waiting(nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann"))
     assert file.stat().st_ino == inode

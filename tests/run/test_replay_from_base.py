@@ -12,6 +12,7 @@ from benchmarks import archived
 from pipelines import run
 from pipelines.errors import DayDropped
 from pipelines.run import Session
+from pipelines.state.decisions import Kind
 from pipelines.warehouse import meta
 from tests.run.contents import Content, content
 from tests.run.kept_nights import STREAMS, home
@@ -51,13 +52,14 @@ def folded(session: Session) -> None:
 def lived(root: Path, *, keep: int | None = None) -> None:
     """Live through all nights; retain when two of them are to come."""
     with home(root) as session:
-        for number in range(1, NIGHTS + 1):
+        for number in range(1, NIGHTS - 1):
             night(session, number)
-            if number == NIGHTS - 2:
-                folded(session)
-                if keep:
-                    dropped = run.retain(session, keep, "ann").dropped
-                    assert dropped.manifests == len(STREAMS) * (number - keep)
+        folded(session)
+        if keep:
+            dropped = run.retain(session, keep, "ann").dropped
+            assert dropped.manifests == len(STREAMS) * (NIGHTS - 2 - keep)
+        for number in (NIGHTS - 1, NIGHTS):
+            night(session, number)
         folded(session)
 
 
@@ -120,7 +122,7 @@ def test_a_sync_rebuilds_a_work_database_from_the_base(
     file = retained.work.file
     file.unlink()
     if how == "begun empty by another verb":
-        assert run.held_back(retained) == []
+        assert run.waiting(retained, Kind.DISAPPEARED) == []
         assert file.exists()
     if how == "begun anew":
         with retained.work.writing() as writer:
