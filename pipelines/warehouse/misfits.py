@@ -126,6 +126,14 @@ def _plain(number: int | Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def read_back(text: str) -> Any:
+    """Return a value that `whole` gave as text; where a number and its text are one, the number."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_refused)
+    except (ValueError, ArithmeticError, RecursionError):
+        return text
+
+
 def _refused(name: str) -> Any:
     raise ValueError(name)
 
