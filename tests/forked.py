@@ -23,7 +23,14 @@ from pipelines.cli import app
 from sandbox.__main__ import command
 
 CONTEXT = multiprocessing.get_context("forkserver")
-LATE = ("pydantic.v1.dataclasses", "uvicorn.loops.auto", "uvicorn.protocols.http.auto")
+# What our programs' libraries import when they are first used: pandas as soon as DuckDB is given a
+# parameter. The last one keeps the rest out of the garbage collector's sight.
+LATE = (
+    *("anyio._backends._asyncio", "encodings.ascii", "httpcore", "pandas", "pyarrow.dataset"),
+    *("pyarrow.pandas_compat", "pydantic.v1.dataclasses", "typer._click.decorators"),
+    *("uvicorn.lifespan.off", "uvicorn.loops.auto", "uvicorn.loops.uvloop"),
+    *("uvicorn.protocols.http.auto", "tests.frozen"),
+)
 CONTEXT.set_forkserver_preload([__name__, *LATE])
 Main = Callable[[list[str]], None]
 

@@ -1,13 +1,9 @@
 """The verbs `quarantine` and `quarantine accept`: rows read that no table can hold."""
 
-import getpass
-from typing import Annotated
-
 import typer
 
 from pipelines import run, settings
 from pipelines.cli import screen, waiting
-from pipelines.run import Word
 from pipelines.state.decisions import Kind
 
 app = typer.Typer()
@@ -28,16 +24,10 @@ def quarantine(context: typer.Context) -> None:
 
 @group.command()
 def accept(
-    stream: str,
-    connection: Annotated[str, typer.Option(help="Of which connection.")] = "default",
-    note: Annotated[str, typer.Option(help="Why; kept with your name.")] = "",
+    stream: str, connection: waiting.Connection = "default", note: waiting.Note = ""
 ) -> None:
     """Let the newest reading be folded without the rows that no table can hold; publish it.
 
     Recorded with your name and the manifest; every replay applies it there. Sends nothing.
     """
-    own = settings.load()
-    with screen.watching(own) as watch, run.open(own, watch) as session:
-        word = Word(stream, connection, getpass.getuser(), note)
-        held, publication = run.accept_waiting(session, Kind.QUARANTINE, word)
-    raise typer.Exit(waiting.accepted(held, publication))
+    waiting.accept(Kind.QUARANTINE, stream, connection, note)

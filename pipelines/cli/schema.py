@@ -1,13 +1,11 @@
 """The verbs `schema` and `schema accept`: the columns of the tables, and what changed."""
 
-import getpass
 from typing import Annotated
 
 import typer
 
 from pipelines import run, settings
 from pipelines.cli import screen, waiting
-from pipelines.run import Word
 from pipelines.state.decisions import Kind
 
 app = typer.Typer()
@@ -40,16 +38,10 @@ def schema(
 
 @group.command()
 def accept(
-    stream: str,
-    connection: Annotated[str, typer.Option(help="Of which connection.")] = "default",
-    note: Annotated[str, typer.Option(help="Why; kept with your name.")] = "",
+    stream: str, connection: waiting.Connection = "default", note: waiting.Note = ""
 ) -> None:
     """Let a frozen stream have the columns of its newest reading; fold and publish it.
 
     Recorded with your name and the manifest; every replay applies it there. Sends nothing.
     """
-    own = settings.load()
-    with screen.watching(own) as watch, run.open(own, watch) as session:
-        word = Word(stream, connection, getpass.getuser(), note)
-        held, publication = run.accept_waiting(session, Kind.SCHEMA, word)
-    raise typer.Exit(waiting.accepted(held, publication))
+    waiting.accept(Kind.SCHEMA, stream, connection, note)

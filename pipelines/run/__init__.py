@@ -11,9 +11,8 @@ from contextlib import suppress
 
 from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
-from pipelines.run.accepting import accept_waiting, columns, set_aside
+from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
-from pipelines.run.disappeared import Word, accept_gone, held_back
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.forecast import plan
@@ -45,7 +44,6 @@ __all__ = [
     "Watch",
     "Word",
     "accept",
-    "accept_gone",
     "accept_waiting",
     "again",
     "changed",
@@ -57,7 +55,6 @@ __all__ = [
     "fetch",
     "fold",
     "fold_days",
-    "held_back",
     "open",
     "orders",
     "plan",
@@ -72,6 +69,7 @@ __all__ = [
     "sync",
     "test",
     "verify",
+    "waiting",
 ]
 
 

@@ -1,14 +1,13 @@
-"""What awaits a person's word about columns or rows set aside, and that word, applied at once.
+"""What awaits a person's word: rows gone, columns, rows set aside; and that word, applied at once.
 
 Recorded with the manifest from which it holds, then folded and published without a request. Also
-what became of columns, and what is set aside. Not here: rows that disappeared (disappeared).
+what became of columns, and what is set aside. Not here: what makes a reading wait (warehouse).
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import ConfigurationError
-from pipelines.run.disappeared import Word
 from pipelines.run.landing import fold, publish
 from pipelines.run.order import Order, Publication
 from pipelines.run.session import Session
@@ -18,6 +17,16 @@ from pipelines.streams import known
 from pipelines.warehouse import awaiting, dictionary, evolution, quarantine
 from pipelines.warehouse.awaiting import Awaiting
 from pipelines.warehouse.evolution import Change
+
+
+@dataclass(frozen=True)
+class Word:
+    """A person's word about a stream of a connection."""
+
+    stream: str
+    connection: str
+    by: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,21 +60,25 @@ def set_aside(session: Session) -> Aside:
         return Aside(quarantine.rows(writer), awaiting.awaited(writer, Kind.QUARANTINE))
 
 
+def waiting(session: Session, kind: Kind) -> list[Awaiting]:
+    """Return every reading that awaits a word of a kind."""
+    with session.work.writing() as writer:
+        return awaiting.awaited(writer, kind)
+
+
 def accept_waiting(session: Session, kind: Kind, word: Word) -> tuple[Awaiting, Publication]:
     """Record that the newest reading of a stream may be folded as it is; fold and publish it.
 
     Raises ConfigurationError where nothing of the stream awaits that.
     """
-    with session.work.writing() as writer:
-        every = awaiting.awaited(writer, kind)
     about = (word.connection, word.stream)
-    waiting = [each for each in every if (each.connection, each.stream) == about]
-    if not waiting:
+    held = [each for each in waiting(session, kind) if (each.connection, each.stream) == about]
+    if not held:
         raise ConfigurationError(
             f"nothing of {word.stream} awaits a word for {word.connection}: there is nothing to "
             f"accept (`partner-sync {kind}` lists what does)"
         )
-    newest, now = waiting[-1], session.clock.now()
+    newest, now = held[-1], session.clock.now()
     decision = Decision(
         kind, *about, newest.manifest, word.by, now, subject=str(newest.count), note=word.note
     )

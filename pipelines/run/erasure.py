@@ -19,11 +19,10 @@ from pipelines.run.replay import Settle, again
 from pipelines.run.session import Session
 from pipelines.state import bases, decisions, redactions
 from pipelines.state import erasure as ledger
-from pipelines.state.decisions import Decision, Kind
+from pipelines.state.decisions import Decision
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import base, link, redaction, traces
 from pipelines.warehouse.awaiting import Awaited
-from pipelines.warehouse.disappeared import Disappeared
 from pipelines.warehouse.excision import Excision
 from pipelines.warehouse.redaction import Act, Sought
 
@@ -103,13 +102,9 @@ def _accepting(session: Session, act: Act) -> Settle:
     """
 
     def accept(row: ManifestRow, error: PartnerSyncError) -> bool:
-        match error:
-            case Disappeared():
-                kind, count = Kind.DISAPPEARED, ""
-            case Awaited(awaiting=awaiting):
-                kind, count = awaiting.kind, str(awaiting.count)
-            case _:
-                return False
+        if not isinstance(error, Awaited):
+            return False
+        kind, count = error.awaiting.kind, str(error.awaiting.count)
         which = (kind, row.connection, row.stream, row.file, act.by, act.at, count)
         decisions.decide(session.ledger, Decision(*which, note="folded before records were erased"))
         return True

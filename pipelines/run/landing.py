@@ -12,11 +12,11 @@ from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import awaiting, base, disappeared, evolution, meta, registry
+from pipelines.warehouse import awaiting, base, evolution, meta, registry
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.awaiting import Awaited
-from pipelines.warehouse.disappeared import Disappeared, Guard
+from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.evolution import Policy
 from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
@@ -85,12 +85,9 @@ def fold_row(
     try:
         folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
-        awaiting.forget(writer, row.connection, row.stream)
         _tell(session, writer, folded, known=bool(there))
     except PartnerSyncError as error:
-        if isinstance(error, Disappeared):
-            disappeared.note(writer, error.held)
-        elif isinstance(error, Awaited):
+        if isinstance(error, Awaited):
             awaiting.note(writer, error.awaiting)
         return error
     return folded

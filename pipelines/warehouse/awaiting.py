@@ -1,7 +1,7 @@
 """Manifests that are held back until a person says a word: `meta.awaiting`, one row for each.
 
-What would be accepted is decided elsewhere: too many rows set aside (quarantine), frozen columns
-(evolution). Not here: rows that disappeared, which have a table of their own (disappeared).
+Not here: what makes one wait: too many rows gone (disappeared), too many set aside (quarantine),
+frozen columns (evolution).
 """
 
 from dataclasses import astuple, dataclass, fields
@@ -65,10 +65,10 @@ def prepare(database: duckdb.DuckDBPyConnection) -> None:
 
 def forget(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> None:
     """Say that a stream awaits nothing: a later reading is folded."""
-    if exists(database, "meta", "awaiting"):
-        database.execute(
-            "DELETE FROM meta.awaiting WHERE connection = ? AND stream = ?", [connection, stream]
-        )
+    prepare(database)
+    database.execute(
+        "DELETE FROM meta.awaiting WHERE connection = ? AND stream = ?", [connection, stream]
+    )
 
 
 def awaited(database: duckdb.DuckDBPyConnection, kind: Kind) -> list[Awaiting]:

@@ -20,7 +20,6 @@ TABLES = {
     "meta.awaiting": "readings that are held back until a person says a word",
     "meta.runs": "every run, what it cost and how it ended",
     "meta.requests": "every request that was sent to the service; no secret is in it",
-    "meta.held_back": "readings that lack too many rows, until a person says that they are gone",
     "meta.interface_changes": "what changed in the service's interface description, night by night",
     "meta.interface_differences": "where the records are not as the interface description says",
 }
@@ -141,24 +140,20 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "meta.requests": _CALLED | {"stream": "the list; empty for calls of none, as for a token"},
     "meta.schema_changes": _COLUMNS
     | {
-        "what": "new, widened, text (values that fit no column are kept as text) or discarded",
-        "before": "the type before; empty: there was no column",
-        "after": "the type since; empty: there is no column",
-        "count": "values that are kept as text or left out",
+        "what": "new, widened, text (values that fit no column are kept as text), discarded, "
+        "stopped (no record has it any more), partly (none has it from a place on) or back",
+        "before": "the type before; empty: there was no column, or it is the same",
+        "after": "the type since; empty: there is no column, or it is the same",
+        "count": "values that are kept as text or left out; records that had it, lack it, have it",
         "happened_at": "when the reading ended",
+        "place": "partly: where in the list, as an offset, the records begin that lack it",
     },
     "meta.dictionary": _COLUMNS,
     "meta.awaiting": _READING
     | {
-        "kind": "schema or quarantine: of which verb of partner-sync the word is",
-        "count": "changes of columns, or rows set aside",
+        "kind": "disappeared, schema or quarantine: of which verb of partner-sync the word is",
+        "count": "rows gone, changes of columns, or rows set aside",
         "words": "what is the matter",
-    },
-    "meta.held_back": _READING
-    | {
-        "there": "rows that were there before",
-        "gone": "of these, those that the reading lacks",
-        "read": "rows read",
     },
     "meta.interface_changes": _DESCRIBED,
     "meta.interface_differences": _DESCRIBED,

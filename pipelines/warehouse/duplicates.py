@@ -70,7 +70,7 @@ class Readings:
         """Leave the newest reading of each record on the stage; count the others."""
         self._flawed()
         self._match()
-        ids, ats = _joined(self.survey.ids), _joined(self.survey.ats)
+        ids, ats = joined(self.survey.ids), joined(self.survey.ats)
         replaced, conflicts, count = [], 0, 0
         for key, at, flawed, on_stage, aside, differs in self._older(ids, ats):
             if flawed and not aside:
@@ -85,7 +85,7 @@ class Readings:
     def absent(self) -> Whole:
         """Return the rowids of the table's rows that were not read, in whatever state."""
         seen = self._others()
-        seen[_joined(self.survey.ids)] = True
+        seen[joined(self.survey.ids)] = True
         return self.survey.known.ids[~seen]
 
     def _others(self) -> npt.NDArray[np.bool_]:
@@ -146,5 +146,6 @@ class Readings:
         )
 
 
-def _joined(parts: list[Whole]) -> Whole:
+def joined(parts: list[Whole]) -> Whole:
+    """Return some places one after the other."""
     return np.concatenate([np.array([], np.int64), *parts])

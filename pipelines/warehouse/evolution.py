@@ -26,7 +26,8 @@ SHOWN = 5  # changes named where a manifest is held back
 TABLE = """
 CREATE TABLE IF NOT EXISTS meta.schema_changes (
     stream VARCHAR, table_name VARCHAR, column_name VARCHAR, path VARCHAR, what VARCHAR,
-    before VARCHAR, after VARCHAR, count BIGINT, manifest VARCHAR, happened_at TIMESTAMPTZ
+    before VARCHAR, after VARCHAR, count BIGINT, manifest VARCHAR, happened_at TIMESTAMPTZ,
+    place BIGINT
 )
 """
 
@@ -46,11 +47,17 @@ class What(StrEnum):
     WIDENED = "widened"
     TEXT = "text"  # values that do not fit their column are kept beside it
     DISCARDED = "discarded"
+    STOPPED = "stopped"  # no record has it any more
+    PARTLY = "partly"  # no record has it from a place in the list on
+    BACK = "back"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change: `before` and `after` are types; `count` the values that it is about."""
+    """One change: `before` and `after` are types; `count` the values that it is about.
+
+    `place` is where in the list a column ends that only a part of the records has.
+    """
 
     stream: str
     table: str
@@ -62,19 +69,22 @@ class Change:
     count: int
     manifest: str
     happened_at: datetime
+    place: int | None = None
 
     @property
     def words(self) -> str:
         """The change in a sentence's part."""
         name = f"{self.table}.{self.column}" if self.column else self.path
-        match self.what:
-            case What.NEW:
-                return f"{name} is new ({self.after})"
-            case What.WIDENED:
-                return f"{name} was {self.before} and is {self.after}"
-            case What.TEXT:
-                return f"{name} holds {self.count:,} values of {self.path} that fit no column"
-        return f"{self.count:,} values of {self.path} were left out"
+        words = {
+            What.NEW: f"{name} is new ({self.after})",
+            What.WIDENED: f"{name} was {self.before} and is {self.after}",
+            What.TEXT: f"{name} holds {self.count:,} values of {self.path} that fit no column",
+            What.DISCARDED: f"{self.count:,} values of {self.path} were left out",
+            What.STOPPED: f"{name} is in no record any more; {self.count:,} had it",
+            What.PARTLY: f"{name} is in none of {self.count:,} records from offset {self.place} on",
+            What.BACK: f"{name} is back, in {self.count:,} records",
+        }
+        return words[self.what]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
 from pipelines.state.proof import Grade
-from pipelines.warehouse import disappeared, history, known, meta, registry, schema
+from pipelines.warehouse import awaiting, history, known, meta, registry, schema
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.compare import Comparison
 from pipelines.warehouse.database import quoted, transaction, widen
@@ -34,6 +34,7 @@ from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import Pages
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.registry import Registered
+from pipelines.warehouse.stopped import Stops
 from pipelines.warehouse.survey import Survey, staged
 from pipelines.warehouse.tables import AT
 
@@ -132,7 +133,7 @@ class _Night:
         )
         ward.store(database, moment)
         meta.record(database, folded)
-        disappeared.forget(database, manifest.connection, manifest.stream)
+        awaiting.forget(database, manifest.connection, manifest.stream)
         meta.verify(database, {(folded.connection, folded.stream): folded})
         return folded
 
@@ -205,6 +206,7 @@ class _Night:
         absent = readings.absent()
         self._judge(known_rows, absent)
         self._compare(survey, key)
+        record(database, Stops(survey, key, absent, self._moment()).changes())
         names = survey.names.children()
         own = [name for name in names if name in survey.tables]
         merge = Merge(database, manifest.stream, manifest.connection, key, names, own)

@@ -158,6 +158,13 @@ class Survey:
         """Return what tells the readings of a page from those before: the first of its `_at`."""
         return self._ages[page.position] << 32
 
+    def places(self, ats: Whole) -> Whole:
+        """Return where in the list readings stand: the page's offset and the row in it."""
+        pages = sorted(self.pages.manifest.pages, key=lambda page: self._ages[page.position])
+        offsets = np.array([page.offset for page in pages], np.int64)
+        places: Whole = offsets[ats >> 32] + (ats & 0xFFFFFFFF)
+        return places
+
     def _batch(self, read: Read) -> Batch:
         parts = read.portion.parts
         digests = pa.array(read.portion.digests, pa.binary())

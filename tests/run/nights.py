@@ -14,7 +14,7 @@ from pipelines.warehouse.archive import Manifest
 from tests.warehouse.conftest import NOON
 
 FIRST = NOON.date()
-OURS = "('folds', 'registry', 'held_back')"  # of schema meta, what folds write
+OURS = "('folds', 'registry', 'awaiting', 'schema_changes')"  # of schema meta, what folds write
 Content = dict[str, list[tuple[object, ...]]]
 
 

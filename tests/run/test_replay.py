@@ -11,6 +11,7 @@ from pipelines import run
 from pipelines.errors import ConfigurationError, DayUnread, LandingFailed
 from pipelines.run import Word
 from pipelines.settings import Settings
+from pipelines.state.decisions import Kind
 from tests.run.nights import FIRST, Nights
 
 
@@ -95,29 +96,32 @@ def test_a_reading_that_lacks_too_much_waits_for_a_person(nights: Nights) -> Non
     nights.fold()
     file = nights.read(FEW)
     assert isinstance(nights.fold(), LandingFailed)
-    (held,) = run.held_back(nights.session)
-    assert (held.manifest, held.there, held.gone) == (file, 100, 50)
+    (held,) = run.waiting(nights.session, Kind.DISAPPEARED)
+    assert (held.manifest, held.count) == (file, 50)
+    assert held.words.startswith(f"50 of 100 rows are gone in {file}, more than 10%. If they are")
     kept = run.replay(nights.session, FIRST)
     assert len(kept.errors) == 1
 
-    run.accept_gone(nights.session, Word("usage", "default", "ann", "a merger"))
+    run.accept_waiting(
+        nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann", "a merger")
+    )
 
-    assert run.held_back(nights.session) == []
+    assert run.waiting(nights.session, Kind.DISAPPEARED) == []
     with nights.session.work.writing() as writer:
         missing = writer.execute("SELECT count(missing_since) FROM current.usage").fetchall()
     assert missing == [(50,)]
     before = nights.content()
     assert not run.replay(nights.session, FIRST).errors
     assert nights.content() == before
-    with pytest.raises(ConfigurationError, match="nothing of usage is held back"):
-        run.accept_gone(nights.session, Word("usage", "default", "ann"))
+    with pytest.raises(ConfigurationError, match="nothing of usage awaits a word"):
+        run.accept_waiting(nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann"))
 
 
 def test_the_next_reading_is_compared_with_what_was_folded_last(nights: Nights) -> None:
     for rows in (MANY, FEW, MANY):
         nights.read(rows)
         nights.fold()
-    assert run.held_back(nights.session) == []
+    assert run.waiting(nights.session, Kind.DISAPPEARED) == []
     before = nights.content()
     assert len(before['"meta"."folds"']) == 1 + 2
     run.replay(nights.session, FIRST)

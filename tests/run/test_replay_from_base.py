@@ -12,6 +12,7 @@ from benchmarks import archived
 from pipelines import run
 from pipelines.errors import DayDropped
 from pipelines.run import Session
+from pipelines.state.decisions import Kind
 from pipelines.warehouse import meta
 from tests.run.contents import Content, content
 from tests.run.kept_nights import STREAMS, home
@@ -121,7 +122,7 @@ def test_a_sync_rebuilds_a_work_database_from_the_base(
     file = retained.work.file
     file.unlink()
     if how == "begun empty by another verb":
-        assert run.held_back(retained) == []
+        assert run.waiting(retained, Kind.DISAPPEARED) == []
         assert file.exists()
     if how == "begun anew":
         with retained.work.writing() as writer:

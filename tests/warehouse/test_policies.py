@@ -23,13 +23,13 @@ CASES = [
     ("evolve", APPEARS, {**COLUMNS, "new": "DECIMAL(18,1)"}, [("new", "new", 0)]),
     ("evolve", TEXT, {**COLUMNS, "n__text": "VARCHAR"}, [("n__text", "text", 1)]),
     ("evolve", WIDER, {**COLUMNS, "n": "DECIMAL(18,2)"}, [("n", "widened", 0)]),
-    ("evolve", GONE, COLUMNS, []),
+    ("evolve", GONE, COLUMNS, [("n", "stopped", 2)]),
     ("discard", APPEARS, COLUMNS, [("", "discarded", 1)]),
     ("discard", TEXT, {**COLUMNS, "n__text": "VARCHAR"}, [("n__text", "text", 1)]),
     ("discard", WIDER, {**COLUMNS, "n": "DECIMAL(18,2)"}, [("n", "widened", 0)]),
-    ("discard", GONE, COLUMNS, []),
+    ("discard", GONE, COLUMNS, [("n", "stopped", 2)]),
     ("freeze", FIRST, COLUMNS, []),
-    ("freeze", GONE, COLUMNS, []),
+    ("freeze", GONE, COLUMNS, [("n", "stopped", 2)]),
 ]
 HELD = [
     (APPEARS, r"things\.new is new \(DECIMAL\(18,1\)\)"),
