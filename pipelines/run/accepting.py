@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import ConfigurationError
-from pipelines.run.landing import fold, publish
+from pipelines.run.landing import publish
+from pipelines.run.late import fold_accepted
 from pipelines.run.order import Order, Publication
 from pipelines.run.session import Session
 from pipelines.state import decisions, runs
@@ -86,5 +87,5 @@ def accept_waiting(session: Session, kind: Kind, word: Word) -> tuple[Awaiting, 
     own = [stream for stream in known(session.settings) if stream.name == word.stream]
     order = Order(session.settings.connection(word.connection), newest.day, own)
     runs.begin(session.ledger, order.run, word.connection, newest.day, now)
-    fold(session, order)
+    fold_accepted(session, order, newest.manifest)
     return newest, publish(session, [order])

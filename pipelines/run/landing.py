@@ -57,8 +57,33 @@ def _fold(
     dropped = base.held(session.ledger)
     every = [row for row in journal.manifests(session.ledger, stream) if row.file not in dropped]
     for row in _pending(every, held):
-        outcomes[row.connection, stream] = fold_row(session, writer, row)
+        waits = _still_waits(session, writer, row, every)
+        outcomes[row.connection, stream] = waits or fold_row(session, writer, row)
     return outcomes
+
+
+def _still_waits(
+    session: Session,
+    writer: duckdb.DuckDBPyConnection,
+    row: ManifestRow,
+    every: Sequence[ManifestRow],
+) -> LandingFailed | None:
+    """Return why a manifest before the last one folded is not tried again: nobody said a word.
+
+    What it changes about shared columns may be no change after the later ones; a fresh build, which
+    goes through them in order, would hold it back.
+    """
+    folded = {fold.manifest for fold in meta.folds(writer)}
+    later = [each.file for each in every[every.index(row) + 1 :]]
+    waiting = {each.manifest: kind for kind in Kind for each in awaiting.awaited(writer, kind)}
+    kind = waiting.get(row.file)
+    if kind is None or folded.isdisjoint(later) or _accepted(session, row, kind):
+        return None
+    return LandingFailed(
+        f"{row.stream}: {row.file} awaits a word still, the stream keeps its last published rows: "
+        f"`partner-sync {kind} accept {row.stream} --connection {row.connection}`, or the next "
+        "reading of it."
+    )
 
 
 def _pending(manifests: Iterable[ManifestRow], held: Held) -> list[ManifestRow]:

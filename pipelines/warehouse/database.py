@@ -103,7 +103,7 @@ class Work:
                 },
             )
         except duckdb.IOException as error:
-            if "lock" in str(error):
+            if "set lock" in str(error):  # a damaged block is an IOException too
                 raise WarehouseBusy(_open_elsewhere(error)) from None
             raise WarehouseDamaged(
                 f"{self.file} cannot be opened: {error}. Move it away "

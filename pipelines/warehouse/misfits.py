@@ -118,6 +118,14 @@ def whole(value: Any, shape: Shape) -> str:
     return value if number else _json_text.encode(value).decode()
 
 
+def read_back(text: str) -> Any:
+    """Return a value that `whole` gave as text; where a number and its text are one, the number."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_refused)
+    except (ValueError, ArithmeticError, RecursionError):
+        return text
+
+
 def _refused(name: str) -> Any:
     raise ValueError(name)
 

@@ -15,7 +15,7 @@ from pipelines.settings import Home
 from pipelines.state import bases, journal, redactions, versions
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
-from pipelines.warehouse import base, link, meta, publish, totals
+from pipelines.warehouse import base, damage, database, link, meta, publish, totals
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
 
@@ -128,6 +128,10 @@ class Verification:
         where = "work/warehouse.duckdb"
         try:
             with self.work.writing() as writer:
+                damaged = [*damage.found(writer)]
+                yield from (Fault(where, str(each), _UNREADABLE, REBUILD) for each in damaged)
+                if damaged:
+                    return
                 folds = meta.held(writer)
                 meta.verify(writer, folds)
                 yield from self._against_the_ledger(writer)
@@ -157,7 +161,7 @@ class Verification:
                 means = "A publication was killed before it was recorded; its rows are verified"
                 yield Fault(where, "the ledger does not know it", means, "Run publish again")
             else:
-                yield from _published(file, where, version)
+                yield from _published(file, where, version, self.work.memory_limit)
         if opened and not link.leads_to(self.home, opened):
             what = f"it does not lead to {opened.file}"
             yield Fault(self.home.link.name, what, "Analysts open another file, or none", AGAIN)
@@ -165,6 +169,7 @@ class Verification:
 
 REBUILD = "Move it away and run sync: it is built again from the archive"
 AGAIN = "Run `partner-sync publish`"
+_UNREADABLE = "These values are lost here, not in the archive; what analysts open is as it was"
 _UNFOLDED = "what was read is in the tables, and cannot be folded again"
 
 
@@ -184,10 +189,17 @@ def _difference(manifest: Manifest, row: ManifestRow) -> str:
     return "; ".join(wrong)
 
 
-def _published(file: Path, where: str, version: Version) -> Iterator[Fault]:
+def _published(file: Path, where: str, version: Version, limit: str) -> Iterator[Fault]:
+    do = f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
+    try:
+        with database.reading(file, limit) as reader:
+            damaged = [*damage.found(reader)]
+    except duckdb.Error:
+        damaged = []  # it cannot even be opened: that is said below
+    for each in damaged:
+        yield Fault(where, str(each), "Whoever asks for these columns gets this error", do)
     try:
         publish.verify(file, version)
     except PartnerSyncError as error:
         means = "Whoever opens it reads something else than was published"
-        do = f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
         yield Fault(where, str(error), means, do)

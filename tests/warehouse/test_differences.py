@@ -127,6 +127,56 @@ def test_what_came_on_an_earlier_night_only_is_no_difference_today(warehouse: Wa
     assert compared(warehouse, [{"a": "x"}], described(a=STRING)) == []
 
 
+# The records of two nights, a description, and what is said of the second: field, what, found.
+LATER: dict[str, tuple[list[Any], list[Any], Any, list[tuple[str, ...]]]] = {
+    "fits no column, and is not described": (
+        [{"a": 5}],
+        [{"a": "x"}, {"a": 6}],
+        described("id a", a=INTEGER),
+        [("a", "is of another type", "string (1 in the text beside it)")],
+    ),
+    "fits no column, and is described": (
+        [{"a": 5}],
+        [{"a": "x"}, {"a": "y"}],
+        described("id a", a=STRING),
+        [],
+    ),
+    "both": (
+        [{"a": "x"}],
+        [{"a": 5}, {"a": [1]}],
+        described("id a", a=STRING),
+        [("a", "is of another type", f"{MIXED} (2 in the text beside it)")],
+    ),
+    "a number or the text of one": (
+        [{"a": "1.50"}],
+        [{"a": "7"}, {"a": "8"}],
+        described("id a", a=STRING),
+        [],
+    ),
+    "in the items of an array": (
+        [{"a": [{"b": 1}]}],
+        [{"a": [{"b": "x"}, {"b": 2}]}, {"a": []}],
+        described(a={"type": "array", "items": described(b=INTEGER)}),
+        [("a[].b", "is of another type", "string (1 in the text beside it)")],
+    ),
+    "an object beside its columns": (
+        [{"p": {"c": 1}}],
+        [{"p": "x"}, {"p": {"c": 1}}],
+        described("id p", p={"type": "object"}),
+        [("p", "is of another type", "string (1 in the text beside it)")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "node", "said"), LATER.values(), ids=list(LATER))
+def test_what_stands_beside_its_column_is_compared_too(
+    warehouse: Warehouse, first: list[Any], second: list[Any], node: Any, said: list[Any]
+) -> None:
+    compared(warehouse, first, node)
+    found = compared(warehouse, second, node)
+    assert [(each.field, each.what, each.found) for each in found] == said
+
+
 def test_tables_and_columns_take_the_texts_of_the_description(warehouse: Warehouse) -> None:
     compared(warehouse, [{"a": 5, "p": {"b": 1}, "late": "2026-01-01T00:00:00Z"}], {})
     known = warehouse.registered()

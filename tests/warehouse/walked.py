@@ -62,6 +62,7 @@ class Walk:
     stream: str
     names: dict[str, dict[str, str]]
     key: str = "id"
+    connection: str = "default"
     compared: int = 0
     _rows: dict[str, list[Row]] = field(default_factory=dict)
 
@@ -73,8 +74,9 @@ class Walk:
 
     def _found(self, table: str, identity: Row) -> list[Row]:
         if table not in self._rows:
-            query = f'SELECT * FROM current."{table}"'
-            self._rows[table] = self.database.sql(query).to_arrow_table().to_pylist()
+            query = f'SELECT * FROM current."{table}" WHERE _connection = ?'
+            found = self.database.sql(query, params=[self.connection])
+            self._rows[table] = found.to_arrow_table().to_pylist()
         return [
             row
             for row in self._rows[table]

@@ -1,0 +1,52 @@
+"""Damage: tables of a database file of which some block cannot be read any more.
+
+DuckDB checks the checksum of every block that it reads, and reads only what a query needs. Here:
+every column of every table is read once. Not here: whether the values are the right ones (totals).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import duckdb
+
+from pipelines.warehouse.database import quoted
+
+COLUMNS = """
+SELECT schema_name, table_name, list(column_name ORDER BY column_index)
+FROM duckdb_columns() JOIN duckdb_tables() USING (schema_name, table_name)
+WHERE NOT temporary GROUP BY ALL ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A table that cannot be read, the columns it is about, and what the engine says."""
+
+    table: str
+    columns: tuple[str, ...]
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.table} cannot be read (columns {', '.join(self.columns)}): {self.error}"
+
+
+def found(database: duckdb.DuckDBPyConnection) -> Iterator[Damage]:
+    """Yield what cannot be read; raise duckdb.Error where even the list of tables cannot."""
+    for schema, table, columns in database.execute(COLUMNS).fetchall():
+        name = quoted(schema, table)
+        if error := _error(database, name, columns):
+            wrong = [column for column in columns if _error(database, name, [column])]
+            yield Damage(f"{schema}.{table}", tuple(wrong or columns), error)
+
+
+def _error(database: duckdb.DuckDBPyConnection, table: str, columns: list[str]) -> str:
+    """Return why columns of a table cannot be read; empty where they can.
+
+    The hash needs every value: counts and extremes are known without reading a block.
+    """
+    names = ", ".join(map(quoted, columns))
+    try:
+        database.execute(f"SELECT bit_xor(hash({names})) FROM {table}").fetchall()
+    except duckdb.Error as error:
+        return str(error)
+    return ""
