@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.api.budget import Budget
-from pipelines.api.path import ENOUGH, MANY, REMEMBERED, Path
+from pipelines.api.path import ENOUGH, LEAST_SHARE, MANY, REMEMBERED, SURER, Path
 from pipelines.api.terms import Said, Terms
 from tests import virtual
 from tests.api.test_budget import assert_never_more
@@ -47,7 +47,16 @@ def test_only_the_last_round_trips_count(trips: list[float], more: int) -> None:
     old = path([0.0] * more + [0.25] * (REMEMBERED - len(trips)) + trips)
     last = sorted(([0.0] * more + [0.25] * (REMEMBERED - len(trips)) + trips)[-REMEMBERED:])
     assert old.typical == last[len(last) // 2]
-    assert old.credit == max(0.0, last[0] - max(0.003, old.typical - last[0]))
+    doubt = LEAST_SHARE * (old.typical - last[0])
+    assert old.credit == max(0.0, last[0] - max(0.003, doubt))
+
+
+@pytest.mark.parametrize(("count", "share"), [(SURER, 1.0), (4 * SURER, 0.5), (600, LEAST_SHARE)])
+def test_the_doubt_falls_with_the_root_of_the_number_of_round_trips(
+    count: int, share: float
+) -> None:
+    trips = [(0.4, 0.45, 0.45)[number % 3] for number in range(count)]
+    assert path(trips).credit == pytest.approx(0.4 - share * 0.05)
 
 
 class Wire:
