@@ -166,6 +166,7 @@ _QUARANTINE = LINEAGE | {
     "expected": "what a table could hold",
     "got": "what is there",
     "reason": "the same in words",
+    "remedy": "who can do what about it, with the command where there is one",
     "quarantined_at": "when it was set aside",
 }
 BARE = """
