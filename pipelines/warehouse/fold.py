@@ -118,8 +118,7 @@ class _Night:
         older, merged = self._merged(survey, known_rows)
         ward, moment = survey.ward, self._moment()
         folded = Fold(
-            number=len([each for each in meta.folds(database) if each.stream == manifest.stream])
-            + 1,
+            number=meta.next_number(database, manifest.stream),
             run=manifest.run,
             connection=manifest.connection,
             stream=manifest.stream,
@@ -154,7 +153,7 @@ class _Night:
 
         A clock that was set back must not let a version end before it began.
         """
-        last = meta.held(self.database).get((self.manifest.connection, self.manifest.stream))
+        last = meta.newest(self.database, self.manifest.connection, self.manifest.stream)
         ended = self.manifest.ended_at
         return ended if last is None else max(ended, last.ended_at + INSTANT)
 

@@ -78,7 +78,7 @@ class Ward:
         key, enough, named = self.manifest.key, self._most(self.manifest.rows), {}
         for row, flaw in read.decoded.flaws.items():
             self.readings += 1
-            text, (page, place) = read.portion.texts[row], read.portion.place(row)
+            text, (page, place) = bytes(read.portion.texts[row]), read.portion.place(row)
             name = None if key is None else record.identity(text, key)
             self.nameless += name is None
             which = (page.offset + place, hash(text)) if name is None else name
