@@ -137,7 +137,7 @@ def _cost(home: Home, file: str) -> Cost:
 def _land(home: Home, file: str) -> None:
     """Fold one manifest and publish; print what it cost."""
     ledger, archive = database.connect(home.state), Archive(home.archive)
-    work = Work(home, "160MB", print)
+    work = Work(home, "120MB", print)
     with work.writing() as writer:
         began = _seconds()
         fold(writer, archive, archive.read(file), Terms(), SYSTEM)

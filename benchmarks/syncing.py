@@ -36,7 +36,11 @@ def served(*options: str, environment: dict[str, str] | None = None) -> Iterator
 
 def synced(service: Service, *options: str) -> Cost:
     """Run `partner-sync sync` once; raise CalledProcessError where it fails."""
-    command = [PROGRAM, "sync", *options]
+    return run([PROGRAM, "sync", *options], service)
+
+
+def run(command: list[str], service: Service) -> Cost:
+    """Run a program in a service's environment; raise CalledProcessError where it fails."""
     begun = time.monotonic()
     process = subprocess.Popen(
         command,

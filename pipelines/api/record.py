@@ -23,11 +23,15 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True)
 class Flaw:
-    """Why a record cannot be landed: `path` of the field (empty: the record), and what is there."""
+    """Why a record cannot be landed: `path` of the field (empty: the record), and what is there.
+
+    `of_key`: its key is sound, but of another kind than those before; a person may let that be.
+    """
 
     path: str
     expected: str
     got: str
+    of_key: bool = False
 
     def __str__(self) -> str:
         return f"{self.path or 'the item'} is {self.got}, expected {self.expected}"

@@ -6,6 +6,17 @@ from pipelines import run, settings
 from pipelines.cli import screen, waiting
 from pipelines.state.decisions import Kind
 
+SHOWN = {
+    "stream": "stream",
+    "_connection": "connection",
+    "_key": "key",
+    "_page": "page",
+    "_row": "row",
+    "path": "field",
+    "expected": "expected",
+    "got": "got",
+    "remedy": "what to do",
+}
 app = typer.Typer()
 group = typer.Typer(help="Rows that were read and that no table can hold.")
 app.add_typer(group, name="quarantine")
@@ -13,12 +24,13 @@ app.add_typer(group, name="quarantine")
 
 @group.callback(invoke_without_command=True)
 def quarantine(context: typer.Context) -> None:
-    """List the rows set aside: page, row, field, expected, got; and what awaits a word."""
+    """List the rows set aside: where, field, expected, got, what to do; and what awaits a word."""
     if context.invoked_subcommand is not None:
         return
     with run.open(settings.load()) as session:
         found = run.set_aside(session)
-    screen.show(found.rows) if found.rows else screen.OUT.print("no rows are set aside")
+    rows = [{shown: row[name] for name, shown in SHOWN.items()} for row in found.rows]
+    screen.show(rows) if rows else screen.OUT.print("no rows are set aside")
     waiting.show(found.awaiting)
 
 

@@ -40,7 +40,7 @@ def schema(
 def accept(
     stream: str, connection: waiting.Connection = "default", note: waiting.Note = ""
 ) -> None:
-    """Let a frozen stream have the columns of its newest reading; fold and publish it.
+    """Let a stream have the columns of its newest reading, or keys that are text; publish it.
 
     Recorded with your name and the manifest; every replay applies it there. Sends nothing.
     """

@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         default=400, ge=1, description="readings of each list that `retain` keeps in the archive"
     )
     memory_limit: str = Field(
-        default="160MB",
+        default="120MB",
         pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$",
         description="what DuckDB may use before it spills to disk",
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
-from pipelines.warehouse.database import quoted
+from pipelines.warehouse.database import literal, quoted
 
 TABLES = {
     "meta.folds": "each reading that was folded into the tables, in the order of the folds",
@@ -37,7 +37,7 @@ LINEAGE = {
     "_page": "SHA-256 of the archived page where this version was first read",
     "_row": "the record's place in that page, from 0",
     "_run": "the run that read that page",
-    "_digest": "first 16 bytes of the SHA-256 of the record as it was sent",
+    "_digest": "XXH3 (128 bits) of the record as it was sent: tells what changed",
     "idx": "the item's place in its array, from 0",
     "first_seen": "end of the reading that first had a record with this key",
     "changed_at": "end of the reading that brought this version",
@@ -166,6 +166,7 @@ _QUARANTINE = LINEAGE | {
     "expected": "what a table could hold",
     "got": "what is there",
     "reason": "the same in words",
+    "remedy": "who can do what about it, with the command where there is one",
     "quarantined_at": "when it was set aside",
 }
 BARE = """
@@ -196,8 +197,7 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
         text = text or (said.get((table.removesuffix("_seen"), column)) if column else None)
         if text:
             name = quoted(schema, table, column) if column else quoted(schema, table)
-            literal = text.replace("'", "''")
-            database.execute(f"COMMENT ON {kind} {name} IS '{literal}'")
+            database.execute(f"COMMENT ON {kind} {name} IS {literal(text)}")
 
 
 def _column(schema: str, table: str, column: str) -> str | None:

@@ -16,17 +16,26 @@ from pipelines.api import page
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import append, quoted
 from pipelines.warehouse.pages import canonical
-from pipelines.warehouse.survey import staged
+from pipelines.warehouse.survey import before, staged
 from pipelines.warehouse.tables import AT, IDX, LINEAGE, TIMES
 
 NUMBERS = ("BIGINT", "DECIMAL", "HUGEINT")
-JOINED = """
-FROM fold_matched m JOIN {staged} s ON s._at = m.reading JOIN {current} c ON c.rowid = m.id
+# Taken from the tables once: each pass over a million rows costs 0.2 s, however few are wanted.
+BEFORE = """
+CREATE OR REPLACE TEMP TABLE {before} AS
+SELECT m.reading AS _at, c.* FROM {current} c JOIN fold_matched m ON c.rowid = m.id
 """
-CHILDREN = """
-FROM {staged} s JOIN fold_keys m ON m.reading = s._at JOIN {current} c
-ON c._connection = $connection AND c.{key} = m.key AND {places}
+CHILDREN_BEFORE = """
+CREATE OR REPLACE TEMP TABLE {before} AS
+SELECT p._at, c.* FROM {current} c JOIN {parent} p ON c.{key} = p.{key}
+WHERE c._connection = $connection
 """
+CHANGED = """
+CREATE OR REPLACE TEMP TABLE fold_changed AS
+SELECT id, reading, CASE WHEN reading IN ({restated}) THEN 'restated' ELSE 'changed' END AS why
+FROM fold_matched WHERE reading IN (SELECT reading FROM fold_ats)
+"""
+MATCHED = "(SELECT reading FROM fold_matched)"
 # A text that begins so may be JSON, which can be spelled in several ways.
 SPELLED = r"'^[-0-9\[{]'"
 
@@ -45,25 +54,23 @@ class Comparison:
 
     def changed(self) -> None:
         """Make `fold_changed`: rows that say something else now, and why their version ends."""
-        self.database.execute(
-            "CREATE OR REPLACE TEMP TABLE fold_keys AS "
-            f"SELECT m.reading, m.id, s.{quoted(self.key)} AS key "
-            f"FROM fold_matched m JOIN {staged(self.stream)} s ON s._at = m.reading"
-        )
+        for table in self.tables:
+            self._take(table)
         ats = {at for table in self.tables for at in self._surely(table)}
         ats |= self._otherwise(ats)
         self.database.execute("CREATE OR REPLACE TEMP TABLE fold_ats (reading BIGINT)")
         append(self.database, "fold_ats", pa.table({"reading": pa.array(sorted(ats), pa.int64())}))
-        self.database.execute(
-            "DELETE FROM fold_keys WHERE reading NOT IN (SELECT reading FROM fold_ats)"
-        )
         restated = " UNION ".join(filter(None, map(self._restated, self.tables)))
-        self.database.execute(
-            "CREATE OR REPLACE TEMP TABLE fold_changed AS SELECT id, reading, CASE WHEN reading IN "
-            f"({restated or 'SELECT NULL'}) THEN 'restated' ELSE 'changed' END AS why "
-            "FROM fold_keys",
-            {"connection": self.connection} if "$connection" in restated else None,
-        )
+        self.database.execute(CHANGED.format(restated=restated or "SELECT NULL"))
+
+    def _take(self, table: str) -> None:
+        """Take what the staged records were until now out of a table."""
+        names = {"before": before(table), "current": quoted("current", table)}
+        if table == self.stream:
+            self.database.execute(BEFORE.format(**names))
+            return
+        names |= {"parent": before(self.stream), "key": quoted(self.key)}
+        self.database.execute(CHILDREN_BEFORE.format(**names), {"connection": self.connection})
 
     def _surely(self, table: str) -> list[int]:
         """Return the readings with a value in a column that differs, and is no other spelling."""
@@ -71,15 +78,11 @@ class Comparison:
         if not differs:
             return []
         query = f"SELECT DISTINCT s._at {self._joined(table)} WHERE {' OR '.join(differs)}"
-        values = {"connection": self.connection} if "$connection" in query else None
-        return [at for (at,) in self.database.execute(query, values).fetchall()]
+        return [at for (at,) in self.database.execute(query).fetchall()]
 
     def _joined(self, table: str) -> str:
-        names = {"staged": staged(table), "current": quoted("current", table)}
-        if table == self.stream:
-            return JOINED.format(**names)
-        places = " AND ".join(f"c.{name} = s.{name}" for name in self._places(table))
-        return CHILDREN.format(**names, key=quoted(self.key), places=places)
+        places = " AND ".join(f"c.{name} = s.{name}" for name in (AT, *self._places(table)))
+        return f"FROM {staged(table)} s JOIN {before(table)} c ON {places}"
 
     def _otherwise(self, surely: set[int]) -> set[int]:
         """Return the other readings whose records, read back, say something else."""
@@ -99,19 +102,11 @@ class Comparison:
         numbers = [name for name in numbers if name.strip('"') not in self.counts.get(table, ())]
         if not numbers:
             return ""
-        # A record may have an `id` or a `key` of its own.
-        numbers = [f"t.{name}" for name in numbers]
-        key, names = quoted(self.key), ", ".join([*self._places(table), *numbers])
+        names = ", ".join([AT, *self._places(table), *numbers])
         some = f"coalesce({', '.join(f'{name}::VARCHAR' for name in numbers)}) IS NOT NULL"
-        new = (
-            f"SELECT k.reading, {names} FROM {staged(table)} t "
-            f"JOIN fold_keys k ON k.reading = t._at WHERE {some}"
-        )
-        old = (
-            f"SELECT k.reading, {names} FROM {quoted('current', table)} t "
-            f"JOIN fold_keys k ON t.{key} = k.key WHERE t._connection = $connection AND {some}"
-        )
-        return f"SELECT reading FROM (({new} EXCEPT {old}) UNION ALL ({old} EXCEPT {new}))"
+        old = f"SELECT {names} FROM {before(table)} WHERE {some}"
+        new = f"SELECT {names} FROM {staged(table)} WHERE {some} AND {AT} IN {MATCHED}"
+        return f"SELECT {AT} FROM (({new} EXCEPT {old}) UNION ALL ({old} EXCEPT {new}))"
 
     def _own(self, table: str) -> dict[str, str]:
         """Return the columns that records give, and their types."""

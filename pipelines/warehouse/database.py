@@ -153,6 +153,11 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
+def literal(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     """Append rows, column by column by name; a column that they lack is NULL.
 

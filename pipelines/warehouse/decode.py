@@ -30,6 +30,7 @@ from pipelines.warehouse.schema import (
     Shape,
     census,
     identified_by,
+    rekeyed,
 )
 
 _PATTERNS = {Kind.DECIMAL_TEXT: f"^({DECIMAL_TEXT})$", Kind.TIME: f"^({TIME_TEXT})$"}
@@ -130,7 +131,7 @@ class Decoder:
         rows = {row: each for row, each in enumerate(read) if not isinstance(each, Flaw)}
         wider = self.shape
         for each in rows.values():
-            wider = wider.grown(each)
+            wider = self._rekeyed(wider, each).grown(each)
         wider = identified_by(self.rules.admitted(self.shape, wider), self.key)
         if wider != self.shape:
             raise Misfit(Decoder(wider, self.key, self.rules))
@@ -142,14 +143,27 @@ class Decoder:
         loss.check(rows.values(), records, self.shape, self.rules)
         return Decoded(records, list(rows), flaws, placing.aside)
 
+    def _rekeyed(self, shape: Shape, read: dict[str, Any]) -> Shape:
+        """Return the shape with room for a key of another kind, where a person lets it be."""
+        key = None if self.key is None else shape.fields.get(self.key)
+        if not self.rules.rekey or self.key is None or key is None or not key.settled:
+            return shape
+        return rekeyed(shape, self.key) if _other_kind(key, read[self.key]) else shape
+
     def _sound(self, read: dict[str, Any] | Flaw) -> dict[str, Any] | Flaw:
         """Return a record, or the flaw that its key is of another kind than the published ones."""
         key = None if self.key is None else self.shape.fields.get(self.key)
         if isinstance(read, Flaw) or self.key is None or key is None or not key.settled:
             return read
-        if not key.widened(census(read[self.key])).misfits:
+        if self.rules.rekey or not _other_kind(key, read[self.key]):
             return read
-        return Flaw(cleaned(self.key), f"a {key.kind} as before", "of another kind")
+        return Flaw(cleaned(self.key), f"a {key.kind} as before", "of another kind", of_key=True)
+
+
+def _other_kind(key: Shape, value: Any) -> bool:
+    """Tell whether a key is of another kind than those before: `1.5` and `"1.5"` may be two."""
+    text_for_number = key.kind is Kind.NUMBER and isinstance(value, str)
+    return text_for_number or key.widened(census(value)).misfits
 
 
 def _guard(shape: Shape) -> Any:

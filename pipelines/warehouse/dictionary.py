@@ -10,7 +10,7 @@ import duckdb
 
 from pipelines.warehouse import awaiting, evolution, registry
 from pipelines.warehouse.columns import sources
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.database import exists, literal, quoted
 
 SOURCES = """
 CREATE OR REPLACE TEMP TABLE column_sources (
@@ -81,8 +81,8 @@ def describe(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(TABLE)
     for query in (UNSAID, INHERITED):  # a parent's key has its comment then
         for table, column, words in database.execute(query).fetchall():
-            name, literal = quoted("current", table, column), words.replace("'", "''")
-            database.execute(f"COMMENT ON COLUMN {name} IS '{literal}'")
+            name = quoted("current", table, column)
+            database.execute(f"COMMENT ON COLUMN {name} IS {literal(words)}")
 
 
 def tell(database: duckdb.DuckDBPyConnection) -> None:

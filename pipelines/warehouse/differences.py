@@ -24,6 +24,7 @@ _TYPES = {
     Kind.DECIMAL_TEXT: {"string"},
     Kind.TIME: {"string"},
     Kind.TEXT: {"string"},
+    Kind.KEY: {"string"},
     Kind.MONEY: {"number", "string"},
     Kind.OBJECT: {"object"},
     Kind.ARRAY: {"array"},

@@ -107,7 +107,7 @@ class Evolution:
         key = self.manifest.key
         if self.policy is Policy.DISCARD and self.before.fields and not self.accepted:
             return Rules(self.before, new=0, rest=False, key=key)
-        return Rules(self.before, key=key)
+        return Rules(self.before, key=key, rekey=self.accepted)
 
     def changes(self, after: Shape, given: Given, at: datetime) -> tuple[Change, ...]:
         """Return what changes; `given` are the names of the paths, the new ones among them."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.database import exists, literal, quoted
 from pipelines.warehouse.redaction import Sought
 
 SCHEMAS = ("current", "past")
@@ -101,8 +101,8 @@ class Excision:
 
     def _says(self, schema: str, table: str) -> str:
         """Return the condition that a row says the identifier: a value, or one within JSON."""
-        text = _literal(self.sought.identifier)
-        inside = text if self.sought.within else _literal(f'"{self.sought.identifier}"')
+        text = literal(self.sought.identifier)
+        inside = text if self.sought.within else literal(f'"{self.sought.identifier}"')
         names = [f"{quoted(each)}::VARCHAR" for each in self._columns(schema, table)]
         return " OR ".join(
             f"coalesce({name} = {text} OR contains({name}, {inside}), false)" for name in names
@@ -126,10 +126,6 @@ def written_anew(source: Path, file: Path) -> None:
     file.unlink(missing_ok=True)
     names = {"source": str(source), "file": str(file)}
     with duckdb.connect(config={"threads": 1}) as both:
-        both.execute(f"ATTACH {_literal(names['source'])} AS source (READ_ONLY)")
-        both.execute(f"ATTACH {_literal(names['file'])} AS fresh (STORAGE_VERSION 'v1.4.0')")
+        both.execute(f"ATTACH {literal(names['source'])} AS source (READ_ONLY)")
+        both.execute(f"ATTACH {literal(names['file'])} AS fresh (STORAGE_VERSION 'v1.4.0')")
         both.execute("COPY FROM DATABASE source TO fresh")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

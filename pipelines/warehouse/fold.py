@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.clock import Clock
 from pipelines.errors import LandingFailed
 from pipelines.state.proof import Grade
-from pipelines.warehouse import awaiting, history, known, meta, registry, schema
+from pipelines.warehouse import awaiting, history, known, meta, registry, rekey, schema
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.compare import Comparison
 from pipelines.warehouse.database import quoted, transaction, widen
@@ -34,6 +34,7 @@ from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import Pages
 from pipelines.warehouse.quarantine import Ward
 from pipelines.warehouse.registry import Registered
+from pipelines.warehouse.schema import Kind
 from pipelines.warehouse.stopped import Stops
 from pipelines.warehouse.survey import Survey, staged
 from pipelines.warehouse.tables import AT
@@ -110,8 +111,7 @@ class _Night:
         older, merged = self._merged(survey, known_rows)
         ward, moment = survey.ward, self._moment()
         folded = Fold(
-            number=len([each for each in meta.folds(database) if each.stream == manifest.stream])
-            + 1,
+            number=meta.next_number(database, manifest.stream),
             run=manifest.run,
             connection=manifest.connection,
             stream=manifest.stream,
@@ -146,7 +146,7 @@ class _Night:
 
         A clock that was set back must not let a version end before it began.
         """
-        last = meta.held(self.database).get((self.manifest.connection, self.manifest.stream))
+        last = meta.newest(self.database, self.manifest.connection, self.manifest.stream)
         ended = self.manifest.ended_at
         return ended if last is None else max(ended, last.ended_at + INSTANT)
 
@@ -188,11 +188,20 @@ class _Night:
 
     def _widen(self, survey: Survey) -> None:
         self.database.execute("CREATE SCHEMA IF NOT EXISTS current")
+        self._rekey(survey)
         for name in survey.tables:
             own = self.database.sql(f"SELECT * EXCLUDE ({AT}) FROM {staged(name)} LIMIT 0")
             widen(self.database, quoted("current", name), own.to_arrow_table())
         children = [name for name in survey.names.children() if name in survey.tables]
         history.prepare(self.database, self.manifest.stream, children)
+
+    def _rekey(self, survey: Survey) -> None:
+        """Let the rows that there are keep their keys where these are text from now on."""
+        key = self.manifest.key
+        field = survey.pages.decoder.shape.fields.get(key) if key is not None else None
+        if field is not None and field.kind is Kind.KEY:
+            every = [self.manifest.stream, *survey.names.children()]
+            rekey.spell(self.database, every, _key(survey, self.manifest))
 
     def _merged(self, survey: Survey, known_rows: Known) -> tuple[Older, Merged]:
         manifest, database = self.manifest, self.database

@@ -58,7 +58,7 @@ def query(
     database: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()
 ) -> pd.DataFrame:
     """Return a query's answer."""
-    return _frame(database.sql(sql, params=list(values)).to_arrow_table())
+    return _frame(database.sql(sql, params=list(values) or None).to_arrow_table())
 
 
 def from_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import duckdb
 
 from pipelines.state.proof import Grade
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.database import exists, literal, quoted
 
 PAST = "past"
 STARTED = "valid_from TIMESTAMPTZ, valid_to TIMESTAMPTZ"
@@ -85,5 +85,5 @@ def show(
         database.execute(AS_OF.format(**names))
     if not exists(database, "current", f"{stream}_seen"):
         names = {"seen": quoted("current", f"{stream}_seen"), "current": quoted("current", stream)}
-        literal = "'" + stream.replace("'", "''") + "'"
-        database.execute(SEEN.format(**names, stream=literal, counting=COUNTING))
+        own = literal(stream)
+        database.execute(SEEN.format(**names, stream=own, counting=COUNTING))

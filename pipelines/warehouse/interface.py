@@ -14,7 +14,7 @@ from pipelines.api.description import Operation
 from pipelines.api.fields import Schema
 from pipelines.api.problem import cleaned
 from pipelines.state import descriptions
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.database import exists, literal, quoted
 
 TABLES = {
     "interface_changes": (
@@ -77,4 +77,4 @@ def _texts(schema: Schema, path: Path) -> Iterator[tuple[Path, str]]:
 
 def _literal(text: str) -> str:
     """Return a text as SQL writes it, without control characters and not endless."""
-    return "'" + cleaned(text).replace("'", "''") + "'"
+    return literal(cleaned(text))

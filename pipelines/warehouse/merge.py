@@ -33,25 +33,27 @@ INSERT INTO {past} BY NAME
 SELECT t.*, e.valid_from, e.valid_to
 FROM {table} t JOIN fold_gone e ON t.{key} = e.key WHERE t._connection = $connection
 """
-# A record that comes back keeps the moment when it was seen first.
+# A record that comes back, or changed, keeps the moment when it was seen first.
 FIRST = """
 CREATE OR REPLACE TEMP TABLE fold_first AS
-SELECT s._at AS reading, coalesce(c.first_seen, g.first_seen, $moment::TIMESTAMPTZ) AS first_seen
-FROM {staged} s LEFT JOIN fold_ended e ON e.reading = s._at LEFT JOIN {current} c ON c.rowid = e.id
-LEFT JOIN (
-    SELECT {key} AS key, min(first_seen) AS first_seen FROM {past}
-    WHERE _connection = $connection AND {key} IN (SELECT {key} FROM {staged}) GROUP BY ALL
-) g ON g.key = s.{key}
-WHERE s._at NOT IN (SELECT reading FROM fold_same)
+SELECT reading, min(first_seen) AS first_seen FROM (
+    SELECT e.reading, c.first_seen FROM fold_ended e JOIN {current} c ON c.rowid = e.id
+    WHERE e.reading IS NOT NULL
+    UNION ALL
+    SELECT s._at, p.first_seen FROM {staged} s JOIN {past} p ON p.{key} = s.{key}
+    WHERE p._connection = $connection
+) GROUP BY ALL
 """
 ADDED = """
 INSERT INTO {current} BY NAME
-SELECT s.* EXCLUDE (_at), f.first_seen, $moment::TIMESTAMPTZ AS changed_at
-FROM {staged} s JOIN fold_first f ON f.reading = s._at
+SELECT s.* EXCLUDE (_at), coalesce(f.first_seen, $moment::TIMESTAMPTZ) AS first_seen,
+       $moment::TIMESTAMPTZ AS changed_at
+FROM {staged} s ANTI JOIN fold_same m ON m.reading = s._at
+LEFT JOIN fold_first f ON f.reading = s._at
 """
 ADDED_CHILDREN = """
 INSERT INTO {table} BY NAME
-SELECT t.* EXCLUDE (_at) FROM {staged} t JOIN fold_first f ON f.reading = t._at
+SELECT t.* EXCLUDE (_at) FROM {staged} t ANTI JOIN fold_same m ON m.reading = t._at
 """
 MISSED = """
 UPDATE {current} SET missing_since = $moment::TIMESTAMPTZ
@@ -102,7 +104,7 @@ class Merge:
             "SELECT id, reading, $moment::TIMESTAMPTZ, why FROM fold_changed",
             {"moment": moment},
         )
-        self._run(FIRST, given | {"moment": moment})
+        self._run(FIRST, given)
         counts = dict(self._rows("SELECT why, count(*) FROM fold_ended GROUP BY ALL"))
         self._end()
         self._run(ADDED, {"moment": moment})
@@ -112,7 +114,8 @@ class Merge:
             self._run(MISSED, {"moment": moment})
         self._run(FOUND, given)
         ended = counts.get("changed", 0) + counts.get("restated", 0)
-        added = self._count("SELECT count(*) FROM fold_first") - ended
+        same = self._count("SELECT count(*) FROM fold_same")
+        added = self._count("SELECT count(*) FROM {staged}") - same - ended
         missing = self._count(
             "SELECT count(*) FROM {current} WHERE missing_since IS NOT NULL AND _connection = "
             "$connection"

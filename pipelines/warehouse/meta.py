@@ -5,7 +5,7 @@ is written in the transaction that changes the tables, so the two never disagree
 killed, lost or restored. `meta.freshness` shows analysts the newest of every stream.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date, datetime
 
@@ -28,6 +28,8 @@ SELECT * FROM meta.folds
 QUALIFY row_number() OVER (PARTITION BY connection, stream ORDER BY number DESC) = 1
 ORDER BY connection, stream
 """
+LIST = "SELECT * FROM meta.folds WHERE connection = ? AND stream = ?"
+ENDED = f"SELECT coalesce(sum(changed + restated + gone), 0) FROM ({LIST})"
 FRESHNESS = f"""
 CREATE OR REPLACE TABLE meta.freshness AS
 SELECT connection, stream, rows, missing, quarantined, duplicates, conflicts, manifest, day, grade,
@@ -100,7 +102,21 @@ def folds(database: duckdb.DuckDBPyConnection) -> list[Fold]:
 
 def folded(database: duckdb.DuckDBPyConnection, manifest: str) -> Fold | None:
     """Return the fold of a manifest, None where it is not folded."""
-    return next((fold for fold in folds(database) if fold.manifest == manifest), None)
+    found = _rows(database, "SELECT * FROM meta.folds WHERE manifest = ?", [manifest])
+    return found[0] if found else None
+
+
+def newest(database: duckdb.DuckDBPyConnection, connection: str, stream: str) -> Fold | None:
+    """Return the last fold of a stream's list, None where none was folded."""
+    query = f"{LIST} ORDER BY number DESC LIMIT 1"
+    found = _rows(database, query, [connection, stream])
+    return found[0] if found else None
+
+
+def next_number(database: duckdb.DuckDBPyConnection, stream: str) -> int:
+    """Return the number of a stream's next fold, whatever its connection."""
+    query = "SELECT coalesce(max(number), 0) + 1 FROM meta.folds WHERE stream = ?"
+    return scalar(database, query, [stream])
 
 
 def held(database: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Fold]:
@@ -108,20 +124,18 @@ def held(database: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Fold]:
     return {(fold.connection, fold.stream): fold for fold in _rows(database, NEWEST)}
 
 
-def _rows(database: duckdb.DuckDBPyConnection, query: str) -> list[Fold]:
+def _rows(
+    database: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] = ()
+) -> list[Fold]:
     if not exists(database, "meta", "folds"):
         return []
-    return [Fold(*row) for row in database.execute(query).fetchall()]
+    return [Fold(*row) for row in database.execute(query, list(values)).fetchall()]
 
 
 def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
     """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included."""
     for fold in held.values():
-        ended = sum(
-            each.changed + each.restated + each.gone
-            for each in folds(database)
-            if (each.connection, each.stream) == (fold.connection, fold.stream)
-        )
+        ended = scalar(database, ENDED, [fold.connection, fold.stream])
         wanted = {"current": fold.rows, "past": ended, quarantine.SCHEMA: fold.quarantined}
         there = {each: _count(database, each, fold) for each in wanted}
         if there != wanted:

@@ -75,6 +75,8 @@ class Placing:
                 return [None if item is None else self._placed(each, item, steps) for each in value]
             case Kind.JSON:
                 return _json_text.encode(value).decode()
+            case Kind.KEY if not isinstance(value, str):
+                value = _plain(value)
             case Kind.NUMBER | Kind.MONEY:
                 return int(value) if number_type(shape) == pa.int64() else Decimal(value)
         return value
@@ -116,6 +118,12 @@ def whole(value: Any, shape: Shape) -> str:
         return value
     number = read is NUMBER and shape.kind in DECIMALS
     return value if number else _json_text.encode(value).decode()
+
+
+def _plain(number: int | Decimal) -> str:
+    """Return a number as text, without trailing zeros: 1.50 and 1.5 are one key."""
+    text = f"{Decimal(number):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def read_back(text: str) -> Any:

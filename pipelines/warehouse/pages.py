@@ -20,7 +20,7 @@ from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.decode import Decoded, Decoder, Misfit
-from pipelines.warehouse.known import WIDTH
+from pipelines.warehouse.known import Digests
 
 AT_ONCE = 2_000  # records decoded together: of many pages where most are known
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
@@ -51,22 +51,20 @@ class Portion:
     `stitched` counts where they are one page of a list without a key.
     """
 
-    texts: list[bytes] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=list)
+    texts: list[Any] = field(default_factory=list)
+    digests: list[Digests] = field(default_factory=list)
     parts: list[tuple[LinkedPage, Sequence[int]]] = field(default_factory=list)
     stitched: int = 0
 
-    def add(self, body: Body, digests: Sequence[bytes], rows: Sequence[int]) -> None:
-        """Take some rows of a page."""
-        if len(rows) == len(body.texts):
-            self.texts += map(bytes, body.texts)
-            self.digests += [digest[:WIDTH] for digest in digests]
-        else:
-            self.texts += [bytes(body.texts[row]) for row in rows]
-            self.digests += [digests[row][:WIDTH] for row in rows]
-        if rows:
-            self.parts.append((body.page, rows))
+    def add(self, body: Body, digests: Digests, rows: Sequence[int]) -> None:
+        """Take some rows of a page; few of them as copies, or they would keep all of the page."""
         self.stitched = body.stitched
+        if not rows:
+            return
+        whole = len(rows) == len(body.texts)
+        self.texts += body.texts if whole else [bytes(body.texts[row]) for row in rows]
+        self.digests.append(digests[rows])
+        self.parts.append((body.page, rows))
 
     def place(self, number: int) -> tuple[LinkedPage, int]:
         """Return the page and the row there of one of the records."""
@@ -136,7 +134,7 @@ class Pages:
     def _keys(self, portion: Portion, decoded: Decoded) -> pa.Array:
         if self.manifest.key is not None:
             return pa.nulls(len(decoded.rows), pa.string())
-        plain = ((row, canonical(portion.texts[row])) for row in decoded.rows)
+        plain = ((row, canonical(bytes(portion.texts[row]))) for row in decoded.rows)
         return pa.array(list(self._ordinals(plain, portion.stitched)), pa.string())
 
     def _ordinals(self, records: Iterable[tuple[int, bytes]], stitched: int) -> Iterator[str]:

@@ -22,6 +22,7 @@ from pipelines.warehouse.pages import Read
 
 SCHEMA = "quarantine"
 ONE_IN = 100  # of a scan's rows may be set aside, and one in any case
+MEND = "the service has to mend it; each sync reads it again"
 COLUMNS = pa.schema(
     [
         ("_connection", pa.string()),
@@ -33,6 +34,7 @@ COLUMNS = pa.schema(
         ("expected", pa.string()),
         ("got", pa.string()),
         ("reason", pa.string()),
+        ("remedy", pa.string()),
         ("quarantined_at", pa.timestamp("us", tz="UTC")),
     ]
 )
@@ -76,7 +78,7 @@ class Ward:
         key, enough, named = self.manifest.key, self._most(self.manifest.rows), {}
         for row, flaw in read.decoded.flaws.items():
             self.readings += 1
-            text, (page, place) = read.portion.texts[row], read.portion.place(row)
+            text, (page, place) = bytes(read.portion.texts[row]), read.portion.place(row)
             name = None if key is None else record.identity(text, key)
             self.nameless += name is None
             which = (page.offset + place, hash(text)) if name is None else name
@@ -100,17 +102,34 @@ class Ward:
         aside = len(self.records)
         if not aside or (aside <= self._most(landed + aside) and (landed or self.accepted)):
             return
-        first = next(iter(self.records.values()))
+        flaws = [each.flaw for each in self.records.values()]
+        keys = sum(flaw.of_key for flaw in flaws)
+        if keys and aside - keys <= self._most(landed + aside):
+            kind = Kind.SCHEMA  # with their keys as text these rows are as sound as the others
+            first = next(each for each in self.records.values() if each.flaw.of_key)
+            more = " If its keys are so from now on, their column can become text: the rows there "
+            more += "keep the text of theirs, and their history."
+        else:
+            kind, more = Kind.QUARANTINE, ""
+            first = next(iter(self.records.values()))
         raise Awaited(
-            Kind.QUARANTINE,
+            kind,
             self.manifest,
             self.readings,
             f"{self.readings:,} of {self.manifest.rows:,} rows set aside. The first is row "
-            f"{first.row} of the page at offset {first.page.offset}: {first.flaw}.",
+            f"{first.row} of the page at offset {first.page.offset}: {first.flaw}.{more}",
         )
 
     def _most(self, rows: int) -> int:
         return max(most(rows), self.accepted)
+
+    def _remedy(self, flaw: Flaw) -> str:
+        """Return what can be done about a row: of most, nobody but the service can do anything."""
+        if not flaw.of_key:
+            return MEND
+        stream, connection = self.manifest.stream, self.manifest.connection
+        command = f"partner-sync schema accept {stream} --connection {connection}"
+        return f"{MEND}. Where more than one in {ONE_IN} rows are so, `{command}` lets keys be text"
 
     def store(self, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
         """Replace this connection's rows in the stream's quarantine."""
@@ -133,6 +152,7 @@ class Ward:
             "expected": flaw.expected,
             "got": flaw.got,
             "reason": str(flaw),
+            "remedy": self._remedy(flaw),
             "quarantined_at": now,
         }
 

@@ -15,13 +15,15 @@ MOST_NEW = 500  # columns of a stream that one manifest may add
 class Rules:
     """What a manifest may do to the shape `before` it: `new` columns; `rest` keeps what exceeds.
 
-    `key` identifies a record: there is always room for it.
+    `key` identifies a record: there is always room for it. `rekey`: a person said that its column
+    may become text.
     """
 
     before: Shape = EMPTY
     new: int = MOST_NEW
     rest: bool = True
     key: str | None = None
+    rekey: bool = False
 
     def admitted(self, current: Shape, wider: Shape) -> Shape:
         """Return of a wider shape what there is room for beside what the current one has."""

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     OBJECT = "object"
     ARRAY = "array"
     JSON = "json"  # kinds that share no column: kept as JSON text
+    KEY = "text or number"  # of a key whose kind changed: a number is kept as its text
 
 
 DECIMALS = {Kind.NUMBER, Kind.DECIMAL_TEXT, Kind.MONEY}
@@ -136,6 +137,8 @@ def _something(value: Any) -> bool:
 def _scalar(one: Shape, other: Shape) -> Shape:
     """Return what holds two kinds that are not both objects or both arrays."""
     kinds = {one.kind, other.kind}
+    if one.kind is Kind.KEY:
+        return one
     if kinds <= DECIMALS:
         kind = one.kind if len(kinds) == 1 else Kind.MONEY
         if kind is one.kind and one.whole >= other.whole and one.scale >= other.scale:
@@ -153,6 +156,11 @@ def identified_by(shape: Shape, key: str | None) -> Shape:
         return shape
     kept = Shape(Kind.JSON if field.kind is Kind.MONEY else Kind.TEXT, settled=field.settled)
     return replace(shape, fields={**shape.fields, key: kept})
+
+
+def rekeyed(shape: Shape, key: str) -> Shape:
+    """Return a shape whose key may be a text or a number from now on."""
+    return replace(shape, fields={**shape.fields, key: Shape(Kind.KEY, settled=True)})
 
 
 def census(value: Any) -> Shape:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.database import append, quoted
-from pipelines.warehouse.known import NOWHERE, Known, Whole, digests
+from pipelines.warehouse.known import NOWHERE, Digests, Known, Whole, as_binary, digests
 from pipelines.warehouse.misfits import Aside
 from pipelines.warehouse.pages import AT_ONCE, Body, Pages, Portion, Read
 from pipelines.warehouse.quarantine import Ward
@@ -30,6 +30,11 @@ APPENDED = 4  # portions at once: enough for DuckDB's pace, little to hold
 def staged(table: str) -> str:
     """Return the temporary table of what is staged for a table."""
     return quoted(f"staged {table}")
+
+
+def before(table: str) -> str:
+    """Return the temporary table of what the records that are staged were until now (compare)."""
+    return quoted(f"before {table}")
 
 
 @dataclass
@@ -108,9 +113,9 @@ class Survey:
         self.drop()
 
     def drop(self) -> None:
-        """Remove what is staged."""
-        for table in self.tables:
-            self.database.execute(f"DROP TABLE IF EXISTS {staged(table)}")
+        """Remove what is staged, and what it was compared with."""
+        for table in (name(each) for each in self.tables for name in (staged, before)):
+            self.database.execute(f"DROP TABLE IF EXISTS {table}")
         self.tables = []
 
     def _append(self, waiting: list[dict[str, pa.Table]]) -> None:
@@ -132,11 +137,11 @@ class Survey:
         if portion.texts:
             yield portion
 
-    def _unknown(self, found: list[bytes]) -> list[int]:
+    def _unknown(self, found: Digests) -> list[int]:
         rows: list[int] = np.flatnonzero(self.known.find(found) == NOWHERE).tolist()
         return rows
 
-    def _look_up(self, body: Body, found: list[bytes]) -> list[int]:
+    def _look_up(self, body: Body, found: Digests) -> list[int]:
         """Note which rows of a page are known; return the others.
 
         Without a key its equals have to be counted: nothing is known before.
@@ -150,9 +155,13 @@ class Survey:
         return np.flatnonzero(places == NOWHERE).tolist()
 
     def _admit(self, read: Read) -> None:
-        for place, key in self.ward.admit(read).items():
+        flawed = self.ward.admit(read)
+        if not flawed:
+            return
+        found = np.concatenate(read.portion.digests)
+        for place, key in flawed.items():
             page, row = read.portion.place(place)
-            self.flawed.append((key, row + self._age(page), read.portion.digests[place]))
+            self.flawed.append((key, row + self._age(page), found[place].tobytes()))
 
     def _age(self, page: LinkedPage) -> int:
         """Return what tells the readings of a page from those before: the first of its `_at`."""
@@ -167,7 +176,7 @@ class Survey:
 
     def _batch(self, read: Read) -> Batch:
         parts = read.portion.parts
-        digests = pa.array(read.portion.digests, pa.binary())
+        digests = as_binary(np.concatenate(read.portion.digests))
         pages = pa.concat_arrays([pa.repeat(page.sha256, len(rows)) for page, rows in parts])
         places = np.concatenate([np.asarray(rows, np.int64) for _, rows in parts])
         ages = np.repeat([self._age(page) for page, _ in parts], [len(rows) for _, rows in parts])

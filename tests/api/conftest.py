@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from pipelines.state import database
+from tests import ledgers
 
 SECRET = "canary-51d07e"
 
@@ -23,6 +23,6 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Engine]:
     """Yield a ledger of the test's own."""
-    engine = database.connect(tmp_path)
+    engine = ledgers.opened(tmp_path)
     yield engine
     engine.dispose()

@@ -26,7 +26,7 @@ from pipelines.warehouse import traces
 from tests.run.contents import Content, content, opened
 
 STREAMS = ("things", "others")
-NIGHTS, ROWS, KEPT = 4, 1_500, 2
+NIGHTS, ROWS, KEPT = 4, 600, 2
 GONE = "partner-000017"
 
 
@@ -141,6 +141,8 @@ def _differs(homes: Homes, home: Path) -> str:
         return faults
     if _files(home) != homes.files:
         return f"other files than undisturbed: {sorted(_files(home) ^ homes.files)}"
+    if homes.verb != "retain":  # the others have built everything again themselves
+        return ""
     with run.open(archived.settings(home, STREAMS)) as session:
         run.again(session)
         return "" if content(session) == homes.after else "built again it is something else"

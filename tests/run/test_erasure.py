@@ -16,6 +16,7 @@ from pipelines.settings import Settings
 from pipelines.state import redactions, versions
 from pipelines.warehouse import published, traces
 from pipelines.warehouse.meta import Fold
+from tests.run.conftest import Begun
 from tests.run.kept_nights import everything, home, night
 from tests.run.nights import Nights
 
@@ -33,14 +34,17 @@ def nights(session: Session, *, without: str = "") -> None:
         night(session, number, [each for each in some if each != without])
 
 
+def without(session: Session) -> None:
+    nights(session, without=GONE)
+
+
 def erased(session: Session) -> Erased:
     return run.erase(session, Sought(GONE), ACT, silent)
 
 
-def test_nothing_of_it_is_found_in_any_file(tmp_path: Path) -> None:
-    root = tmp_path / "home"
+def test_nothing_of_it_is_found_in_any_file(begun: Begun) -> None:
+    root = begun(nights)
     with home(root) as session:
-        nights(session)
         (root / "exports" / "v1.csv").mkdir(parents=True)
         (root / "exports" / "v1.csv" / "partners.csv").write_text(f"id\n{GONE}\n")
         (root / "exports" / "csv").symlink_to("v1.csv")
@@ -59,13 +63,11 @@ def test_nothing_of_it_is_found_in_any_file(tmp_path: Path) -> None:
     assert "not erased: copies that analysts made" in done.words[-1]
 
 
-def test_all_else_is_as_if_it_had_never_been_there(tmp_path: Path) -> None:
+def test_all_else_is_as_if_it_had_never_been_there(begun: Begun) -> None:
     """But for where the other records stand in their pages."""
-    with home(tmp_path / "without") as session:
-        nights(session, without=GONE)
+    with home(begun(without)) as session:
         expected = _content(session)
-    with home(tmp_path / "home") as session:
-        nights(session)
+    with home(begun(nights)) as session:
         erased(session)
         assert _content(session) == expected
         with published.opened(session.settings.place.link) as analysts:
@@ -87,9 +89,8 @@ def _content(session: Session) -> dict[str, set[tuple[object, ...]]]:
         }
 
 
-def test_a_verification_accepts_it_and_says_so(tmp_path: Path) -> None:
-    with home(tmp_path / "home") as session:
-        nights(session)
+def test_a_verification_accepts_it_and_says_so(begun: Begun) -> None:
+    with home(begun(nights)) as session:
         erased(session)
         report = run.verify(session, lambda _news: None)
         acts = {(each.by, each.reason) for each in redactions.every(session.ledger)}
@@ -99,9 +100,8 @@ def test_a_verification_accepts_it_and_says_so(tmp_path: Path) -> None:
     assert "6 records were erased from their pages on 2026-11-21 by ann (request 7)" in report.words
 
 
-def test_erasing_it_again_finds_nothing_and_nights_go_on(tmp_path: Path) -> None:
-    with home(tmp_path / "home") as session:
-        nights(session)
+def test_erasing_it_again_finds_nothing_and_nights_go_on(begun: Begun) -> None:
+    with home(begun(nights)) as session:
         erased(session)
         assert erased(session).records == 0
         night(session, 4, [STAYS])
@@ -111,14 +111,12 @@ def test_erasing_it_again_finds_nothing_and_nights_go_on(tmp_path: Path) -> None
         assert run.verify(session, lambda _news: None).faults == ()
 
 
-def test_a_base_snapshot_loses_it_too(tmp_path: Path) -> None:
+def test_a_base_snapshot_loses_it_too(begun: Begun) -> None:
     """Of nights whose pages are gone, and with all that was made of them since."""
-    root = tmp_path / "home"
-    with home(tmp_path / "without") as session:
-        nights(session, without=GONE)
+    root = begun(nights)
+    with home(begun(without)) as session:
         expected = _content(session)
     with home(root) as session:
-        nights(session)
         run.retain(session, 1, "ann")
         assert traces.says(next((root / "archive" / "base").iterdir()), GONE)
 
@@ -172,10 +170,9 @@ def test_it_is_erased_though_of_the_fewer_rows_left_too_many_were_gone(tmp_path:
             assert writer.execute(counts).fetchall() == [(19, 2)]
 
 
-def test_what_killed_runs_left_is_searched_too(tmp_path: Path) -> None:
-    root = tmp_path / "home"
+def test_what_killed_runs_left_is_searched_too(begun: Begun) -> None:
+    root = begun(nights)
     with home(root) as session:
-        nights(session)
         page = next((root / "archive" / "pages").rglob("*.zst")).read_bytes()
         (root / "archive" / "pages" / ".0123.part").write_bytes(page)
         (root / "archive" / "base").mkdir()

@@ -1,7 +1,5 @@
 """Retention: the same tables with and without it, from what is kept and a base snapshot."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -10,6 +8,7 @@ from pipelines.errors import LandingFailed
 from pipelines.run import Session
 from pipelines.run.replay import again
 from pipelines.state import bases
+from tests.run.conftest import Begun
 from tests.run.kept_nights import everything, home, night
 
 NIGHTS = 6
@@ -21,16 +20,19 @@ def nights(session: Session, first: int, last: int) -> None:
         night(session, number, ["stays", "changes", *(["guest"] if number % 3 else [])])
 
 
+def four(session: Session) -> None:
+    nights(session, 1, 4)
+
+
 def pages(session: Session) -> set[str]:
     return {digest for digest, _file in session.archive.pages()}
 
 
-def test_the_tables_are_the_same_with_and_without(tmp_path: Path) -> None:
-    with home(tmp_path / "all") as session:
-        nights(session, 1, NIGHTS)
+def test_the_tables_are_the_same_with_and_without(begun: Begun) -> None:
+    with home(begun(four)) as session:
+        nights(session, 5, NIGHTS)
         expected = everything(session)
-    with home(tmp_path / "few") as session:
-        nights(session, 1, 4)
+    with home(begun(four)) as session:
         assert run.retain(session, 2, "ann").dropped.manifests == 4
         nights(session, 5, NIGHTS)
         assert everything(session) == expected
@@ -47,9 +49,8 @@ def test_the_tables_are_the_same_with_and_without(tmp_path: Path) -> None:
         assert len(manifests) == 4
 
 
-def test_a_lost_work_database_begins_with_the_base(tmp_path: Path) -> None:
-    with home(tmp_path / "home") as session:
-        nights(session, 1, 4)
+def test_a_lost_work_database_begins_with_the_base(begun: Begun) -> None:
+    with home(begun(four)) as session:
         expected = everything(session)
         run.retain(session, 1, "ann")
         session.work.file.unlink()
@@ -59,9 +60,8 @@ def test_a_lost_work_database_begins_with_the_base(tmp_path: Path) -> None:
     assert found["current.offices"][-1][0]
 
 
-def test_nothing_is_dropped_that_is_kept_or_pinned(tmp_path: Path) -> None:
-    with home(tmp_path / "home") as session:
-        nights(session, 1, 4)
+def test_nothing_is_dropped_that_is_kept_or_pinned(begun: Begun) -> None:
+    with home(begun(four)) as session:
         before = pages(session)
         assert run.retain(session, 4, "ann").base is None
         assert pages(session) == before
@@ -77,9 +77,8 @@ def test_nothing_is_dropped_that_is_kept_or_pinned(tmp_path: Path) -> None:
         assert len(pages(session)) == len(before) - done.dropped.pages
 
 
-def test_a_damaged_base_is_said_in_words(tmp_path: Path) -> None:
-    with home(tmp_path / "home") as session:
-        nights(session, 1, 3)
+def test_a_damaged_base_is_said_in_words(begun: Begun) -> None:
+    with home(begun(four)) as session:
         run.retain(session, 1, "ann")
         before = everything(session)
         file = next((session.archive.folder / "base").iterdir())

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from pipelines.state import database
+from tests import ledgers
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Engine]:
-    engine = database.connect(tmp_path)
+    engine = ledgers.opened(tmp_path)
     yield engine
     engine.dispose()

@@ -11,7 +11,6 @@ from sqlalchemy import Engine
 
 from pipelines.clock import SYSTEM
 from pipelines.settings import Home
-from pipelines.state import database
 from pipelines.state.journal import LinkedPage
 from pipelines.state.proof import Grade, Proof
 from pipelines.warehouse import meta, registry
@@ -21,6 +20,7 @@ from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.fold import Terms, fold
 from pipelines.warehouse.meta import Fold, Held
 from pipelines.warehouse.registry import Registered
+from tests import ledgers
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANYTHING = Terms(Guard(accepted=True))  # what tests fold has often nothing in common
@@ -110,7 +110,7 @@ def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     """Yield an empty warehouse."""
     home = Home(tmp_path / "home")
     home.prepare()
-    ledger = database.connect(home.state)
+    ledger = ledgers.opened(home.state)
     waits: list[str] = []
     yield Warehouse(home, ledger, Archive(home.archive), Work(home, "200MB", waits.append), waits)
     ledger.dispose()
