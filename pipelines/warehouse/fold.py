@@ -48,6 +48,13 @@ def _in_words(manifest: Manifest) -> Iterator[None]:
     """Let a failure of the engines be this stream's alone."""
     try:
         yield
+    except duckdb.OutOfMemoryException as error:
+        raise LandingFailed(
+            f"{manifest.stream}: {manifest.file} needs more memory than DuckDB may use. The stream "
+            "keeps its last published rows; its pages are archived. Tables need about 1 MB a "
+            "column: raise PARTNER_SYNC_MEMORY_LIMIT (`partner-sync schema` lists the columns) and "
+            "run sync again."
+        ) from error
     except (duckdb.Error, pa.ArrowException) as error:
         raise LandingFailed(
             f"{manifest.stream}: {manifest.file} does not fit its tables: {error}. The stream "

@@ -124,6 +124,8 @@ def test_an_interrupted_sync_is_told_as_such(tmp_path: Path) -> None:
             env=clean(environment | {"PARTNER_SYNC_WINDOW": "100"}),
             stderr=subprocess.PIPE,
             text=True,
+            # Hear Ctrl-C as in a terminal: what is started in the background ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         ) as process:
             assert process.stderr is not None
             waits = next(line for line in process.stderr if "waiting" in line)

@@ -12,7 +12,7 @@ import zstandard
 
 from pipelines import run
 from pipelines.cli.sandbox import Service
-from pipelines.settings import Settings
+from pipelines.settings import Settings, load
 from pipelines.streams import STREAMS
 from tests import landed
 from tests.end_to_end.conftest import Point
@@ -22,6 +22,24 @@ from tests.end_to_end.conftest import Point
 def settings(point: Point, unlimited: Service) -> Settings:
     """Return settings for the unlimited sandbox."""
     return point(unlimited)
+
+
+@pytest.fixture(scope="session")
+def once(unlimited: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home that was synced once."""
+    home = tmp_path_factory.mktemp("once") / "home"
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in unlimited.environment.items():
+            patched.setenv(name, value)
+        assert sync(load(home)).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def synced(once: Path, settings: Settings) -> Settings:
+    """Return the settings of a copy of it."""
+    shutil.copytree(once, settings.home, symlinks=True)
+    return settings
 
 
 def sync(settings: Settings) -> run.Outcome:
@@ -52,21 +70,16 @@ def served(service: Service, path: str, limit: int) -> list[landed.Row]:
 
 
 def test_every_value_of_every_row_is_what_the_service_sent(
-    settings: Settings, unlimited: Service
+    synced: Settings, unlimited: Service
 ) -> None:
-    outcome = sync(settings)
-
-    assert outcome.exit_code == 0
-    with duckdb.connect(settings.place.link, read_only=True) as reader:
+    with duckdb.connect(synced.place.link, read_only=True) as reader:
         for stream in STREAMS:
             sent = served(unlimited, stream.path, stream.limit)
             assert landed.assert_landed(reader, stream.name, sent) > len(sent)
 
 
-def test_money_and_times_have_exact_types(settings: Settings) -> None:
-    sync(settings)
-
-    with duckdb.connect(settings.place.link, read_only=True) as reader:
+def test_money_and_times_have_exact_types(synced: Settings) -> None:
+    with duckdb.connect(synced.place.link, read_only=True) as reader:
         types = {
             (table, column): kind
             for table, column, kind in reader.execute(
@@ -116,10 +129,8 @@ def test_a_second_sync_is_another_manifest_and_another_version(settings: Setting
     assert [name[-8:] for name in manifests] == ["001.json", "002.json"]
 
 
-def test_a_page_of_the_archive_is_the_body_as_received(settings: Settings) -> None:
-    sync(settings)
-
-    pages = list((settings.place.archive / "pages").rglob("*.json.zst"))
+def test_a_page_of_the_archive_is_the_body_as_received(synced: Settings) -> None:
+    pages = list((synced.place.archive / "pages").rglob("*.json.zst"))
     assert len(pages) == 2 + 5 + 3  # ceil(120/100) partners, 2300/500 usage, 230/100 billing
     for page in pages:
         body = zstandard.ZstdDecompressor().decompress(page.read_bytes())
@@ -140,28 +151,26 @@ def test_only_the_owner_reads_archive_state_and_work_and_everybody_the_published
     assert stat.S_IMODE(home.link.stat().st_mode) == 0o444
 
 
-def test_an_analyst_with_the_file_open_disturbs_nobody(settings: Settings) -> None:
-    sync(settings)
-    with duckdb.connect(settings.place.link, read_only=True) as reader:
+def test_an_analyst_with_the_file_open_disturbs_nobody(synced: Settings) -> None:
+    with duckdb.connect(synced.place.link, read_only=True) as reader:
         before = reader.execute("SELECT count(*) FROM current.usage").fetchone()
 
-        assert sync(settings).exit_code == 0
+        assert sync(synced).exit_code == 0
 
         assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == before
-    with duckdb.connect(settings.place.link, read_only=True) as reader:
+    with duckdb.connect(synced.place.link, read_only=True) as reader:
         assert reader.execute("SELECT DISTINCT version FROM meta.freshness").fetchall() == [(2,)]
 
 
-def test_what_the_work_database_lost_is_folded_again(settings: Settings) -> None:
-    sync(settings)
-    shutil.rmtree(settings.place.work)
+def test_what_the_work_database_lost_is_folded_again(synced: Settings) -> None:
+    shutil.rmtree(synced.place.work)
 
-    with run.open(settings) as session:
+    with run.open(synced) as session:
         outcome = run.sync(session, run.orders(session, run.Choice(streams=["partners"])))
 
     assert outcome.exit_code == 0
     assert [each.stream for each in outcome.streams] == ["partners"]
-    with duckdb.connect(settings.place.link, read_only=True) as reader:
+    with duckdb.connect(synced.place.link, read_only=True) as reader:
         assert reader.execute("SELECT count(*) FROM current.usage").fetchone() == (2300,)
         freshness = reader.execute("SELECT stream, rows FROM meta.freshness").fetchall()
     assert freshness == [("billing", 230), ("partners", 120), ("usage", 2300)]

@@ -1,6 +1,7 @@
 """The fold: newest read wins and is counted, types grow wider, a failure changes nothing."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -208,3 +209,13 @@ def test_many_pages_with_overlap_land_once_each(warehouse: Warehouse) -> None:
         (322, 322)
     ]
     assert warehouse.query("SELECT seen FROM current.things WHERE id = 8") == [(1,)]
+
+
+def test_a_night_that_needs_more_memory_says_which_setting_to_raise(warehouse: Warehouse) -> None:
+    row = {"id": 1, **{f"c{number}": "text" for number in range(60)}}
+    manifest = warehouse.manifest(json.dumps([row]))
+    narrow, warehouse.work = warehouse.work, replace(warehouse.work, memory_limit="12MB")
+    with pytest.raises(LandingFailed, match="raise PARTNER_SYNC_MEMORY_LIMIT"):
+        warehouse.fold(manifest)
+    warehouse.work = narrow
+    assert warehouse.fold(manifest).rows == 1
