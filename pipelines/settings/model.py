@@ -22,6 +22,7 @@ from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import USUAL, Home
 from pipelines.settings.values import (
     LIST_PATH,
+    OWNERS,
     PREFIX,
     Address,
     FromJson,
@@ -111,7 +112,18 @@ class Settings(BaseSettings):
         description="when the nightly sync begins (cron, five fields)",
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    owners: str = Field(
+        default="team:data",
+        pattern=OWNERS,
+        description="who answers for the assets: teams (team:data) and e-mail addresses",
+    )
+    docs_url: Address | None = Field(
+        default=None, description="where the docs are published; assets link to them"
+    )
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
+    stale_after: float = Field(
+        default=36.0, gt=0, allow_inf_nan=False, description="hours until published rows are stale"
+    )
     streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
         default={}, description="per stream: key, may_be_empty, limit; path and surface of others"
     )
