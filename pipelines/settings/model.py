@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -16,8 +16,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pipelines.clock import SYSTEM, Clock, beginning
 from pipelines.errors import ConfigurationError
-from pipelines.settings import connections
+from pipelines.settings import connections, rehearsal
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import USUAL, Home
 from pipelines.settings.values import (
@@ -112,6 +113,9 @@ class Settings(BaseSettings):
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
+    now: AwareDatetime | None = Field(
+        default=None, description="rehearsals: the time from which on a program's dates count"
+    )
     streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
         default={}, description="per stream: key, may_be_empty, limit; path and surface of others"
     )
@@ -219,6 +223,11 @@ class Settings(BaseSettings):
         return self.streams.get(name, StreamSettings())
 
     @property
+    def clock(self) -> Clock:
+        """The time: the system's, in a rehearsal one whose dates begin at `now`."""
+        return SYSTEM if self.now is None else beginning(self.now)
+
+    @property
     def place(self) -> Home:
         """The home's folders."""
         return Home(self.home.absolute())
@@ -231,10 +240,13 @@ def load(home: Path | None = None) -> Settings:
     if unknown:
         raise ConfigurationError(f"no such setting: {', '.join(unknown)}")
     try:
-        return Settings() if home is None else Settings(home=home)
+        loaded = Settings() if home is None else Settings(home=home)
     except ValidationError as error:
         lines = [
             f"{PREFIX}{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}"
             for each in error.errors(include_input=False, include_url=False)
         ]
         raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
+    if loaded.now is not None:
+        rehearsal.refuse_elsewhere(loaded.connections().values())
+    return loaded
