@@ -17,7 +17,10 @@ from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.alerting import alert, alerted, fail, try_targets
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
+from pipelines.run.evidence import Evidence, Landing, evidence, lost
 from pipelines.run.forecast import plan
+from pipelines.run.freshness import Freshness, freshness
+from pipelines.run.intent import Intent, closes, intent
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
@@ -34,6 +37,10 @@ __all__ = [
     "Act",
     "Checked",
     "Choice",
+    "Evidence",
+    "Freshness",
+    "Intent",
+    "Landing",
     "Lane",
     "Order",
     "Outcome",
@@ -52,14 +59,19 @@ __all__ = [
     "alerted",
     "changed",
     "check",
+    "closes",
     "columns",
     "differing",
     "discover",
     "erase",
+    "evidence",
     "fail",
     "fetch",
     "fold",
     "fold_days",
+    "freshness",
+    "intent",
+    "lost",
     "open",
     "orders",
     "plan",

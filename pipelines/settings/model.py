@@ -24,6 +24,7 @@ from pipelines.settings.home import USUAL, Home
 from pipelines.settings.targets import Mail, Webhook
 from pipelines.settings.values import (
     LIST_PATH,
+    OWNERS,
     PREFIX,
     Address,
     FromJson,
@@ -113,6 +114,14 @@ class Settings(BaseSettings):
         description="when the nightly sync begins (cron, five fields)",
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    owners: str = Field(
+        default="team:data",
+        pattern=OWNERS,
+        description="who answers for the assets: teams (team:data) and e-mail addresses",
+    )
+    docs_url: Address | None = Field(
+        default=None, description="where the docs are published; assets link to them"
+    )
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
     now: AwareDatetime | None = Field(
         default=None, description="rehearsals: the time from which on a program's dates count"
