@@ -4,6 +4,7 @@ import dagster as dg
 
 from assets.archive import fetch
 from assets.current import fold
+from assets.lost import lost_runs
 from assets.published import published
 from assets.resources import Sync
 from assets.schedule import NIGHTLY, follow, nightly
@@ -12,7 +13,7 @@ defs = dg.Definitions(
     assets=[fetch, fold, published],
     jobs=[NIGHTLY],
     schedules=[nightly],
-    sensors=[follow],
+    sensors=[follow, lost_runs],
     resources={"sync": Sync()},
     # A step of its own process costs seconds; the work is one request budget and one database.
     executor=dg.in_process_executor,

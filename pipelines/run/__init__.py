@@ -20,7 +20,7 @@ from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
-from pipelines.run.reading import fetch, fetch_all
+from pipelines.run.reading import closes, fetch, fetch_all
 from pipelines.run.replay import Replayed, again, fold_days, replay
 from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
@@ -48,6 +48,7 @@ __all__ = [
     "again",
     "changed",
     "check",
+    "closes",
     "columns",
     "differing",
     "discover",

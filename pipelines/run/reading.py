@@ -6,7 +6,7 @@ Here: which lists are read, and that they are read side by side. Not here: how a
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 
 from pipelines.api import key
@@ -71,8 +71,12 @@ def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
     if order.day == now.date():
         return True
     begun = order.scheduled or runs.begun_at(session.ledger, order.run).date() == order.day
-    until = datetime.combine(order.day + timedelta(days=1), GRACE, UTC)
-    return begun and order.day < now.date() and now < until
+    return begun and order.day < now.date() and now < closes(order.day)
+
+
+def closes(day: date) -> datetime:
+    """Return until when a run of a day may read under it."""
+    return datetime.combine(day + timedelta(days=1), GRACE, UTC)
 
 
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
