@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.alerts import alerts, failed_runs
 from assets.archive import fetch
 from assets.current import fold
 from assets.lost import lost_runs
@@ -13,7 +14,7 @@ defs = dg.Definitions(
     assets=[fetch, fold, published],
     jobs=[NIGHTLY],
     schedules=[nightly],
-    sensors=[follow, lost_runs],
+    sensors=[follow, lost_runs, failed_runs, alerts],
     resources={"sync": Sync()},
     # A step of its own process costs seconds; the work is one request budget and one database.
     executor=dg.in_process_executor,

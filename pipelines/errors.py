@@ -20,6 +20,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── PublicationFailed       the last published file stays
     ├── NothingPublished        there is no published file yet; a sync makes the first
     ├── ExportFailed            what was there before stays; the published file is untouched
+    ├── NotTold                 an alert did not reach a target; it is tried again the next time
     ├── StorageFailed           the disk takes nothing more; make room, run again and it goes on
     ├── WarehouseBusy           another run writes; it did not finish in time
     └── WarehouseDamaged        tables are not what was folded; the archive builds them again
@@ -111,6 +112,10 @@ class NothingPublished(PartnerSyncError):
 
 class ExportFailed(PartnerSyncError):
     """A destination did not take the tables, or not exactly; it keeps what it had."""
+
+
+class NotTold(PartnerSyncError):
+    """A target of alerts took no message."""
 
 
 class StorageFailed(PartnerSyncError):

@@ -5,6 +5,7 @@ from rich.markup import escape
 
 from pipelines import run, settings
 from pipelines.cli import screen
+from pipelines.run.alerting import Stands
 from pipelines.run.standing import Status, StreamStatus
 
 app = typer.Typer()
@@ -12,12 +13,15 @@ app = typer.Typer()
 
 @app.command()
 def status() -> None:
-    """Say what was last proven and published of every list, and what is the matter."""
+    """Say what was last proven and published of every list, what is the matter, which alerts stand.
+
+    Nobody is told of alerts, nothing is sent.
+    """
     own = settings.load()
     with run.open(own) as session:
         found = run.status(session, run.orders(session))
     screen.show([_row(each) for each in found.streams])
-    for line in _words(found):
+    for line in [*_words(found), *(_alert(each) for each in found.alerts)]:
         screen.OUT.print(line, soft_wrap=True)
 
 
@@ -43,3 +47,8 @@ def _words(found: Status) -> list[str]:
         lines.append(f"[yellow]{escape(found.rolled_back.words)}[/]")
     lines += [escape(each.words) for each in found.budgets]
     return [*lines, f"the next night begins at {found.night:%Y-%m-%d %H:%M %Z}"]
+
+
+def _alert(each: Stands) -> str:
+    since = f" told since {each.since:%Y-%m-%d %H:%M} UTC:" if each.since else ""
+    return f"[bold red]alert[/]{since} {escape(each.standing.words)}"

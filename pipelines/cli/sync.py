@@ -28,9 +28,8 @@ def sync(
     A list whose reading was interrupted less than 6 hours ago is read on from where it stood.
     """
     own = settings.load()
-    with screen.watching(own) as watch, run.open(own, watch) as session:
-        outcome = run.sync(
-            session, run.orders(session, Choice(connection or (), stream or (), lane))
-        )
+    choice = Choice(connection or (), stream or (), lane)
+    with screen.watching(own) as watch, run.open(own, watch) as session, run.alerted(session):
+        outcome = run.sync(session, run.orders(session, choice))
     screen.closing(outcome, own.place.link)
     raise typer.Exit(outcome.exit_code)

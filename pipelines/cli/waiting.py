@@ -28,7 +28,7 @@ def show(waiting: Sequence[Awaiting]) -> None:
 def accept(kind: Kind, stream: str, connection: str, note: str) -> None:
     """Give a word about the newest reading that awaits one; exit as what is published then says."""
     own = settings.load()
-    with screen.watching(own) as watch, run.open(own, watch) as session:
+    with screen.watching(own) as watch, run.open(own, watch) as session, run.alerted(session):
         word = Word(stream, connection, getpass.getuser(), note)
         held, publication = run.accept_waiting(session, kind, word)
     raise typer.Exit(_accepted(held, publication))

@@ -4,6 +4,7 @@ fetch     token, budget, client, page chain, archive, journal, manifest     read
 fold      typed tables in the work database                                 landing.py
 publish   the file that analysts open                                       landing.py
 sync      all three, for today
+alert     what people are told of without asking                            alerting.py
 """
 
 from collections.abc import Collection, Sequence
@@ -13,6 +14,7 @@ from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
+from pipelines.run.alerting import alert, alerted, fail, try_targets
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.forecast import plan
@@ -46,6 +48,8 @@ __all__ = [
     "accept",
     "accept_waiting",
     "again",
+    "alert",
+    "alerted",
     "changed",
     "check",
     "closes",
@@ -53,6 +57,7 @@ __all__ = [
     "differing",
     "discover",
     "erase",
+    "fail",
     "fetch",
     "fold",
     "fold_days",
@@ -69,6 +74,7 @@ __all__ = [
     "status",
     "sync",
     "test",
+    "try_targets",
     "verify",
     "waiting",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pipelines.run import alerting
+from pipelines.run.alerting import Stands
 from pipelines.run.forecast import next_night
 from pipelines.run.order import Order
 from pipelines.run.session import Session
@@ -48,6 +50,7 @@ class Status:
     rolled_back: Rollback | None
     budgets: tuple[Shared, ...]
     night: datetime
+    alerts: tuple[Stands, ...]
 
 
 def status(session: Session, orders: Sequence[Order]) -> Status:
@@ -64,6 +67,7 @@ def status(session: Session, orders: Sequence[Order]) -> Status:
         rolled_back=versions.rolled_back(session.ledger),
         budgets=budgets.shared(session.ledger, now),
         night=next_night(session.settings, now),
+        alerts=alerting.stands(session),
     )
 
 

@@ -9,17 +9,21 @@ and reads it when it is asked.
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import Home
 from pipelines.settings.model import Settings, StreamSettings, load
-from pipelines.settings.values import LIST_PATH, PREFIX, Address, Surface
+from pipelines.settings.targets import Mail, Webhook
+from pipelines.settings.values import LIST_PATH, LOOPBACK, PREFIX, Address, Surface
 
 __all__ = [
     "LIST_PATH",
+    "LOOPBACK",
     "PREFIX",
     "Address",
     "Connection",
     "Home",
+    "Mail",
     "Secret",
     "Settings",
     "StreamSettings",
     "Surface",
+    "Webhook",
     "load",
 ]

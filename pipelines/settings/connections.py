@@ -51,6 +51,7 @@ def _whole(path: Path) -> Path:
 
 
 Text = Annotated[str, AfterValidator(_printable)]
+Variable = Annotated[str, AfterValidator(_variable)]
 FullPath = Annotated[Place, AfterValidator(_whole)]
 Step = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]
 
@@ -67,7 +68,7 @@ class Table(BaseModel):
     auth_url: Address | None = Field(default=None, description="partner: the identity provider")
     audience: Text | None = Field(default=None, description="partner: the API identifier")
     client_id: Text | None = Field(default=None, description="partner: who asks")
-    secret: Annotated[str, AfterValidator(_variable)] | None = Field(
+    secret: Variable | None = Field(
         default=None, description="variable that holds the client's secret, or the API key"
     )
     secret_file: Annotated[FullPath, Field(strict=False)] | None = Field(

@@ -20,6 +20,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings import connections
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import USUAL, Home
+from pipelines.settings.targets import Mail, Webhook
 from pipelines.settings.values import (
     LIST_PATH,
     PREFIX,
@@ -112,6 +113,18 @@ class Settings(BaseSettings):
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
+    stale_after: float = Field(
+        default=36.0, gt=0, allow_inf_nan=False, description="hours until published rows are stale"
+    )
+    alert_again: float = Field(
+        default=24.0, gt=0, allow_inf_nan=False, description="hours until an alert is told again"
+    )
+    webhook: Annotated[Webhook | None, NoDecode, FromJson] = Field(
+        default=None, description="where alerts are posted as JSON"
+    )
+    mail: Annotated[Mail | None, NoDecode, FromJson] = Field(
+        default=None, description="to whom alerts are mailed"
+    )
     streams: Annotated[Mapping[str, StreamSettings], NoDecode, FromJson] = Field(
         default={}, description="per stream: key, may_be_empty, limit; path and surface of others"
     )

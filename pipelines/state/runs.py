@@ -83,6 +83,15 @@ def end(engine: Engine, run: str, outcome: str, now: datetime) -> None:
         ledger.execute(update(RUNS).where(RUNS.c.run == run).values(outcome=outcome, ended_at=now))
 
 
+def fail(engine: Engine, run: str, now: datetime) -> None:
+    """Record that a run failed, as its caller knows: it did not end, or not all of it is there."""
+    unended, published = RUNS.c.outcome.is_(None), RUNS.c.outcome == "published"
+    with engine.begin() as ledger:
+        own = update(RUNS).where(RUNS.c.run == run)
+        ledger.execute(own.where(published).values(outcome="partial"))
+        ledger.execute(own.where(unended).values(outcome="failed", ended_at=now))
+
+
 def last_end(engine: Engine, connection: str) -> datetime | None:
     """Return when a run of a connection last came to its end, None where none did."""
     query = select(RUNS.c.ended_at).where(RUNS.c.connection == connection)
@@ -98,6 +107,7 @@ def record(engine: Engine, run: str, call: Call) -> None:
         ledger.execute(insert(REQUESTS).values(asdict(call) | {"run": run}))
 
 
+_JUDGED = ("published", "partial", "failed")  # not what a person stopped
 _COST = (
     func.count(REQUESTS.c.number),
     func.count(case((REQUESTS.c.status == 429, 1))),  # noqa: PLR2004
@@ -110,6 +120,26 @@ def latest(engine: Engine, count: int) -> tuple[Run, ...]:
     newest = _runs().order_by(RUNS.c.begun_at.desc(), RUNS.c.run).limit(count)
     with engine.connect() as ledger:
         return tuple(Run(*row) for row in ledger.execute(newest))
+
+
+def last_judged(engine: Engine, connection: str) -> tuple[str, datetime, str] | None:
+    """Return name, begin and outcome of the last run of a connection that came to its own end."""
+    query = (
+        select(RUNS.c.run, RUNS.c.begun_at, RUNS.c.outcome)
+        .where(RUNS.c.connection == connection, RUNS.c.outcome.in_(_JUDGED))
+        .order_by(RUNS.c.ended_at.desc())
+        .limit(1)
+    )
+    with engine.connect() as ledger:
+        row = ledger.execute(query).first()
+    return None if row is None else (row.run, row.begun_at, row.outcome)
+
+
+def since(engine: Engine, moment: datetime) -> tuple[Run, ...]:
+    """Return the runs that began at or after a moment, the oldest first."""
+    query = _runs().where(RUNS.c.begun_at >= moment).order_by(RUNS.c.begun_at, RUNS.c.run)
+    with engine.connect() as ledger:
+        return tuple(Run(*row) for row in ledger.execute(query))
 
 
 def every(engine: Engine, at_once: int) -> Iterator[list[Run]]:

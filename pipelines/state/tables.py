@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 6
+SHAPE = 7
 
 RUNS = Table(
     "runs",
@@ -277,4 +277,16 @@ INTERFACE_DIFFERENCES = Table(
     Column("found", String, nullable=False, comment="empty: it did not come"),
     Column("manifest", String, nullable=False, comment="the reading that was compared"),
     Column("seen_at", UtcTime, nullable=False),
+)
+
+# What each target of alerts was last told (state/tellings.py); it quotes nothing of the service.
+TELLINGS = Table(
+    "tellings",
+    METADATA,
+    Column("target", String, primary_key=True, comment="log | webhook | mail"),
+    Column("alert", String, primary_key=True, comment="a file of pipelines/alerts"),
+    Column("about", String, primary_key=True, comment="a connection, its stream, or an actor"),
+    Column("mark", String, nullable=False, comment="what of it makes it another matter"),
+    Column("since", UtcTime, nullable=False, comment="when it was first told"),
+    Column("told_at", UtcTime, nullable=False, comment="when it was last told"),
 )

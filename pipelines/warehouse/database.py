@@ -29,12 +29,16 @@ NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensio
 
 @dataclass(frozen=True)
 class Work:
-    """The work database of one home; `waiting` is told once when another run holds it."""
+    """The work database of one home; `waiting` is told once when another run holds it.
+
+    `longest` is how many seconds it is waited for then.
+    """
 
     home: Home
     memory_limit: str
     waiting: Callable[[str], None]
     name: str = "warehouse.duckdb"
+    longest: float = LONGEST_WAIT
 
     @property
     def file(self) -> Path:
@@ -80,10 +84,10 @@ class Work:
 
     def _wait(self, lock: filelock.BaseFileLock) -> None:
         try:
-            lock.acquire(timeout=LONGEST_WAIT)
+            lock.acquire(timeout=self.longest)
         except filelock.Timeout:
             raise WarehouseBusy(
-                f"{self._holder()} has been writing the warehouse for {LONGEST_WAIT / 60:.0f} "
+                f"{self._holder()} has been writing the warehouse for {self.longest / 60:.0f} "
                 "minutes; what was read is archived: run sync again when it is over"
             ) from None
 

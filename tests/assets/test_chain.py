@@ -167,4 +167,9 @@ def test_a_refetch_that_fails_is_no_success(
 def test_the_definitions_load_and_name_one_schedule() -> None:
     dg.Definitions.validate_loadable(defs)
     assert [schedule.name for schedule in defs.schedules or ()] == ["nightly"]
-    assert {sensor.name for sensor in defs.sensors or ()} >= {"connections", "lost_runs"}
+    assert {sensor.name for sensor in defs.sensors or ()} >= {
+        "connections",
+        "lost_runs",
+        "failed_runs",
+        "alerts",
+    }

@@ -115,6 +115,8 @@ def test_processes_make_a_new_ledger_and_write_it_at_once(tmp_path: Path) -> Non
 def test_a_ledger_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
     database.connect(tmp_path).dispose()
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as file:
-        file.execute("PRAGMA user_version = 7")
-    with pytest.raises(ConfigurationError, match=rf"ledger 7, this version reads {SHAPE}"):
+        file.execute(f"PRAGMA user_version = {SHAPE + 1}")
+    with pytest.raises(
+        ConfigurationError, match=rf"ledger {SHAPE + 1}, this version reads {SHAPE}"
+    ):
         database.connect(tmp_path)

@@ -1,0 +1,75 @@
+"""Dagster's sensors for alerts: a failed run is in the ledger and told, and nothing is launched."""
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.alerts import alerts, failed_runs
+from pipelines import run
+from pipelines.settings import load
+from pipelines.state import runs
+from tests.virtual import EPOCH
+
+SET = {
+    **dict.fromkeys(("BASE_URL", "AUTH_URL"), "https://127.0.0.1:9"),
+    **dict.fromkeys(("AUDIENCE", "CLIENT_ID"), "nobody"),
+}
+
+
+@dg.op
+def breaks() -> None:
+    raise dg.Failure("the last step fails")
+
+
+@dg.job
+def breaking() -> None:
+    breaks()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in SET.items():
+        monkeypatch.setenv(f"PARTNER_SYNC_{name}", value)
+    monkeypatch.setenv("PARTNER_SYNC_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_crashed_is_recorded_and_stands_as_an_alert(
+    instance: dg.DagsterInstance,
+) -> None:
+    with dg.build_sensor_context(instance=instance) as context:
+        before = alerts(context)
+        assert isinstance(before, dg.SkipReason)
+        assert before.skip_message == "nothing is the matter"
+        result = breaking.execute_in_process(instance=instance, raise_on_error=False)
+        with run.open(load()) as session:
+            runs.begin(session.ledger, result.run_id, "default", EPOCH.date(), EPOCH)
+        failure = dg.build_run_status_sensor_context(
+            sensor_name="failed_runs",
+            dagster_event=result.get_run_failure_event(),
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+        ).for_run_failure()
+        failed_runs(failure)
+        after = alerts(context)
+    with run.open(load()) as session:
+        assert runs.latest(session.ledger, 1)[0].outcome == "failed"
+    assert isinstance(after, dg.SkipReason)
+    assert after.skip_message == "stands: Failed run (default)"
+
+
+def test_what_is_not_configured_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTNER_SYNC_MISSPELT", "1")
+    with dg.build_sensor_context() as context:
+        told = alerts(context)
+    assert isinstance(told, dg.SkipReason)
+    assert "no such setting: PARTNER_SYNC_MISSPELT" in str(told.skip_message)
+    assert not (home / "state").exists()
+
+
+def test_both_run_unless_somebody_stops_them() -> None:
+    assert {each.default_status for each in (alerts, failed_runs)} == {
+        dg.DefaultSensorStatus.RUNNING
+    }
