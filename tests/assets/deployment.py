@@ -164,7 +164,8 @@ class Deployment:
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
         for process in self.processes.values():
-            process.poll()
+            if process.pid in numbers:
+                process.wait()
 
     def below(self) -> dict[int, str]:
         """Return every process of ours and of what ours began, each with its command line."""

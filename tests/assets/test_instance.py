@@ -118,5 +118,5 @@ def test_runs_without_a_process_are_failed_and_others_are_left_alone(
     status = {run.run_id: run.status for run in instance.get_runs()}
     failed, going = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.STARTED
     assert status == {works: going, lost: failed, remote: going}
-    told = [each.dagster_event.message for each in instance.all_logs(lost) if each.dagster_event]
-    assert WORDS in told
+    words = [each.dagster_event.message for each in instance.all_logs(lost) if each.dagster_event]
+    assert WORDS in words
