@@ -1,21 +1,26 @@
 """Assets `archive/<stream>`: what was read of each list on a day, page by page."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import dagster as dg
 
-from assets import interface
+from assets import catalog, intents, interface
+from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
 from assets.partitions import PARTITIONS, parts
 from assets.resources import Sync, connection, night
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
+from pipelines.run import Intent, Order, Session
 from pipelines.state import runs
+from pipelines.state.descriptions import SeenChange
 from pipelines.state.journal import ManifestRow
 from pipelines.state.runs import Effort
 
 Outcome = ManifestRow | PartnerSyncError
+Metadata = dict[str, dg.MetadataValue]
 
 
 class Fetch(dg.Config):
@@ -26,25 +31,14 @@ class Fetch(dg.Config):
 
 def key(stream: str) -> dg.AssetKey:
     """Return the asset key of a stream's archive."""
-    return dg.AssetKey(["archive", stream])
+    return catalog.key("archive", stream)
 
 
 @dg.multi_asset(
     name="fetch",
-    specs=[
-        dg.AssetSpec(
-            key(stream.name),
-            description=stream.description,
-            group_name="archive",
-            kinds={"python", "http"},
-            skippable=True,
-        )
-        for stream in STREAMS
-    ],
+    specs=[catalog.of_stream("archive", stream, {"python", "http"}) for stream in STREAMS],
     check_specs=[
-        dg.AssetCheckSpec(check, asset=key(stream.name))
-        for stream in STREAMS
-        for check in ("read_to_its_end", "proven", interface.UNCHANGED)
+        check.spec(key(stream.name)) for stream in STREAMS for check in (READ, PROVEN, UNCHANGED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -55,84 +49,128 @@ def fetch(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Read the selected lists of each day, all streams side by side on one request budget.
 
-    A stream that failed is reported by a failing check and does not stop the others; the last
-    step of the run fails for it, after the others are published.
+    What will be done is said before anything is sent. A stream that failed is reported by a failing
+    check and does not stop the others; the last step of the run fails for it, after the others are
+    published.
     """
     outcomes: dict[str, dict[str, Outcome]] = {}
     with sync.session(context) as session:
-        for part in parts(context):
-            of = connection(session, part.connection)
-            own = opened(of, chosen(context, key))
-            order = replace(night(context.run, of, part.day), streams=own, refetch=config.refetch)
+        orders = _orders(context, session, refetch=config.refetch)
+        planned = {partition: run.intent(session, order) for partition, order in orders.items()}
+        intents.tell(context, planned)
+        for partition, order in orders.items():
             for stream, outcome in run.fetch(session, order).items():
-                outcomes.setdefault(stream, {})[part.key] = outcome
+                outcomes.setdefault(stream, {})[partition] = outcome
         efforts = runs.efforts(session.ledger, context.run.run_id)
         changes = {
             each: None
-            for part in parts(context)
-            for each in run.changed(session, part.connection, {part.day})
+            for order in orders.values()
+            for each in run.changed(session, order.connection.name, {order.day})
         }
+        home = session.settings.place.archive
     for stream, by_partition in outcomes.items():
-        seen = [each for each in changes if each.stream == stream]
-        checks = [
-            interface.unchanged(key(stream), seen),
-            _read_to_its_end(stream, by_partition.values()),
-            _proven(stream, by_partition.values()),
-        ]
-        _tell(context, stream, by_partition, efforts.get(stream, Effort()))
-        yield dg.MaterializeResult(asset_key=key(stream), check_results=checks)
+        days = {each: _metadata(outcome, home) for each, outcome in by_partition.items()}
+        days[max(days)] |= _cost(efforts.get(stream, Effort()))  # no other day is fetched
+        _tell(context, stream, days, planned)
+        yield _result(stream, by_partition.values(), changes)
     yield from foreign(context, key, outcomes)
+
+
+def _orders(
+    context: dg.AssetExecutionContext, session: Session, *, refetch: bool
+) -> dict[str, Order]:
+    """Return what is to be read under each partition."""
+    orders: dict[str, Order] = {}
+    for part in parts(context):
+        of = connection(session, part.connection)
+        own = opened(of, chosen(context, key))
+        order = night(context.run, of, part.day)
+        orders[part.key] = replace(order, streams=own, refetch=refetch)
+    return orders
+
+
+def _result(
+    stream: str, outcomes: Collection[Outcome], changes: Iterable[SeenChange]
+) -> dg.MaterializeResult[None]:
+    seen = [each for each in changes if each.stream == stream]
+    checks = [
+        interface.unchanged(key(stream), seen),
+        _read_to_its_end(stream, outcomes),
+        _proven(stream, outcomes),
+    ]
+    return dg.MaterializeResult(
+        asset_key=key(stream), metadata=_rows(outcomes), check_results=checks
+    )
 
 
 def _read_to_its_end(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
     """Fail for every day that has no proven reading."""
-    failures = [str(each) for each in outcomes if isinstance(each, PartnerSyncError)]
-    return dg.AssetCheckResult(
-        asset_key=key(stream),
-        check_name="read_to_its_end",
-        passed=not failures,
-        metadata={"failures": failures},
-    )
+    every = list(outcomes)
+    failures = [str(each) for each in every if isinstance(each, PartnerSyncError)]
+    numbers: Numbers = {
+        "days asked for": len(every),
+        "days not read": len(failures),
+        "failures": failures[:MOST],
+    }
+    return READ.result(key(stream), numbers, passed=not failures)
 
 
 def _proven(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
     """Warn of readings whose order never kept still: they are folded, and nothing is missing."""
     proofs = [each.proof for each in outcomes if isinstance(each, ManifestRow)]
-    return dg.AssetCheckResult(
-        asset_key=key(stream),
-        check_name="proven",
-        passed=bool(proofs) and not any(proof.grade.marked for proof in proofs),
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"proofs": [proof.sentence(stream) for proof in proofs]},
-    )
+    numbers: Numbers = {
+        "readings": len(proofs),
+        "changes of order": sum(proof.inversions for proof in proofs),
+        "repairs": sum(proof.repairs for proof in proofs),
+        "proofs": [proof.sentence(stream) for proof in proofs][:MOST],
+    }
+    passed = bool(proofs) and not any(proof.grade.marked for proof in proofs)
+    return PROVEN.result(key(stream), numbers, passed=passed)
 
 
 def _tell(
-    context: dg.AssetExecutionContext, stream: str, outcomes: dict[str, Outcome], effort: Effort
+    context: dg.AssetExecutionContext,
+    stream: str,
+    days: Mapping[str, Metadata],
+    planned: Mapping[str, Intent],
 ) -> None:
-    """Say of each day what was read; what that cost belongs to the last, as no other is fetched."""
-    cost = {
+    """Say of each day what was planned, what was read, and what that cost."""
+    for partition, own in days.items():
+        plan = intents.of_stream(planned[partition], stream)
+        context.add_asset_metadata(plan | own, key(stream), partition)
+        said = own.get("proof") or own["status"]
+        told = context.log.info if "proof" in own else context.log.warning
+        told(f"{partition}: {said.value}")
+
+
+def _cost(effort: Effort) -> Metadata:
+    return {
         "requests": dg.MetadataValue.int(effort.requests),
         "429s": dg.MetadataValue.int(effort.refused),
         "seconds waited": dg.MetadataValue.float(round(effort.waited, 3)),
     }
-    for partition, outcome in outcomes.items():
-        own = cost if partition == max(outcomes) else {}
-        context.add_asset_metadata(_metadata(outcome) | own, key(stream), partition)
-        if isinstance(outcome, PartnerSyncError):
-            context.log.warning(str(outcome))
-        else:
-            context.log.info(outcome.proof.sentence(stream))
 
 
-def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
+def _rows(outcomes: Iterable[Outcome]) -> Metadata:
+    """Return the rows of the newest day that was read."""
+    read = [each for each in outcomes if isinstance(each, ManifestRow)]
+    return {"dagster/row_count": dg.MetadataValue.int(read[-1].proof.rows)} if read else {}
+
+
+def _metadata(outcome: Outcome, archive: Path) -> Metadata:
+    """Return what one day's reading was; Dagster plots the numbers."""
     if isinstance(outcome, PartnerSyncError):
         return {"status": dg.MetadataValue.text(f"not read: {outcome}")}
+    proof = outcome.proof
+    took = (proof.ended_at - proof.begun_at).total_seconds() / 60
     return {
         "status": dg.MetadataValue.text("read"),
-        "dagster/partition_row_count": dg.MetadataValue.int(outcome.proof.rows),
-        "proof": dg.MetadataValue.text(outcome.proof.sentence(outcome.stream)),
-        "grade": dg.MetadataValue.text(outcome.proof.grade.words),
+        "dagster/partition_row_count": dg.MetadataValue.int(proof.rows),
+        "rows": dg.MetadataValue.int(proof.rows),
+        "minutes": dg.MetadataValue.float(round(took, 3)),
+        "proof": dg.MetadataValue.text(proof.sentence(outcome.stream)),
+        "grade": dg.MetadataValue.text(proof.grade.words),
         "pages": dg.MetadataValue.int(outcome.pages),
         "manifest": dg.MetadataValue.text(outcome.file),
+        "file": dg.MetadataValue.path(archive / "manifests" / outcome.file),
     }

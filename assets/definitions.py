@@ -5,6 +5,7 @@ import dagster as dg
 from assets.alerts import alerts, failed_runs
 from assets.archive import fetch
 from assets.current import fold
+from assets.freshness import FRESHNESS, deadlines, fresh
 from assets.lost import lost_runs
 from assets.published import published
 from assets.resources import Sync
@@ -12,8 +13,9 @@ from assets.schedule import NIGHTLY, follow, nightly
 
 defs = dg.Definitions(
     assets=[fetch, fold, published],
-    jobs=[NIGHTLY],
-    schedules=[nightly],
+    asset_checks=[fresh],
+    jobs=[NIGHTLY, FRESHNESS],
+    schedules=[nightly, deadlines],
     sensors=[follow, lost_runs, failed_runs, alerts],
     resources={"sync": Sync()},
     # A step of its own process costs seconds; the work is one request budget and one database.

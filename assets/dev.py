@@ -1,19 +1,29 @@
-"""`make dev`: a sandbox, Dagster's UI and its daemon on this machine, on a home of their own."""
+"""`make dev`: a sandbox, Dagster's UI and its daemon on this machine, on a home of their own.
+
+`NIGHTS=3 make dev` first records the three nights before today (nights), so that there is something
+to replay and to compare. Not here: a service for real (deploy/single-machine).
+"""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 
+from assets import nights
 from assets.partitions import register
 from pipelines.cli import sandbox
+from pipelines.errors import PartnerSyncError
+from pipelines.settings import Home
 
 CHECKOUT = Path(__file__).parent.parent
-HOME = CHECKOUT / ".dev"
+# Whose tests run beside a `make dev` name other ones.
+HOME = Path(os.environ.get("DEV_HOME", CHECKOUT / ".dev")).absolute()
+PORT = os.environ.get("DEV_PORT", "3000")
 
 
 def main() -> int:
@@ -21,16 +31,20 @@ def main() -> int:
     instance = HOME / "dagster"
     instance.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", instance / "dagster.yaml")
-    with sandbox.running() as service:
+    today = datetime.now(UTC).date()
+    home = Home(HOME)
+    nights.record(home, nights.missing(home, nights.asked(), today))
+    with sandbox.running(f"--now={nights.as_of(today)}") as service:
         sandbox.point_at(service)
         os.environ.update({"PARTNER_SYNC_HOME": str(HOME), "DAGSTER_HOME": str(instance)})
         # Also creates the instance's databases, before two processes would at once.
         with dg.DagsterInstance.get() as opened:
             register(opened)
-        print(f"sandbox on {service.url}; the UI opens on http://127.0.0.1:3000", flush=True)  # noqa: T201
+        said = f"sandbox on {service.url}; the UI opens on http://127.0.0.1:{PORT}"
+        print(said, flush=True)  # noqa: T201
         dg_program = str(Path(sys.executable).with_name("dg"))
         command = [dg_program, "dev", "-w", "dagster_workspace.yaml", "--host", "127.0.0.1"]
-        return _until_interrupted(command)
+        return _until_interrupted([*command, "--port", PORT])
 
 
 def _until_interrupted(command: list[str]) -> int:
@@ -46,4 +60,7 @@ def _until_interrupted(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except PartnerSyncError as error:
+        sys.exit(f"error {error}")

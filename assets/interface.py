@@ -1,4 +1,4 @@
-"""The interface watch in Dagster: two checks of every stream that warn and never block.
+"""The interface watch in Dagster: what its two checks show; they warn and never block.
 
 Here: what the checks say. Not here: what changed and what differs (pipelines.run.interface).
 """
@@ -7,10 +7,8 @@ from collections.abc import Iterable
 
 import dagster as dg
 
+from assets.checks import AS_DESCRIBED, MOST, UNCHANGED, Numbers
 from pipelines.state.descriptions import Difference, SeenChange
-
-UNCHANGED, AS_DESCRIBED = "interface_unchanged", "as_described"
-MOST = 100  # lines shown; the tables in meta have all
 
 
 def unchanged(key: dg.AssetKey, changes: Iterable[SeenChange]) -> dg.AssetCheckResult:
@@ -18,22 +16,12 @@ def unchanged(key: dg.AssetKey, changes: Iterable[SeenChange]) -> dg.AssetCheckR
     found = list(changes)
     breaking = [str(each) for each in found if each.meaning == "breaking"]
     others = [str(each) for each in found if each.meaning != "breaking"]
-    return dg.AssetCheckResult(
-        asset_key=key,
-        check_name=UNCHANGED,
-        passed=not breaking,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"breaking": breaking[:MOST], "others": others[:MOST]},
-    )
+    numbers: Numbers = {"breaking": breaking[:MOST], "others": others[:MOST], "changes": len(found)}
+    return UNCHANGED.result(key, numbers, passed=not breaking)
 
 
 def as_described(key: dg.AssetKey, differences: Iterable[Difference]) -> dg.AssetCheckResult:
     """Fail where the last reading is not as the interface description says."""
     found = [str(each) for each in differences]
-    return dg.AssetCheckResult(
-        asset_key=key,
-        check_name=AS_DESCRIBED,
-        passed=not found,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"differences": found[:MOST]},
-    )
+    numbers: Numbers = {"differences": found[:MOST], "differences in all": len(found)}
+    return AS_DESCRIBED.result(key, numbers, passed=not found)

@@ -5,25 +5,33 @@ The last step of a run: it publishes what was folded, and only then fails for wh
 
 import dagster as dg
 
-from assets import current
+from assets import catalog, current
 from assets.partitions import PARTITIONS, parts
 from assets.previews import preview
 from assets.resources import Sync, connection
 from assets.streams import STREAMS, opened
 from pipelines import run
-from pipelines.run import Order
+from pipelines.run import Order, Session
+from pipelines.settings import load
+from pipelines.state import runs
 from pipelines.state.versions import Version
 
-Metadata = dict[str, str | dg.MarkdownMetadataValue]
-KEY = dg.AssetKey(["published", "warehouse"])
+Metadata = dict[str, str | int | float | dg.MetadataValue]
+NAME = "warehouse"
+KEY = catalog.key("published", NAME)
+MOST = 200  # sums shown; the ledger has all
 
 
 @dg.asset(
     key=KEY,
-    deps=[current.key(stream.name) for stream in STREAMS],
-    description="The DuckDB file behind the link `warehouse.duckdb`.",
+    deps=[key(stream.name) for stream in STREAMS for key in (current.key, current.versions)],
+    description=f"The DuckDB file behind the link `warehouse.duckdb`. {catalog.WORDS['published']}",
     group_name="published",
-    kinds={"duckdb"},
+    kinds={"duckdb", "file"},
+    owners=catalog.OWNERS,
+    tags={"for": "analysts"},
+    code_version=catalog.code_version(catalog.FLOORS["published"]),
+    metadata=catalog.metadata("published", catalog.Place(load().place.link.as_uri())),
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
 )
@@ -35,18 +43,49 @@ def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeRe
             of = connection(session, part.connection)
             orders[part.key] = Order(of, part.day, opened(of), run=context.run.run_id)
         publication = run.publish(session, list(orders.values()))
-    metadata = _metadata(publication.version)
+        metadata = _metadata(publication.version, session) | _cost(session, context.run.run_id)
     if any(publication.lacking):
         lacking = dict(zip(orders, publication.lacking, strict=True))
         raise _failure(context, lacking, metadata)
     return dg.MaterializeResult(metadata=metadata)
 
 
-def _metadata(version: Version | None) -> Metadata:
+def _metadata(version: Version | None, session: Session) -> Metadata:
+    """Return what analysts open now: rows, and sums to compare with the service's own."""
     if version is None:
         return {"version": "none: nothing was ever folded"}
-    rows = [{"table": name, "rows": count} for name, count in version.counts.items()]
-    return {"version": version.file, "tables": preview(rows)}
+    home = session.settings.place
+    tables = [{"table": name, "rows": count} for name, count in version.counts.items()]
+    sums = [
+        {"table": table, "column": column, "sum": total}
+        for table, totals in version.totals.items()
+        for column, total in totals.items()
+        if column not in {"rows", "digest"} and table.startswith("current.")
+    ]
+    rows = {stream.name: version.counts.get(f"current.{stream.name}", 0) for stream in STREAMS}
+    return {
+        "version": version.file,
+        "file": dg.MetadataValue.path(home.published / version.file),
+        "dagster/uri": home.link.as_uri(),
+        "dagster/row_count": sum(rows.values()),
+        "rows": sum(rows.values()),
+        **{f"rows {name}": count for name, count in rows.items()},
+        "tables": preview(tables),
+        **({"sums": preview(sums[:MOST])} if sums else {}),
+    }
+
+
+def _cost(session: Session, run_id: str) -> Metadata:
+    """Return what the run took from its first step on; Dagster plots the numbers over nights."""
+    now = session.clock.now()
+    efforts = runs.efforts(session.ledger, run_id).values()
+    took = (now - runs.began(session.ledger, run_id, now)).total_seconds() / 60
+    return {
+        "minutes": round(took, 3),
+        "requests": sum(each.requests for each in efforts),
+        "429s": sum(each.refused for each in efforts),
+        "seconds waited": round(sum(each.waited for each in efforts), 3),
+    }
 
 
 def _failure(

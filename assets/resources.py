@@ -40,7 +40,9 @@ class Sync(dg.ConfigurableResource[None]):
     """Opens sessions on the home of this deployment."""
 
     @contextmanager
-    def session(self, context: dg.AssetExecutionContext) -> Iterator[Session]:
+    def session(
+        self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+    ) -> Iterator[Session]:
         """Yield a session that tells the run's log when it has to wait."""
         with run.open(settings.load(), Watch(waiting=context.log.info)) as session:
             yield session

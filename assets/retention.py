@@ -10,9 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets import archive, current, published
-from assets.streams import STREAMS
-
 KEPT = 400  # days, as `keep_readings` keeps as many readings
 AT_ONCE = 1000
 ENDED = [
@@ -34,8 +31,7 @@ def delete(instance: dg.DagsterInstance, before: datetime) -> int:
 
 def _telling(instance: dg.DagsterInstance) -> Iterator[str]:
     """Yield the run of the last materialization of every partition of every asset."""
-    keys = [of.key(stream.name) for of in (archive, current) for stream in STREAMS]
-    for key in (*keys, published.KEY):
+    for key in instance.get_asset_keys():
         newest_first = ((each.partition_key, each.run_id) for each in _materialized(instance, key))
         last: dict[str | None, str] = {}
         for partition, run_id in newest_first:

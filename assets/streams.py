@@ -12,10 +12,11 @@ STREAMS = streams.known(settings.load())
 
 
 def chosen(
-    context: dg.AssetExecutionContext, key: Callable[[str], dg.AssetKey]
+    context: dg.AssetExecutionContext, *keys: Callable[[str], dg.AssetKey]
 ) -> tuple[Stream, ...]:
-    """Return the streams that a run selected."""
-    return tuple(each for each in STREAMS if key(each.name) in context.selected_asset_keys)
+    """Return the streams of which a run selected an asset under any of these keys."""
+    selected = context.selected_asset_keys
+    return tuple(each for each in STREAMS if any(key(each.name) in selected for key in keys))
 
 
 def opened(connection: Connection, among: tuple[Stream, ...] = STREAMS) -> tuple[Stream, ...]:

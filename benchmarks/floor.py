@@ -13,7 +13,7 @@ import httpx
 
 from pipelines.settings import PREFIX
 
-LIMITS = {"partners": 500, "usage": 500, "billing": 100}
+LIMITS = {"partners": 100, "usage": 500, "billing": 100}
 
 
 def main(folder: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -136,6 +137,7 @@ def _cost(home: Home, file: str) -> Cost:
 
 def _land(home: Home, file: str) -> None:
     """Fold one manifest and publish; print what it cost."""
+    import_module("pandas")  # pyarrow does with its first array: 0.4 s whatever the rows
     ledger, archive = database.connect(home.state), Archive(home.archive)
     work = Work(home, "120MB", print)
     with work.writing() as writer:

@@ -119,7 +119,7 @@ class Budget:
         try:
             while isinstance(found := self._looked(), Wait):
                 if found.blocked > retry.LONGEST_WAIT:
-                    raise retry.postponed(f"{self._key()}: ", found.blocked, self.clock.now())
+                    raise retry.postponed(f"{self._key()}: ", found.blocked, self.clock.wall())
                 told = self._worth_telling(found, begun, told)
                 await self._wait(found.delay)
         finally:
@@ -151,7 +151,7 @@ class Budget:
         delay = wait.delay or 0.0
         if max(delay, self.clock.monotonic() - begun) <= WORTH_TELLING or not wait.why:
             return told
-        until = self.clock.now() + timedelta(seconds=delay) if delay > WORTH_TELLING else None
+        until = self.clock.wall() + timedelta(seconds=delay) if delay > WORTH_TELLING else None
         if told is None or (until, wait.why) != told:
             self._seat.waiting(until, wait.why)
         return until, wait.why

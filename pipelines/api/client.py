@@ -108,10 +108,13 @@ class Client:
             target = problem.place(response.headers["location"])
             raise ContractBroken(f"{request.url.host} redirects to {target}; set base_url")
         if not response.is_success:
-            raise self._refusal(problem.read(response, content, self._clock.now()), attempt)
+            raise self._refusal(problem.read(response, content, self._clock.wall()), attempt)
         self._let_in = True
         answer = _answer(response, content)
-        self.skew = measured(response.headers.get("date"), answer.sent_at, answer.answered_at)
+        sent_at, answered_at = answer.sent_at, answer.answered_at
+        shift = self._clock.shift
+        said = response.headers.get("date")
+        self.skew = measured(said, sent_at - shift, answered_at - shift)
         return answer
 
     def _refusal(self, failed: Problem, attempt: int) -> ServiceError:
@@ -123,7 +126,7 @@ class Client:
         if failed.status == httpx.codes.UNAUTHORIZED:
             rows = self._rows[failed.path] if self._let_in else None
             return retry.locked_out(failed, rows, self._token.rejected)
-        error = retry.failure(failed, self._clock.now())
+        error = retry.failure(failed, self._clock.wall())
         if failed.status == retry.TOO_MANY_REQUESTS:
             self._budget.block(retry.pause(failed.retry_after, attempt))
         return error

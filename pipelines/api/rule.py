@@ -103,11 +103,11 @@ class Rule:
         now = self._clock.monotonic()
         account = self._account(now)
         if until > account.blocked_until:
-            to = self._clock.now().timestamp() + until - now
+            to = self._clock.wall().timestamp() + until - now
             self._slots.save(replace(account, blocked_until=until, blocked_to=to))
 
     def _account(self, now: float) -> Account:
-        account = self._slots.account(now, self._clock.now())
+        account = self._slots.account(now, self._clock.wall())
         self.limit = self._limit(account, now)
         return gap.eased(account, self._share, now)
 
@@ -196,7 +196,7 @@ class Rule:
         if refused and said.sent > account.incident_at:
             account = gap.raised(account, self._share, now)
         if self._used_by_others(said):
-            wall = self._clock.now().timestamp()
+            wall = self._clock.wall().timestamp()
             account = replace(account, foreign_uses=account.foreign_uses + 1, foreign_at=wall)
         if account is not before:
             self._slots.save(account)

@@ -159,7 +159,7 @@ class ClientCredentials(httpx.Auth):
         where = f"{response.request.url.host}{response.request.url.path}"
         status = response.status_code
         if response.is_server_error or status in {408, 425, 429}:
-            asked = problem.retry_after(response.headers, self._clock.now()) or 0.0
+            asked = problem.retry_after(response.headers, self._clock.wall()) or 0.0
             holder.free_at = max(holder.free_at, self._clock.monotonic() + asked)
             raise Unavailable(f"no token: {status} from {where}")
         if status in {400, 401, 403}:

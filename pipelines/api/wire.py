@@ -58,7 +58,7 @@ class Wire(httpx.AsyncBaseTransport):
         A 503 too may ask for it: whoever else asks for something would come too early.
         """
         headers, pause = response.headers, None
-        asked = problem.retry_after(headers, self._clock.now())
+        asked = problem.retry_after(headers, self._clock.wall())
         refused = response.status_code == retry.TOO_MANY_REQUESTS
         if refused or (asked is not None and response.is_server_error):
             pause = retry.pause(asked, attempt=1)

@@ -9,7 +9,6 @@ from rich.markup import escape
 
 from pipelines import run, settings
 from pipelines.cli import screen
-from pipelines.clock import SYSTEM
 from pipelines.run import Act, Sought, Watch
 
 app = typer.Typer()
@@ -32,7 +31,6 @@ def erase(
     """Erase every record that says an identifier; exit code 1 where a file says it all the same."""
     if not yes:
         typer.confirm(WARNING, abort=True)
-    act = Act(by or getpass.getuser(), SYSTEM.now(), reason)
     with progress.Progress(console=screen.ERR, transient=True) as bar:
         task = bar.add_task("archived pages", total=None)
 
@@ -43,6 +41,7 @@ def erase(
             bar.console.print(f"[yellow]…[/] {escape(why)}")
 
         with run.open(settings.load(), Watch(waiting=waiting)) as session:
+            act = Act(by or getpass.getuser(), session.clock.now(), reason)
             erased = run.erase(session, Sought(partner, within), act, told)
     for line in erased.words:
         screen.OUT.print(line, markup=False, soft_wrap=True)

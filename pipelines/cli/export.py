@@ -8,7 +8,6 @@ from rich.markup import escape
 
 from pipelines import destinations, settings
 from pipelines.cli import screen
-from pipelines.clock import SYSTEM
 from pipelines.destinations import Export
 
 FORMATS = ", ".join(each.name for each in destinations.DESTINATIONS if each.files)
@@ -30,8 +29,8 @@ def export(
     ] = None,
 ) -> None:
     """Write tables of the published file as files or into a database, whole or not at all."""
-    home = settings.load().place
-    _tell(destinations.export(home, table or (), to, out, SYSTEM))
+    own = settings.load()
+    _tell(destinations.export(own.place, table or (), to, out, own.clock))
 
 
 def _tell(made: Export) -> None:

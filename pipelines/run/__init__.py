@@ -17,12 +17,15 @@ from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.alerting import alert, alerted, fail, try_targets
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
+from pipelines.run.evidence import Evidence, Landing, evidence, lost
 from pipelines.run.forecast import plan
+from pipelines.run.freshness import Freshness, freshness
+from pipelines.run.intent import Intent, closes, intent
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
-from pipelines.run.reading import closes, fetch, fetch_all
+from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, fold_days, replay
 from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
@@ -34,6 +37,10 @@ __all__ = [
     "Act",
     "Checked",
     "Choice",
+    "Evidence",
+    "Freshness",
+    "Intent",
+    "Landing",
     "Lane",
     "Order",
     "Outcome",
@@ -57,10 +64,14 @@ __all__ = [
     "differing",
     "discover",
     "erase",
+    "evidence",
     "fail",
     "fetch",
     "fold",
     "fold_days",
+    "freshness",
+    "intent",
+    "lost",
     "open",
     "orders",
     "plan",

@@ -6,7 +6,6 @@ Here: which lists are read, and that they are read side by side. Not here: how a
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 
 from pipelines.api import key
@@ -16,25 +15,20 @@ from pipelines.errors import PartnerSyncError
 from pipelines.run import interface
 from pipelines.run.admission import Gate
 from pipelines.run.contact import contact
+from pipelines.run.intent import decide
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
 from pipelines.state import days, runs
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.streams.base import Stream
-from pipelines.warehouse.scan import Scanner, since
+from pipelines.warehouse.scan import Scanner
 from pipelines.warehouse.turn import Turns
-
-# A run of day D may read under D until this time of the next day, UTC: a night that began late
-# or waited long is still that night.
-GRACE = time(12)
 
 
 def fetch(session: Session, order: Order) -> Read:
     """Read the streams side by side, one budget for all; return manifest or failure of each.
 
-    What the day has a manifest of is not read again, unless the order says so; then what a killed
-    run has read still is not. Only today can be
-    read: the service has no date filter, and today's answer under a past day would be a lie.
+    What the day has a manifest of is not read again, and only today can be read (intent).
     """
     return asyncio.run(_fetch(session, order))
 
@@ -51,32 +45,12 @@ def fetch_all(session: Session, orders: Sequence[Order]) -> list[Read]:
 async def _fetch(session: Session, order: Order) -> Read:
     now = session.clock.now()
     runs.begin(session.ledger, order.run, order.connection.name, order.day, now)
-    there = (
-        days.left_behind(
-            session.ledger, order.asked, since(session.ledger, order.connection.name, now)
-        )
-        if order.refetch
-        else days.archived(session.ledger, order.asked)
-    )
-    missing = [stream for stream in order.streams if stream.name not in there]
-    if not _may_fetch(session, order, now):
-        return {**there, **{each.name: days.unread(each.name, order.day) for each in missing}}
-    if not missing:
-        return there
-    return {**there, **await _scans(session, replace(order, streams=missing))}
-
-
-def _may_fetch(session: Session, order: Order, now: datetime) -> bool:
-    """Tell whether today's answer may be called that day's."""
-    if order.day == now.date():
-        return True
-    begun = order.scheduled or runs.begun_at(session.ledger, order.run).date() == order.day
-    return begun and order.day < now.date() and now < closes(order.day)
-
-
-def closes(day: date) -> datetime:
-    """Return until when a run of a day may read under it."""
-    return datetime.combine(day + timedelta(days=1), GRACE, UTC)
+    decided = decide(session, order, now)
+    unread = {name: days.unread(name, order.day) for name in decided.unread}
+    fetched = {}
+    if decided.fetched:
+        fetched = await _scans(session, replace(order, streams=decided.fetched))
+    return {**decided.there, **unread, **fetched}
 
 
 async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:

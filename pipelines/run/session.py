@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from pipelines.clock import SYSTEM, Clock
+from pipelines.clock import Clock
 from pipelines.settings import Settings
 from pipelines.state import database
 from pipelines.warehouse.archive import Archive
@@ -40,7 +40,9 @@ class Session:
 
 
 @contextmanager
-def open(settings: Settings, watch: Watch = Watch(), clock: Clock = SYSTEM) -> Iterator[Session]:  # noqa: A001
+def open(  # noqa: A001
+    settings: Settings, watch: Watch = Watch(), clock: Clock | None = None
+) -> Iterator[Session]:
     """Yield a session on the settings' home; files made in it are its owner's alone."""
     home = settings.place
     home.prepare()
@@ -49,7 +51,8 @@ def open(settings: Settings, watch: Watch = Watch(), clock: Clock = SYSTEM) -> I
         ledger = database.connect(home.state)
         try:
             work = Work(home, settings.memory_limit, watch.waiting)
-            yield Session(settings, ledger, Archive(home.archive), work, clock, watch)
+            archive, own = Archive(home.archive), clock or settings.clock
+            yield Session(settings, ledger, archive, work, own, watch)
         finally:
             ledger.dispose()
     finally:

@@ -9,8 +9,10 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from pipelines.errors import ConfigurationError
-from pipelines.settings.values import Surface
+from pipelines.settings.values import LOOPBACK, Surface
 
 
 @dataclass(frozen=True)
@@ -70,3 +72,9 @@ class Connection:
     allowance: int | None = None
     ca_file: Path | None = None
     whoami: tuple[str, ...] = ()
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the service and its identity provider are programs on this machine."""
+        addresses = [each for each in (self.base_url, self.auth_url) if each]
+        return all(httpx.URL(each).host in LOOPBACK for each in addresses)

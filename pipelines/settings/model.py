@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -16,13 +16,15 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pipelines.clock import SYSTEM, Clock, beginning
 from pipelines.errors import ConfigurationError
-from pipelines.settings import connections
+from pipelines.settings import connections, rehearsal
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import USUAL, Home
 from pipelines.settings.targets import Mail, Webhook
 from pipelines.settings.values import (
     LIST_PATH,
+    OWNERS,
     PREFIX,
     Address,
     FromJson,
@@ -112,7 +114,18 @@ class Settings(BaseSettings):
         description="when the nightly sync begins (cron, five fields)",
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    owners: str = Field(
+        default="team:data",
+        pattern=OWNERS,
+        description="who answers for the assets: teams (team:data) and e-mail addresses",
+    )
+    docs_url: Address | None = Field(
+        default=None, description="where the docs are published; assets link to them"
+    )
     start_date: date = Field(default=date(2025, 1, 1), description="first day that can be chosen")
+    now: AwareDatetime | None = Field(
+        default=None, description="rehearsals: the time from which on a program's dates count"
+    )
     stale_after: float = Field(
         default=36.0, gt=0, allow_inf_nan=False, description="hours until published rows are stale"
     )
@@ -232,6 +245,11 @@ class Settings(BaseSettings):
         return self.streams.get(name, StreamSettings())
 
     @property
+    def clock(self) -> Clock:
+        """The time: the system's, in a rehearsal one whose dates begin at `now`."""
+        return SYSTEM if self.now is None else beginning(self.now)
+
+    @property
     def place(self) -> Home:
         """The home's folders."""
         return Home(self.home.absolute())
@@ -244,10 +262,13 @@ def load(home: Path | None = None) -> Settings:
     if unknown:
         raise ConfigurationError(f"no such setting: {', '.join(unknown)}")
     try:
-        return Settings() if home is None else Settings(home=home)
+        loaded = Settings() if home is None else Settings(home=home)
     except ValidationError as error:
         lines = [
             f"{PREFIX}{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}"
             for each in error.errors(include_input=False, include_url=False)
         ]
         raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
+    if loaded.now is not None:
+        rehearsal.refuse_elsewhere(loaded.connections().values())
+    return loaded

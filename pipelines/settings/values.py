@@ -17,6 +17,9 @@ Surface = Literal["partner", "merchant"]
 # Every business route is below /v2 (Versioning); a part in braces would have to be known.
 LIST_PATH = r"^/v2(/[\w~-][\w.~-]*)+$"
 
+_OWNER = r"(team:[\w.-]+|[\w.+-]+@[\w-]+(\.[\w-]+)+)"
+OWNERS = rf"^{_OWNER}(, ?{_OWNER})*$"
+
 
 def _address(text: str) -> str:
     """Accept https anywhere and http on this machine only (All calls use HTTPS).

@@ -110,26 +110,30 @@ class Archive:
     def redactions(self) -> dict[str, Redaction]:
         """Every recorded redaction by the page that it replaces, another run's of just now too."""
         acts, found = self._redactions
-        while (file := self._act(len(acts) + 1)).exists():
-            some = msgspec.json.decode(file.read_bytes(), type=list[Redaction])
+        while os.path.exists(file := self._act(len(acts) + 1)):  # noqa: PTH110 thrice a page
+            some = msgspec.json.decode(Path(file).read_bytes(), type=list[Redaction])
             found |= {each.old: each for each in some}
             acts.append(file)
         return found
 
     @cached_property
-    def _redactions(self) -> tuple[list[Path], dict[str, Redaction]]:
+    def _redactions(self) -> tuple[list[str], dict[str, Redaction]]:
         """The files of redactions that were read, and what they say."""
         return [], {}
 
-    def _act(self, number: int) -> Path:
-        return self.folder / "redactions" / f"{number:06}.json"
+    @cached_property
+    def _acts(self) -> str:
+        return str(self.folder / "redactions")
+
+    def _act(self, number: int) -> str:
+        return f"{self._acts}/{number:06}.json"
 
     def redact(self, redactions: Sequence[Redaction]) -> None:
         """Record that pages are read in the place of others, then remove those."""
         known = [each for each in redactions if each.old not in self.redactions]
         if known:
             content = msgspec.json.format(msgspec.json.encode(known), indent=1)
-            _write(self._act(len(self._redactions[0]) + 1), content)
+            _write(Path(self._act(len(self._redactions[0]) + 1)), content)
         for each in redactions:
             self._page(each.old).unlink(missing_ok=True)
 

@@ -191,13 +191,15 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
     """Give every table, view, macro and column of ours that has no COMMENT its own."""
     bare = database.execute(BARE).fetchall()
     said = {(table, column): text for table, column, text in database.execute(SAID).fetchall()}
+    statements = []
     for schema, table, column, kind in bare:
         text = _column(schema, table, column) if column else _whole(schema, table, kind)
         # Ended versions and views have the columns of the current table.
         text = text or (said.get((table.removesuffix("_seen"), column)) if column else None)
         if text:
             name = quoted(schema, table, column) if column else quoted(schema, table)
-            database.execute(f"COMMENT ON {kind} {name} IS {literal(text)}")
+            statements.append(f"COMMENT ON {kind} {name} IS {literal(text)}")
+    database.execute("; ".join(statements))  # at once: a call costs more than the comment
 
 
 def _column(schema: str, table: str, column: str) -> str | None:

@@ -31,6 +31,8 @@ _TYPES = {
 }
 ENDINGS = ("", "__count")  # of the columns that say whether something was there
 TEXT = "__text"
+NEVER, EMPTY, PARTLY = "never came", "never came, or only null", "is not always there"
+LACKING = {NEVER, EMPTY, PARTLY}  # what is said of a field that should be in every record
 SHOWN = 100  # texts beside a column that are looked at: what they are, and not only how many
 
 
@@ -197,11 +199,11 @@ class _Comparison:
         if not required or (found is not None and described.nullable):
             return
         if found is None or there == 0:
-            never = "never came" if found is None else "never came, or only null"
+            never = NEVER if found is None else EMPTY
             yield Differing(field, never, described.words, "")
         elif there is not None and there < rows and found.kind is not Kind.OBJECT:
             lacking = f"missing or null in {rows - there:,} of {rows:,} rows"
-            yield Differing(field, "is not always there", "always there", lacking)
+            yield Differing(field, PARTLY, "always there", lacking)
 
     def _values(
         self, described: Schema, found: Shape, path: Path, *, always: bool

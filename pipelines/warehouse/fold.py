@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -116,7 +117,7 @@ class _Night:
         self._register(survey)
         self._widen(survey)
         older, merged = self._merged(survey, known_rows)
-        ward, moment = survey.ward, self._moment()
+        ward, moment = survey.ward, self._moment
         folded = Fold(
             number=meta.next_number(database, manifest.stream),
             run=manifest.run,
@@ -148,6 +149,7 @@ class _Night:
     def _grade(self) -> Grade:
         return self.manifest.proof.grade if self.manifest.proof else Grade.NOT_PROVEN
 
+    @cached_property
     def _moment(self) -> datetime:
         """Return when this becomes known: when the list was read to its end, and never earlier.
 
@@ -169,28 +171,33 @@ class _Night:
         survey.take()
         return survey
 
+    @cached_property
+    def _registered(self) -> Registered | None:
+        """What the stream's tables were before this manifest."""
+        return registry.registered(self.database, self.manifest.stream)
+
     def _evolution(self, aside: Aside | None = None) -> Evolution:
         """Return how the manifest may change the stream's columns, as they are registered."""
         manifest, terms = self.manifest, self.terms
-        known = registry.registered(self.database, manifest.stream)
-        shape = schema.EMPTY if known is None else schema.from_json(known.shape)
+        there = self._registered
+        shape = schema.EMPTY if there is None else schema.from_json(there.shape)
         before = schema.identified_by(shape, manifest.key)
-        given = {} if known is None else known.names
+        given = {} if there is None else there.names
         return Evolution(manifest, before, given, terms.policy, terms.wider, aside or Aside())
 
     def _evolve(self, survey: Survey) -> None:
         """Say what changes about the columns; hold the manifest back where they are frozen."""
         evolution = self._evolution(survey.aside)
         shape, names = survey.pages.decoder.shape, survey.names.given
-        changes = evolution.changes(shape, names, self._moment())
+        changes = evolution.changes(shape, names, self._moment)
         evolution.judge(changes)
         record(self.database, changes)
 
     def _register(self, survey: Survey) -> None:
         """Register the shape where it grew."""
-        stream, moment = self.manifest.stream, self._moment()
+        stream, moment = self.manifest.stream, self._moment
         wider = Registered(schema.to_json(survey.pages.decoder.shape), survey.names.given)
-        if wider != registry.registered(self.database, stream):
+        if wider != self._registered:
             registry.register(self.database, stream, wider, self.manifest.file, moment)
 
     def _widen(self, survey: Survey) -> None:
@@ -222,12 +229,12 @@ class _Night:
         absent = readings.absent()
         self._judge(known_rows, absent)
         self._compare(survey, key)
-        record(database, Stops(survey, key, absent, self._moment()).changes())
+        record(database, Stops(survey, key, absent, self._moment).changes())
         names = survey.names.children()
         own = [name for name in names if name in survey.tables]
         merge = Merge(database, manifest.stream, manifest.connection, key, names, own)
         counts = self._grade.counts_missing and not survey.ward.nameless
-        merged = merge.apply(self._moment(), manifest.day, absent, counts_missing=counts)
+        merged = merge.apply(self._moment, manifest.day, absent, counts_missing=counts)
         history.show(database, manifest.stream, own, key)
         return older, merged
 

@@ -95,8 +95,9 @@ def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> 
 
 
 def _sorted(found: Digests, ids: Whole) -> Known:
-    order = np.argsort(found[:, 0])
-    first = found[order, 0]
+    first = np.ascontiguousarray(found[:, 0])
+    order = np.argsort(first)
+    first = first[order]
     bits = max(1, len(ids).bit_length() - 1)
     heads = np.arange(2**bits, dtype=np.uint64) << np.uint64(64 - bits)
     begins = np.minimum(np.searchsorted(first, heads), max(0, len(first) - 1))

@@ -23,10 +23,14 @@ from pipelines.warehouse.schema import Kind, Shape
 REST = "the rest"  # the step of a path to all fields of a table's row that have no column
 
 
+class ValuesLost(LandingFailed):
+    """Values were sent that would have no place in the tables: a defect of ours."""
+
+
 def check(
     sent: Iterable[dict[str, Any]], records: pa.StructArray, shape: Shape, rules: Rules
 ) -> None:
-    """Raise LandingFailed where a path holds another number of values than were sent."""
+    """Raise ValuesLost where a path holds another number of values than were sent."""
     counts = _Sent(rules.rest)
     for record in sent:
         counts.row(record, shape, ())
@@ -35,7 +39,7 @@ def check(
     wrong = sorted(path for path in {*before, *landed} if before[path] != landed[path])
     if wrong:
         path = wrong[0]
-        raise LandingFailed(
+        raise ValuesLost(
             f"{before[path]:,} values were sent at {cleaned('.'.join(path)) or 'the item'}, but "
             f"{landed[path]:,} have a place in the tables. This is a defect of partner-sync: "
             "please report it. Nothing is lost, the archive has it all"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.warehouse.database import append, exists, quoted, scalar
 from pipelines.warehouse.history import PAST
 from pipelines.warehouse.known import Whole
-from pipelines.warehouse.survey import staged
+from pipelines.warehouse.survey import before, staged
 
 # A second reading of another day in which a row is missing ends its version.
 GONE = """
@@ -23,10 +23,16 @@ SELECT a.id, NULL, c.missing_since, 'missing' FROM fold_absent a
 JOIN {current} c ON c.rowid = a.id JOIN meta.folds f ON f.ended_at = c.missing_since
 AND f.connection = $connection AND f.stream = $stream WHERE f.day <> $day
 """
+# What changed was taken out of the table for the comparison; a pass over it costs 0.2 s a million.
 ENDED = """
 INSERT INTO {past} BY NAME
+SELECT c.* EXCLUDE (_at), c.changed_at AS valid_from, e.valid_to, e.why
+FROM {before} c JOIN fold_ended e ON e.reading = c._at
+"""
+ENDED_MISSING = """
+INSERT INTO {past} BY NAME
 SELECT c.*, c.changed_at AS valid_from, e.valid_to, e.why
-FROM {current} c JOIN fold_ended e ON c.rowid = e.id
+FROM {current} c JOIN fold_ended e ON c.rowid = e.id WHERE e.reading IS NULL
 """
 ENDED_CHILDREN = """
 INSERT INTO {past} BY NAME
@@ -106,14 +112,14 @@ class Merge:
         )
         self._run(FIRST, given)
         counts = dict(self._rows("SELECT why, count(*) FROM fold_ended GROUP BY ALL"))
-        self._end()
+        ended = counts.get("changed", 0) + counts.get("restated", 0)
+        self._end(ended, counts.get("missing", 0))
         self._run(ADDED, {"moment": moment})
         for table in self.current:
             self._run(ADDED_CHILDREN, table=table)
         if counts_missing:
             self._run(MISSED, {"moment": moment})
         self._run(FOUND, given)
-        ended = counts.get("changed", 0) + counts.get("restated", 0)
         same = self._count("SELECT count(*) FROM fold_same")
         added = self._count("SELECT count(*) FROM {staged}") - same - ended
         missing = self._count(
@@ -140,16 +146,19 @@ class Merge:
             "WHERE reading NOT IN (SELECT reading FROM fold_changed)"
         )
 
-    def _end(self) -> None:
+    def _end(self, changed: int, missing: int) -> None:
         """Move the versions that ended, and their children, into the past."""
+        if not changed and not missing:
+            return
         self._run(
             "CREATE OR REPLACE TEMP TABLE fold_gone AS SELECT c.{key} AS key, "
             "c.changed_at AS valid_from, e.valid_to FROM fold_ended e "
             "JOIN {current} c ON c.rowid = e.id"
         )
-        if not self._count("SELECT count(*) FROM fold_gone"):
-            return
-        self._run(ENDED)
+        if changed:
+            self._run(ENDED)
+        if missing:
+            self._run(ENDED_MISSING)
         given = {"connection": self.connection}
         for table in self.children:
             if exists(self.database, "current", table):
@@ -178,6 +187,7 @@ class Merge:
             key=quoted(self.key),
             current=quoted("current", self.stream),
             staged=staged(table or self.stream),
+            before=before(self.stream),
             past=quoted(PAST, table or self.stream),
             table=quoted("current", table),
         )

@@ -12,7 +12,8 @@ from pipelines.cli.sandbox import Service
 from pipelines.streams import STREAMS
 from tests.assets.conftest import ON_DISK, TODAY, Materialize, yesterday
 
-KEYS = {f"{group}/{stream.name}" for group in ("archive", "current") for stream in STREAMS} | {
+SCHEMAS = ("archive", "current", "history")
+KEYS = {f"{group}/{stream.name}" for group in SCHEMAS for stream in STREAMS} | {
     "published/warehouse"
 }
 
@@ -121,7 +122,11 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
         "proven": False,
         "interface_unchanged": True,
         "folded": False,
+        "nothing_lost": True,
+        "row_count_kept": True,
         "keys_are_unique": True,
+        "required_fields": True,
+        "columns_unchanged": True,
         "as_described": True,
     }
     assert "no token: 401" in why(result)
@@ -164,9 +169,9 @@ def test_a_refetch_that_fails_is_no_success(
     assert "no token: 401" in why(again)
 
 
-def test_the_definitions_load_and_name_one_schedule() -> None:
+def test_the_definitions_load_and_name_their_schedules() -> None:
     dg.Definitions.validate_loadable(defs)
-    assert [schedule.name for schedule in defs.schedules or ()] == ["nightly"]
+    assert {schedule.name for schedule in defs.schedules or ()} == {"nightly", "freshness"}
     assert {sensor.name for sensor in defs.sensors or ()} >= {
         "connections",
         "lost_runs",

@@ -1,11 +1,13 @@
 """Docs that list something list all of it: settings, verbs, floors, targets, exit codes."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+from pipelines.cli import app as program
 from pipelines.cli.app import app
 from pipelines.settings import PREFIX, Settings
 from pipelines.streams import STREAMS
@@ -44,3 +46,11 @@ def test_every_stream_says_what_it_is(stream: Stream) -> None:
 def stream_charter(stream: Stream) -> str:
     """Return the charter of the file that declares a stream."""
     return importlib.import_module(f"pipelines.streams.{stream.name}").__doc__ or ""
+
+
+def test_every_exit_code_has_its_heading_in_the_runbook() -> None:
+    charter = (program.__doc__ or "").split("\n\n")[1].replace("\n", " ")
+    told = re.findall(r"(?:^|; )(\d+) ", charter)
+    assert told == ["0", "1", "2", "3", "130"]
+    headings = re.findall(r"^### Exit code (\d+): \S", DOCS["runbook.md"], re.MULTILINE)
+    assert headings == told

@@ -1,11 +1,11 @@
 """The system's clock: aware, never going back; and the tests' own, which takes no time."""
 
 import asyncio
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from time import monotonic
 
-from pipelines.clock import SYSTEM
+from pipelines.clock import SYSTEM, beginning
 from tests import virtual
 from tests.virtual import CLOCK, Haste
 
@@ -49,3 +49,12 @@ def test_haste_skips_waits_and_counts_them() -> None:
 
     assert 3600 <= asyncio.run(main()) < 3605
     assert haste.waits == [3600]
+
+
+def test_a_rehearsal_shifts_dates_and_nothing_else() -> None:
+    moment = datetime(2031, 1, 1, 2, tzinfo=UTC)
+    clock = beginning(moment)
+    assert moment <= clock.now() < moment + timedelta(seconds=5)
+    assert abs(clock.wall() - SYSTEM.now()) < timedelta(seconds=5)
+    assert (clock.monotonic, clock.sleep) == (SYSTEM.monotonic, SYSTEM.sleep)
+    assert abs(SYSTEM.wall() - datetime.now(UTC)) < timedelta(seconds=5)

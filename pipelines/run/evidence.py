@@ -1,0 +1,147 @@
+"""What a fold leaves to be shown of each list: its tables, what became of each day, who waits.
+
+For people who look at an asset and its checks; nothing is decided by it. Not here: what stops a
+fold (the guards of the warehouse), the published file.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import duckdb
+
+from pipelines.run import interface
+from pipelines.run.order import Order
+from pipelines.run.session import Session
+from pipelines.state import journal
+from pipelines.state.decisions import Kind
+from pipelines.state.descriptions import Difference
+from pipelines.streams.base import Stream
+from pipelines.warehouse import awaiting, evolution, meta, profile
+from pipelines.warehouse.awaiting import Awaiting
+from pipelines.warehouse.differences import LACKING
+from pipelines.warehouse.evolution import Change
+from pipelines.warehouse.loss import ValuesLost
+from pipelines.warehouse.meta import Fold
+from pipelines.warehouse.profile import Profile
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What became of one list on one day; `before` is the fold before, None for the first."""
+
+    connection: str
+    day: date
+    fold: Fold
+    before: Fold | None
+
+    @property
+    def there(self) -> int:
+        """Rows that the reading had."""
+        return self.fold.rows - self.fold.missing
+
+    @property
+    def expected(self) -> int:
+        """Rows that the reading before had."""
+        return self.before.rows - self.before.missing if self.before else self.there
+
+    @property
+    def dropped(self) -> float:
+        """The share of the rows by which this reading had fewer; 0 where it had none fewer."""
+        return max(0, self.expected - self.there) / max(1, self.expected)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What there is to show of one stream after the days of a run were folded.
+
+    `changes` are of columns, not those of a stream's first reading, which makes all of them.
+    `required`: fields that the interface description says are always there, of the connections of
+    the run together; None where it has no description of the list.
+    """
+
+    current: Profile | None
+    history: Profile | None
+    landings: tuple[Landing, ...]
+    changes: tuple[Change, ...]
+    waiting: tuple[Awaiting, ...]
+    differences: tuple[Difference, ...]
+    required: int | None
+    may_disappear: float
+
+    def awaits(self, kind: Kind) -> tuple[Awaiting, ...]:
+        """Return the readings that are held back for a decision of a kind."""
+        return tuple(each for each in self.waiting if each.kind is kind)
+
+    @property
+    def lacking(self) -> tuple[Difference, ...]:
+        """The fields that should always be there and are not."""
+        return tuple(each for each in self.differences if each.what in LACKING)
+
+
+def evidence(session: Session, orders: Sequence[Order]) -> dict[str, Evidence]:
+    """Return what there is to show of every stream of the orders, by its name."""
+    streams = {each.name: each for order in orders for each in order.streams}
+    with session.work.writing() as writer:
+        return {name: _of(session, writer, each, orders) for name, each in streams.items()}
+
+
+def lost(error: BaseException | None) -> bool:
+    """Tell whether a fold failed as the loss check missed values, whatever was made of that."""
+    return isinstance(error, ValuesLost) or (error is not None and lost(error.__cause__))
+
+
+def _of(
+    session: Session,
+    writer: duckdb.DuckDBPyConnection,
+    stream: Stream,
+    orders: Sequence[Order],
+) -> Evidence:
+    name = stream.name
+    mine = [order for order in orders if stream in order.streams]
+    connections = sorted({order.connection.name for order in mine})
+    folds = [fold for fold in meta.folds(writer) if fold.stream == name]
+    days = {(order.connection.name, order.day) for order in mine}
+    files = {each.manifest for each in folds[1:] if (each.connection, each.day) in days}
+    changes = [each for each in evolution.recorded(writer, name) if each.manifest in files]
+    waiting = [each for kind in Kind for each in awaiting.awaited(writer, kind)]
+    differences = [each for own in connections for each in interface.differing(session, own)]
+    return Evidence(
+        current=profile.current(writer, name, _key(session, name, connections)),
+        history=profile.history(writer, name),
+        landings=tuple(_landings(folds, days)),
+        changes=tuple(changes),
+        waiting=tuple(
+            each for each in waiting if each.stream == name and each.connection in connections
+        ),
+        differences=tuple(each for each in differences if each.stream == name),
+        required=_required(session, stream, connections),
+        may_disappear=session.settings.stream(name).may_disappear,
+    )
+
+
+def _landings(folds: Sequence[Fold], days: set[tuple[str, date]]) -> list[Landing]:
+    """Return the last fold of each day, with the last one before that day's, of the same list."""
+    found: dict[tuple[str, date], Landing] = {}
+    last: dict[str, Fold] = {}
+    for fold in folds:
+        place = (fold.connection, fold.day)
+        if place in days:
+            before = found[place].before if place in found else last.get(fold.connection)
+            found[place] = Landing(*place, fold, before)
+        last[fold.connection] = fold
+    return list(found.values())
+
+
+def _key(session: Session, stream: str, connections: Sequence[str]) -> str | None:
+    """Return the field that tells a stream's records apart, as it was read last."""
+    newest = [journal.newest(session.ledger, stream, each) for each in connections]
+    keys = [each.proof.key for each in newest if each]
+    return keys[-1] if keys else None
+
+
+def _required(session: Session, stream: Stream, connections: Sequence[str]) -> int | None:
+    described = [interface.last(session, each) for each in connections]
+    lists = [each.lists[stream.path] for each in described if each and stream.path in each.lists]
+    items = [each.item for each in lists if each.item is not None]
+    return max((len(item.required) for item in items), default=None)
