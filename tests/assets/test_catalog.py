@@ -15,6 +15,7 @@ import pytest
 
 from assets import catalog, checks, landing
 from assets.definitions import defs
+from assets.freshness import deadlines
 from assets.intents import TAG
 from pipelines.cli.sandbox import Service
 from pipelines.settings import StreamSettings
@@ -224,3 +225,16 @@ def test_a_run_says_what_it_will_do_before_anything_is_sent(night: Night) -> Non
     assert (
         f"{NIGHT}: replay of billing, partners, usage from the archive, 0 requests" in night.said(1)
     )
+
+
+def test_the_check_is_asked_for_once_when_a_list_becomes_stale(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = dg.build_schedule_context(instance=night.instance)
+    assert isinstance(deadlines(context), dg.SkipReason)
+    monkeypatch.setenv("PARTNER_SYNC_STALE_AFTER", "0.000001")
+    first, second = (deadlines(context) for _ in range(2))
+    assert isinstance(first, dg.RunRequest)
+    assert isinstance(second, dg.RunRequest)
+    assert str(first.run_key).startswith("stale since ")
+    assert first.run_key == second.run_key
