@@ -62,14 +62,6 @@ def begin(engine: Engine, run: str, connection: str, day: date, now: datetime) -
         ledger.execute(insert(RUNS).values(values).on_conflict_do_nothing())
 
 
-def begun_at(engine: Engine, run: str) -> datetime:
-    """Return when a run first said that it begins."""
-    query = select(RUNS.c.begun_at).where(RUNS.c.run == run)
-    with engine.connect() as ledger:
-        begun: datetime = ledger.execute(query).scalar_one()
-    return begun
-
-
 def began(engine: Engine, run: str, now: datetime) -> datetime:
     """Return when a run began: now where it has not said so yet."""
     query = select(RUNS.c.begun_at).where(RUNS.c.run == run)
