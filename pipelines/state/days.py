@@ -57,7 +57,7 @@ def lacking(engine: Engine, asked: Day, holds: Mapping[str, str]) -> tuple[str, 
         scan = journal.latest_scan(engine, asked.connection, stream, asked.day)
         newest = journal.manifests(engine, stream, asked.connection)[-1:]
         if scan and scan.error and (scan.run == asked.run or stream not in there):
-            words.append(scan.error)
+            words.append(f"{stream}: {scan.error.removeprefix(f'{stream}: ')}")
         elif stream not in there:
             words.append(str(unread(stream, asked.day)))
         elif base and there[stream].file in base.manifests:

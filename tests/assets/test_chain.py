@@ -174,6 +174,7 @@ def test_the_definitions_load_and_name_their_schedules() -> None:
     assert {schedule.name for schedule in defs.schedules or ()} == {"nightly", "freshness"}
     assert {sensor.name for sensor in defs.sensors or ()} >= {
         "connections",
+        "lost_runs",
         "failed_runs",
         "alerts",
     }

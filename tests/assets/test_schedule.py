@@ -1,7 +1,7 @@
 """The nightly schedule, one run for each connection, and the sensor that follows their file."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -13,13 +13,10 @@ from assets.resources import night
 from assets.schedule import follow, nightly
 from pipelines.run import Lane
 from pipelines.settings import load
-from tests.assets.conftest import ON_DISK
+from tests.assets.conftest import ON_DISK, TODAY
 
-TICKS = [
-    ("UTC", "2026-11-21T02:00", "2026-11-21"),
-    ("Asia/Tokyo", "2026-11-21T02:00", "2026-11-20"),
-    ("America/New_York", "2026-11-20T22:00", "2026-11-21"),
-]
+# Zone of the cron, UTC hour of the tick: in Tokyo it is tomorrow by then, in New York yesterday.
+TICKS = [("UTC", 2), ("Asia/Tokyo", 22), ("America/New_York", 2)]
 
 
 @pytest.fixture
@@ -39,23 +36,41 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
 @ON_DISK
 @pytest.mark.parametrize("tick", TICKS)
 def test_a_tick_asks_for_the_utc_day_of_every_connection(
-    instance: dg.DagsterInstance, write: Callable[..., None], tick: tuple[str, str, str]
+    instance: dg.DagsterInstance, write: Callable[..., None], tick: tuple[str, int]
 ) -> None:
-    zone, local, day = tick
+    zone, hour = tick
     write("first", "second")
+    due = datetime.combine(TODAY, time(hour), UTC)
     context = dg.build_schedule_context(
         instance=instance,
-        scheduled_execution_time=datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone)),
+        scheduled_execution_time=due.astimezone(ZoneInfo(zone)),
         repository_def=defs.get_repository_def(),
     )
 
     ticked = nightly.evaluate_tick(context)
 
     requests = ticked.run_requests or []
-    keys = {f"first|{day}", f"second|{day}"}
+    keys = {f"first|{TODAY}", f"second|{TODAY}"}
     assert {request.run_key for request in requests} == keys
     assert {str(request.partition_key) for request in requests} == keys
     assert set(instance.get_dynamic_partitions("connections")) == {"default", "first", "second"}
+
+
+def test_a_tick_that_is_made_up_for_too_late_asks_for_nothing(
+    instance: dg.DagsterInstance, write: Callable[..., None]
+) -> None:
+    write("first")
+    context = dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=datetime.fromisoformat("2026-01-05T02:00+00:00"),
+        repository_def=defs.get_repository_def(),
+    )
+
+    ticked = nightly.evaluate_tick(context)
+
+    assert not ticked.run_requests
+    words = "2026-01-05 can be read no more: its runs could until 2026-01-06 12:00 UTC"
+    assert ticked.skip_message == words
 
 
 @pytest.mark.parametrize(
