@@ -64,6 +64,15 @@ class Dev:
             time.sleep(1)
         raise AssertionError(f"not {count} runs in {RUN_SECONDS} s: {self.runs()}, {self.told()}")
 
+    def backfilled(self) -> dict[str, Any]:
+        """Wait until the one backfill has ended: the daemon looks a moment after its run."""
+        until = time.monotonic() + RUN_SECONDS
+        (backfill,) = self.backfills()
+        while backfill["status"] in {"REQUESTED", "COMPLETING"} and time.monotonic() < until:
+            time.sleep(1)
+            (backfill,) = self.backfills()
+        return backfill
+
     def told(self) -> str:
         """Return the last words of its log."""
         return self.log.read_text(errors="replace")[-2000:]

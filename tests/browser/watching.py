@@ -21,7 +21,6 @@ SHOWN = [
     ("archive/usage?view=events", ("plan", "proof", "dagster/partition_row_count")),
     ("archive/usage?view=checks", ("read_to_its_end", "proven")),
     ("current/usage?view=events", ("tables", "manifest")),
-    ("current/usage?view=plots", ("rows",)),
     ("published/warehouse?view=events", ("version", "tables")),
 ]
 
@@ -84,7 +83,7 @@ def test_three_days_are_one_green_run(made: Dev, page: Page) -> None:
     launch.click()
     runs = made.settled(2)
     assert [run["status"] for run in runs] == ["SUCCESS", "SUCCESS"], made.told()
-    (backfill,) = made.backfills()
+    backfill = made.backfilled()
     assert (backfill["numPartitions"], backfill["status"]) == (3, "COMPLETED_SUCCESS")
     page.goto(f"{made.url}/runs/b/{backfill['id']}")
     expect(page.get_by_text("3 partitions").first).to_be_visible()
