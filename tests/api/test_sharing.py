@@ -115,7 +115,8 @@ def test_a_process_that_was_stopped_at_its_turn_is_passed_over(ledger: Engine) -
             rows.queue(Lane.NIGHTLY, seconds())  # its turn, and it never looks again
         return await other.ask()
 
-    assert 1.0 < virtual.run(main()) < 1.15
+    # A window less what five round trips of 20 ms prove.
+    assert 0.98 < virtual.run(main()) < 1.15
 
 
 def test_after_a_reboot_rows_are_void_but_a_retry_after_is_not(ledger: Engine) -> None:
