@@ -3,7 +3,7 @@
 For analysts: `frames.connect()` opens what is published, read-only, and `frame(sql)` asks it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -59,11 +59,6 @@ def query(
 ) -> pd.DataFrame:
     """Return a query's answer."""
     return _frame(database.sql(sql, params=list(values) or None).to_arrow_table())
-
-
-def from_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
-    """Return records of ours as a frame of the same kind."""
-    return _frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
