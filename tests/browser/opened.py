@@ -138,4 +138,5 @@ def picture(page: Page, name: str) -> None:
     """Keep what is seen, where `make screenshots` asks for it."""
     if folder := os.environ.get("SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
+        page.wait_for_timeout(1500)  # what moves comes to rest
         page.screenshot(path=Path(folder) / f"{name}.png")

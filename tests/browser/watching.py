@@ -82,7 +82,9 @@ def test_today_is_materialized(made: Dev, page: Page) -> None:
     asked(page, made, str(TODAY)).get_by_role("button", name="Launch 1 run").click()
     runs = made.settled(1)
     assert [run["status"] for run in runs] == ["SUCCESS"], made.told()
-    logged(page, made, runs[0], [f"default|{TODAY}: fetch", f"default|{TODAY}: usage: COMPLETE"])
+    logged(page, made, f"{runs[0]['runId']}?levels=info")
+    for words in ("fetch", "usage: COMPLETE"):
+        expect(page.get_by_text(f"default|{TODAY}: {words}").first).to_be_visible()
     picture(page, "today")
 
 
@@ -99,17 +101,17 @@ def test_three_days_are_one_green_run(made: Dev, page: Page) -> None:
     page.goto(f"{made.url}/runs/b/{backfill['id']}")
     expect(page.get_by_text("100% completed")).to_have_count(ASSETS)
     picture(page, "backfill")
-    days = [FIRST + timedelta(days=each) for each in range(3)]
-    logged(page, made, runs[0], [f"default|{day}: replay of" for day in days])
+    logged(page, made, f"{runs[0]['runId']}?levels=info&logs=from the archive")
+    for day in range(3):
+        planned = f"default|{FIRST + timedelta(days=day)}: replay of"
+        expect(page.get_by_text(planned).first).to_be_visible()
     picture(page, "plan")
 
 
-def logged(page: Page, made: Dev, run: dict[str, str], lines: list[str]) -> None:
-    """Open what we said in a run's log; it must have these lines."""
-    page.goto(f"{made.url}/runs/{run['runId']}?levels=info")
+def logged(page: Page, made: Dev, which: str) -> None:
+    """Open the log of a run that succeeded, or those of its lines that are asked for."""
+    page.goto(f"{made.url}/runs/{which}")
     expect(page.get_by_text("Success", exact=True).first).to_be_visible()
-    for line in lines:
-        expect(page.get_by_text(line).first).to_be_visible()
 
 
 @pytest.mark.parametrize(("name", "tab", "words"), SHOWN)
@@ -131,4 +133,5 @@ def test_rows_and_minutes_are_plotted_over_nights(
     for number in numbers:
         expect(page.get_by_text(number, exact=True).first).to_be_visible()
     assert page.locator("canvas").count() >= len(numbers)
+    page.get_by_text("Metadata", exact=True).evaluate("heading => heading.scrollIntoView()")
     picture(page, name)
