@@ -38,7 +38,7 @@ PROCESSES ?= 2
 PYTEST = -m pytest -n $(PROCESSES) --dist worksteal
 # The tests that meet DuckDB; the others would say the same with any version of it.
 MEETING := $(addprefix tests/,assets cli destinations docs/test_analysts.py end_to_end run warehouse)
-test: $(VENV)/.installed ## the tests (below four minutes on two cores)
+test: $(VENV)/.installed ## the tests (about seven minutes on two cores)
 	@$(IN) $(BIN)/python $(PYTEST)
 
 trials: $(VENV)/.installed ## the tests that take long: every fault of the sandbox, kill -9, short tokens

@@ -34,7 +34,8 @@ class UnchangeableError(ValueError):
 class Changes:
     """How many of each kind befall a list per page that is read of it, where, and its order.
 
-    ``newest-first`` turns the list round once, ``shuffled`` gives every page another order.
+    They happen before every so many-th page, those of the pages between at once. ``newest-first``
+    turns the list round once, ``shuffled`` gives every page another order.
     """
 
     insert: float = 0.0
@@ -42,6 +43,7 @@ class Changes:
     move: float = 0.0
     duplicate: float = 0.0
     update: float = 0.0
+    every: int = 1
     where: Where = "anywhere"
     order: Order = "stable"
 
@@ -107,6 +109,7 @@ class Living:
         self._order: list[int] | None = None  # None: nothing was ever changed
         self._following = self._base.count  # the index of the next record to insert
         self._due = dict.fromkeys(KINDS, 0.0)
+        self._pages = 0
         self._versions: dict[int, int] = {}
         self._scans.clear()
 
@@ -185,8 +188,12 @@ class Living:
         return revised(row, version) if version else row
 
     def _change(self) -> None:
+        self._pages += 1
         for kind in KINDS:
             self._due[kind] += getattr(self.changes, kind)
+        if self._pages % self.changes.every:
+            return
+        for kind in KINDS:
             while self._due[kind] >= 1:
                 self._due[kind] -= 1
                 self._happen(kind)

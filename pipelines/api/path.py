@@ -9,8 +9,7 @@ from collections import deque
 from math import sqrt
 
 REMEMBERED = 600  # round trips: two minutes at 5 a second
-ENOUGH = 5  # round trips, before which nothing is proved
-SOME = 10  # round trips, before which the doubt is the longest of them
+ENOUGH = 10  # round trips, before which nothing is proved
 MANY = 20  # round trips, before which the median may be too near to the shortest
 LEAST_DOUBT = 0.003  # seconds
 SURER = 40  # round trips, from which on the shortest is near to the shortest that can be
@@ -56,14 +55,11 @@ class Path:
         The doubt is the distance from shortest to median, and falls with the root of their number:
         of 300 runs of 300 requests at a jitter of 40 % of the latency none met a 429; with a
         quarter of it from the start 12 % did. Of few round trips it is the distance to the upper
-        quartile (with the median of 10, 2 of 1,200 runs met one, with the quartile none of 3,000),
-        of the first few to the longest (none of 900).
+        quartile: with the median of 10, 2 of 1,200 runs met one, with the quartile none of 3,000.
         """
         if not self.known:
             return 0.0
         shortest, count = self._ordered[0], len(self._ordered)
-        usual = self.typical
-        if count < MANY:
-            usual = self.longest if count < SOME else self._ordered[3 * count // 4]
+        usual = self.typical if count >= MANY else self._ordered[3 * count // 4]
         share = max(LEAST_SHARE, sqrt(SURER / max(SURER, count)))
         return max(0.0, shortest - max(LEAST_DOUBT, share * (usual - shortest)))

@@ -66,6 +66,7 @@ class ChangesBody(Body):
     move: Rate = 0.0
     duplicate: Rate = 0.0
     update: Rate = 0.0
+    every: Count = 1
     where: Where = "anywhere"
     order: Order = "stable"
 

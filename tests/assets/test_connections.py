@@ -202,6 +202,6 @@ def test_a_failing_connection_is_told_by_its_partition(
     monkeypatch.setenv("BETA_SECRET", WRONG)
     result = materialize("acme", "beta")
     assert not result.success
-    assert f"beta|{TODAY}: no token: 401" in why(result)
+    assert f"beta|{TODAY}: billing: no token: 401" in why(result)
     assert f"acme|{TODAY}" not in why(result)
     assert rows(home) == {"acme": 50}

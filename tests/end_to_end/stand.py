@@ -30,7 +30,7 @@ SMALL = ("--rate=0", "--partners=60", "--usage=0", "--billing=130")
 KEYS = {"partners": "partner_id", "billing": "billing_id"}
 DIGEST = """
 SELECT count(*), sum(hash(each)) FROM
-(SELECT COLUMNS(name -> name NOT IN ('_page', '_row', '_run', 'first_seen', 'changed_at'))
+(SELECT COLUMNS(lambda name: name NOT IN ('_page', '_row', '_run', 'first_seen', 'changed_at'))
  FROM {}) AS each
 """
 # Faults that take real seconds take little; what a sandbox would wait for is another test's.

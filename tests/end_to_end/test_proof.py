@@ -77,7 +77,7 @@ def test_no_record_that_lived_through_the_reading_is_missing(
 def test_three_records_deleted_every_third_page_leave_none_missing(
     settings: Settings, changing: Running
 ) -> None:
-    changing.change("usage", delete=1.0)
+    changing.change("usage", delete=1.0, every=3)
     with changing.scan("usage") as truth:
         outcome = synced(settings, "usage")
     manifest = outcome.streams[0].manifest

@@ -214,7 +214,7 @@ def test_many_pages_with_overlap_land_once_each(warehouse: Warehouse) -> None:
 def test_a_night_that_needs_more_memory_says_which_setting_to_raise(warehouse: Warehouse) -> None:
     row = {"id": 1, **{f"c{number}": "text" for number in range(60)}}
     manifest = warehouse.manifest(json.dumps([row]))
-    narrow, warehouse.work = warehouse.work, replace(warehouse.work, memory_limit="12MB")
+    narrow, warehouse.work = warehouse.work, replace(warehouse.work, memory_limit="4MB")
     with pytest.raises(LandingFailed, match="raise PARTNER_SYNC_MEMORY_LIMIT"):
         warehouse.fold(manifest)
     warehouse.work = narrow
