@@ -17,11 +17,43 @@ from tests.assets.deployment import Deployment, deployed, until
 from tests.assets.test_connections import left_behind
 from tests.sandbox.running import AUDIENCE, clients_file, started
 
-pytestmark = [pytest.mark.trial, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(900)]
 
 RIGHT, WRONG = "canary-right-5d0b", "canary-wrong-19aa"
 SIZES = ("--rate=0", "--partners=20", "--usage=300", "--billing=60")
+# What must be among the files that are looked through.
+KINDS = (
+    "home/state/state.sqlite",
+    "home/config/connections.toml",
+    "home/archive/manifests/acme/usage/",
+    ".json.zst unpacked",
+    "home/work/warehouse.duckdb, table",
+    "home/published/warehouse.v",
+    "home/exports/",
+    "dagster/history/runs.db",
+    "dagster/schedules/schedules.db",
+    "dagster-daemon.log",
+    "dagster-webserver.log",
+    ".err",
+)
 CLIENTS = f'[[clients]]\nid = "acme"\nsecret = "{RIGHT}"\nactor = "distributor"\n'
+# What pages of Dagster can show of runs, of their logs, and of what definitions are made with.
+TOLD = """
+{ runsOrError(limit: 50) { __typename ... on Runs { results {
+  runConfigYaml tags { key value }
+  eventConnection(limit: 1000) { events {
+    ... on MessageEvent { message level }
+    ... on ErrorEvent { error { message stack causes { message stack } } }
+    ... on DisplayableEvent { description metadataEntries {
+      label ... on TextMetadataEntry { text } ... on MarkdownMetadataEntry { mdStr }
+    } }
+} } } } } }
+"""
+MADE_WITH = """
+{ repositoriesOrError { __typename ... on RepositoryConnection { nodes {
+  name allTopLevelResourceDetails { name configuredValues { key value type } }
+} } } }
+"""
 TABLE = """
 [acme]
 base_url = "{url}"
@@ -54,6 +86,14 @@ def watched(deployment: Deployment, over: Event, seen: set[str]) -> None:
         seen.update(deployment.below().values())
 
 
+def look(deployment: Deployment, words: str) -> None:
+    """Open every page; one of them must have these words, or nothing was looked at."""
+    assert len(deployment.ask(TOLD)["results"]) == 2
+    assert words in deployment.answers[-1]
+    (repository,) = deployment.ask(MADE_WITH)["nodes"]
+    assert [each["name"] for each in repository["allTopLevelResourceDetails"]] == ["sync"]
+
+
 def a_night(deployment: Deployment, status: str) -> set[str]:
     """Let the schedule fire; then a backfill of three days; return the command lines seen."""
     over, seen = Event(), set[str]()
@@ -66,6 +106,7 @@ def a_night(deployment: Deployment, status: str) -> set[str]:
         today = datetime.now(UTC).date()
         days = [f"acme|{today - timedelta(days=back)}" for back in (2, 1, 0)]
         state = deployment.ended(deployment.backfill(days, refetch=status != "SUCCESS"))
+        look(deployment, "no token: 401" if status == "FAILURE" else "usage: COMPLETE")
     finally:
         over.set()
         watch.join()
@@ -90,6 +131,7 @@ def test_no_secret_is_left_by_a_night_and_a_backfill(
     found |= {"GraphQL": "".join(deployment.answers).encode()}
     found |= {"events": "".join(told).encode(), "arguments": "".join(commands).encode()}
     assert b"dagster-daemon" in found["arguments"]
-    assert len(found) > 40
+    for kind in KINDS:
+        assert any(kind in name for name in found), f"nothing of {kind} was looked through"
     for marked in (RIGHT, WRONG):
         assert [name for name, content in found.items() if marked.encode() in content] == []

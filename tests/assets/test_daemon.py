@@ -13,7 +13,7 @@ from tests.assets import kept
 from tests.assets.deployment import Deployment, deployed, until
 from tests.sandbox.running import sandboxed
 
-pytestmark = [pytest.mark.trial, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(900)]
 
 # Some 30 requests that take their time: most of a run is reading.
 LISTS = ("--rate=0", "--latency-ms=1500", "--partners=400", "--usage=1500", "--billing=1500")
@@ -21,8 +21,8 @@ ENOUGH = 6  # pages linked, when it is killed
 Ended = dg.DagsterRunStatus
 
 
-# Due every minute, however long a busy machine takes to start the daemon; the run key lets the first
-# tick of the day alone have a run.
+# Due every minute, however long a busy machine takes to start the daemon; the first tick of a day
+# alone has a run.
 MINUTELY = "* * * * *"
 
 

@@ -15,10 +15,10 @@ from tests.assets import kept
 from tests.assets.deployment import CHECKOUT, until
 from tests.sandbox.running import AUDIENCE, Running, clients_file, started
 
-pytestmark = [pytest.mark.trial, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
 
 NAMES = ("acme", "beta", "gamma")
-SIZES = ("--partners=1500", "--usage=1500", "--billing=1500")  # 48 requests at 5 a second
+SIZES = ("--partners=4500", "--usage=500", "--billing=4500")  # some 100 requests at 5 a second
 CLIENTS = '[[clients]]\nid = "us"\nsecret = "s-us"\nactor = "distributor"\n'
 TABLE = """
 [{name}]
@@ -89,6 +89,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_a_nightly_run_meets_no_429_beside_refetches_and_takes_little_longer(bench: Bench) -> None:
+    """And where one of them is killed with -9, the others and its next run go on."""
     alone = bench.seconds(bench.begin("acme", "nightly"))
     before = kept.requests(bench.home)
     others = [bench.begin(name, "adhoc") for name in NAMES[1:]]
@@ -97,6 +98,16 @@ def test_a_nightly_run_meets_no_429_beside_refetches_and_takes_little_longer(ben
     beside = bench.seconds(bench.begin("acme", "nightly"))
 
     assert kept.query(bench.home, REFUSED) == [(0,)]
-    assert all(bench.seconds(each) for each in others)
-    assert kept.query(bench.home, REFUSED) == [(0,)]
+    assert [each.poll() for each in others] == [None, None]  # they asked all the time
     assert beside <= MOST * alone
+
+    killed, goes_on = others
+    killed.kill()
+    linked, before = kept.linked(bench.home), kept.requests(bench.home)
+    follows = bench.begin(NAMES[1], "adhoc")
+    assert bench.seconds(goes_on)
+    assert bench.seconds(follows)
+    assert (
+        kept.asked(bench.home, before) & {each for each in linked if each[0] == NAMES[1]} == set()
+    )
+    assert kept.query(bench.home, REFUSED) == [(0,)]
