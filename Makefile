@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of programs: each would compile ours anew
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-next lock format
+.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -55,7 +55,7 @@ check: $(VENV)/.installed ## format, lint, types, floors, Dagster's definitions,
 	$(IN) $(BIN)/dg check defs
 	@$(MAKE) -C $(ROOT) test
 
-dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.1
+dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.1; NIGHTS=3 records three nights first
 	@$(IN) $(BIN)/python -m assets.dev
 
 bench: $(VENV)/.installed ## what docs/benchmarks.md reports, measured again
@@ -77,6 +77,13 @@ kills: $(VENV)/.installed ## 50 syncs, folds, replays, retentions and erasures e
 	@$(IN) $(BIN)/python -m tests.end_to_end.killing 50
 	@$(IN) $(BIN)/python -m tests.end_to_end.killed_folds 50
 	@$(IN) $(BIN)/python -m tests.end_to_end.killed_keeping 50
+
+BROWSER = $(IN) $(BIN)/python -m tests.browser.chromium && $(1) $(BIN)/python -m pytest --timeout=900 tests/browser/watching.py
+test-browser: $(VENV)/.installed ## Dagster's UI in a real browser, clicked as an operator does (minutes; needs Debian's chromium)
+	@$(call BROWSER,)
+
+screenshots: $(VENV)/.installed ## the same, and its pictures into docs/screenshots
+	@$(call BROWSER,SCREENSHOTS=docs/screenshots)
 
 test-next: $(NEXT)/.installed ## the tests that meet DuckDB, on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python $(PYTEST) $(MEETING)

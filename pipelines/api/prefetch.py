@@ -70,6 +70,7 @@ class Prefetch:
     async def _guess(self, offset: int) -> Page | None:
         """Ask for a page if it is time; a failure is no news, it is asked for again if wanted."""
         if not self.ahead():
+            self._asked.pop(offset, None)  # it may be time when the next page is wanted
             return None
         try:
             return await self.fetch(offset)

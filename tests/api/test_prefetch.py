@@ -114,6 +114,23 @@ def test_looking_ahead_takes_a_third_of_the_time() -> None:
     assert ahead < 0.45 * one_by_one
 
 
+def test_what_there_was_no_time_for_is_guessed_when_there_is() -> None:
+    async def main() -> list[int]:
+        room = False
+        distant = Distant(list(range(100)), 10, Random(7), ahead=lambda: room)
+        prefetch = Prefetch(distant.fetch, distant.ahead)
+        step = 10 - paging.overlap(10)
+        for place in range(2):
+            await prefetch.page(place * step)
+        room = True
+        await prefetch.page(2 * step)
+        await asyncio.sleep(2)  # the longest that a request travels
+        await prefetch.close()
+        return [offset // step for offset in distant.asked]
+
+    assert sorted(virtual.run(main())) == [0, 1, 2, 3, 4]
+
+
 def test_a_guess_that_failed_is_asked_for_again_when_it_is_wanted() -> None:
     distant = Distant(list(range(100)), 10, Random(3), failing=1.0)
     proof = virtual.run(distant.read(Before(100)))
