@@ -1,4 +1,4 @@
-"""Freshness: a check of `published/warehouse` that reads `meta.freshness`, and when it is run.
+"""Freshness: a check of `published/warehouse` that reads the published file, and when it is run.
 
 After each publication, and once when a list becomes stale as no night came. Not a FreshnessPolicy:
 that would take the replay of an old day for fresh data. Not here: what is stale
