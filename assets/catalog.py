@@ -6,6 +6,7 @@ is made whenever definitions load. Columns are known after a fold, and told then
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -79,8 +80,12 @@ def metadata(schema: str, place: Place, files: Sequence[Path] = ()) -> dict[str,
     return {"dagster/uri": place.uri, "dagster/code_references": references, **named}
 
 
-def code_version(floors: Sequence[str]) -> str:
-    """Return a digest of the code that makes an asset: nobody has to remember to raise a number."""
+@cache
+def code_version(floors: tuple[str, ...]) -> str:
+    """Return a digest of the code that makes an asset: nobody has to remember to raise a number.
+
+    The code is read once, however many assets are made of it.
+    """
     digest = sha256()
     for floor in floors:
         for file in sorted((CODE / floor).glob("*.py")):

@@ -129,8 +129,8 @@ AS_DESCRIBED = Check(
 )
 FRESH = Check(
     "fresh",
-    "When every list in the published file was read to its end (meta.freshness).",
-    "Analysts see rows that are older than `stale_after` hours, or none of a list.",
+    "How old the newest proven reading of every list in the published file is.",
+    "Analysts see what was proven more than `stale_after` hours ago, or nothing of a list.",
     "See the last run of `nightly_sync`; `partner-sync status` says what is the matter. A day that "
     "is over cannot be read any more.",
     ERROR,

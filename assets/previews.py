@@ -1,7 +1,8 @@
 """Metadata as Dagster shows it: counts and aggregates, never rows (its log keeps them for ever).
 
-Dagster shows a text of less than a thousand characters at once and hides a longer one behind a
-click, and so it does with every list and table in a check.
+In Markdown of our own: pandas would be loaded with every definition, and rounds long sums. Dagster
+shows a text of less than a thousand characters at once and hides a longer one behind a click, and
+in a check every list and table.
 """
 
 import re
@@ -10,19 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import dagster as dg
 
 FEW = 5  # lines that are read at once
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = re.compile(r"-?\d+(\.\d+)?|")
 
 
 def preview(rows: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
-    """Return records of ours as a table in Markdown: no cell is padded, no number rounded."""
-    if not rows:
-        return dg.MetadataValue.md("none")
-    names = list(rows[0])
-    cells = [[str(row[name]) for name in names] for row in rows]
+    """Return records of ours as a table in Markdown, numbers to the last digit."""
+    names = list(rows[0]) if rows else []
+    cells = [[_cell(row[name]) for name in names] for row in rows]
     numbers = [all(map(NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)]
-    marks = ["-:" if each else "-" for each in numbers]
-    lines = [_line(names), f"|{'|'.join(marks)}|", *map(_line, cells)]
-    return dg.MetadataValue.md("\n".join(lines))
+    sides = ["--:" if each else "---" for each in numbers]
+    return dg.MetadataValue.md("\n".join(map(_line, [names, sides, *cells])) if rows else "")
 
 
 def told(lines: Sequence[str]) -> str | list[str]:
@@ -31,5 +29,10 @@ def told(lines: Sequence[str]) -> str | list[str]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    escaped = (re.sub(r"([|*])", r"\\\1", each) for each in cells)
-    return f"| {' | '.join(escaped)} |"
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: object) -> str:
+    """Return a value on one line, in which a stroke begins no new cell and a star no emphasis."""
+    text = "" if value is None else " ".join(str(value).split())
+    return re.sub(r"([|*])", r"\\\1", text)

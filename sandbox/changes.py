@@ -189,12 +189,10 @@ class Living:
 
     def _change(self) -> None:
         self._pages += 1
+        now = not self._pages % self.changes.every
         for kind in KINDS:
             self._due[kind] += getattr(self.changes, kind)
-        if self._pages % self.changes.every:
-            return
-        for kind in KINDS:
-            while self._due[kind] >= 1:
+            while now and self._due[kind] >= 1:
                 self._due[kind] -= 1
                 self._happen(kind)
 

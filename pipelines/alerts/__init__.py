@@ -4,9 +4,9 @@ To add one: a new file here that declares one `Alert`, and a heading in docs/run
 it (`run.alert`), the verb `status` and Dagster's sensors derive from `ALERTS`.
 """
 
-from pipelines.alerts.base import Alert, Finding, Scene, Standing, judge
+from pipelines.alerts.base import Alert, Finding, Scene, Standing, heading, judge
 from pipelines.shelf import members
 
-__all__ = ["ALERTS", "Alert", "Finding", "Scene", "Standing", "judge"]
+__all__ = ["ALERTS", "Alert", "Finding", "Scene", "Standing", "heading", "judge"]
 
 ALERTS = members(__name__, __path__, Alert)

@@ -71,7 +71,7 @@ class Alert:
     @property
     def heading(self) -> str:
         """Its heading in docs/runbook.md."""
-        return self.name.replace("_", " ").capitalize()
+        return heading(self.name)
 
     def undecided(self, scene: Scene, about: str) -> bool:
         """Tell whether nobody can say now if it stands: what was told of it holds."""
@@ -99,6 +99,11 @@ class Standing:
             f"{self.alert.heading} ({self.finding.about}): {self.finding.happened} "
             f"{self.alert.means} {self.finding.do} (docs/runbook.md, {self.alert.heading})"
         )
+
+
+def heading(name: str) -> str:
+    """Return the heading of an alert, also of one that is told as over and exists no more."""
+    return name.replace("_", " ").capitalize()
 
 
 def judge(alerts: Iterable[Alert], scene: Scene) -> list[Standing]:

@@ -1,6 +1,6 @@
 """A run that failed, or that did not publish all it was to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pipelines.alerts.base import Alert, Finding, Scene
 from pipelines.state import journal, runs, versions
@@ -8,9 +8,12 @@ from pipelines.state import journal, runs, versions
 
 def _look(scene: Scene) -> Iterator[Finding]:
     """Judge the last run of each connection, and what runs before it left unread of a stream."""
+    version = versions.latest(scene.ledger)
+    holds = version.holds if version else {}
     for connection in scene.connections:
         last = runs.last_judged(scene.ledger, connection)
-        wrong = {stream: _wrong(scene, connection, stream) for stream in scene.streams(connection)}
+        own = scene.streams(connection)
+        wrong = {stream: _wrong(scene, connection, stream, holds) for stream in own}
         wrong = {stream: words for stream, words in wrong.items() if words}
         if last is None or (last[2] == "published" and not wrong):
             continue
@@ -26,15 +29,13 @@ def _look(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _wrong(scene: Scene, connection: str, stream: str) -> str:
+def _wrong(scene: Scene, connection: str, stream: str, holds: Mapping[str, str]) -> str:
     """Say what is wrong with a stream's last reading; nothing where it is published."""
     scan = journal.latest_scan(scene.ledger, connection, stream)
     if scan and scan.status == "failed" and scan.error:
         return scan.error.removeprefix(f"{stream}: ").rstrip(".")
     newest = journal.newest(scene.ledger, stream, connection)
-    version = versions.latest(scene.ledger)
-    held = version.holds.get(f"{connection}/{stream}") if version else None
-    if newest is None or newest.file == held:
+    if newest is None or newest.file == holds.get(f"{connection}/{stream}"):
         return ""
     waits = newest.file in {each.manifest for each in scene.waiting}
     return f"{newest.file} is {'held back for a word' if waits else 'read and not published'}"

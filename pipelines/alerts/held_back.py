@@ -12,8 +12,7 @@ def _look(scene: Scene) -> Iterator[Finding]:
             yield Finding(
                 f"{each.connection}/{each.stream}",
                 f"{each.manifest} is held back: {each.words}",
-                f"Look at it (`partner-sync {each.kind}`); if it may be so: `partner-sync "
-                f"{each.kind} accept {each.stream} --connection {each.connection}`.",
+                f"Look at it (`partner-sync {each.kind}`); if it may be so: `{each.command}`.",
                 mark=f"{each.kind} {doubled(each.count)}",
             )
 

@@ -12,8 +12,7 @@ def _look(scene: Scene) -> Iterator[Finding]:
             yield Finding(
                 f"{each.connection}/{each.stream}",
                 f"{each.manifest} is held back: {each.words}",
-                f"If the rows are truly gone: `partner-sync disappeared accept {each.stream} "
-                f"--connection {each.connection}`. If not, run sync again.",
+                f"If the rows are truly gone: `{each.command}`. If not, run sync again.",
                 mark=doubled(each.count),
             )
 

@@ -26,7 +26,10 @@ def _look(scene: Scene) -> Iterator[Finding]:
 
 
 def _newest_proven(manifests: tuple[ManifestRow, ...], held: str | None) -> ManifestRow | None:
-    """Return the last proven reading up to the one that is published, the first if none is."""
+    """Return the last proven reading up to the one that is published, the first if none is.
+
+    So does run.freshness, of the published file itself.
+    """
     files = [each.file for each in manifests]
     if held not in files:
         return None
@@ -37,6 +40,6 @@ def _newest_proven(manifests: tuple[ManifestRow, ...], held: str | None) -> Mani
 
 STALE_DATA = Alert(
     name="stale_data",
-    means="Whoever asks the published file gets the rows of that day, not today's.",
+    means="Whoever asks the published file gets rows that are proven for that day, not for today.",
     look=_look,
 )

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import TypeVar
 
 import httpx
@@ -193,11 +194,7 @@ async def connect(
     seat: Seat = ALONE,
 ) -> AsyncIterator[Client]:
     """Yield a client of one connection; environment proxies and redirects are never followed."""
-    try:
-        own = connection.ca_file
-        trust = ssl.create_default_context(cafile=own) if own else _built_in()
-    except OSError as error:
-        raise ConfigurationError(f"ca_file {connection.ca_file}: {error}") from None
+    trust = trusted(connection.ca_file) if connection.ca_file else _built_in()
     network = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     token = signature.of(connection, clock)
     terms = Terms(settings.rate, settings.window, connection.allowance)
@@ -216,8 +213,21 @@ async def connect(
 
 @cache
 def _built_in() -> ssl.SSLContext:
-    """Return the trust that comes with us; to read it costs 60 ms, once."""
-    return httpx.create_ssl_context(trust_env=False)
+    """Return the trust that comes with us, read once for every connection: it costs 60 ms."""
+    return trusted(None)
+
+
+def trusted(own: Path | None) -> ssl.SSLContext:
+    """Return whom a connection trusts: an authority of its own, else those that come with us.
+
+    Anew each time: HTTP writes into it that it is HTTP, which a mail server may refuse.
+    """
+    try:
+        if own is None:
+            return httpx.create_ssl_context(trust_env=False)
+        return ssl.create_default_context(cafile=own)
+    except OSError as error:
+        raise ConfigurationError(f"ca_file {own}: {error.strerror or error}") from None
 
 
 def _actor(connection: Connection, token: Signature) -> str:

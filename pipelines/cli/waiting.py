@@ -20,8 +20,7 @@ Note = Annotated[str, typer.Option(help="Why; kept with your name.")]
 def show(waiting: Sequence[Awaiting]) -> None:
     """Name every reading that awaits a word, and the command that gives it."""
     for each in waiting:
-        command = f"partner-sync {each.kind} accept {each.stream} --connection {each.connection}"
-        words = f"{each.manifest} is held back: {each.words} To accept it: {command}"
+        words = f"{each.manifest} is held back: {each.words} To accept it: {each.command}"
         screen.OUT.print(escape(words), soft_wrap=True)
 
 

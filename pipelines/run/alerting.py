@@ -17,7 +17,6 @@ from pipelines.run.message import compose, trial
 from pipelines.run.session import Session
 from pipelines.run.targets import Target, targets
 from pipelines.state import runs, tellings
-from pipelines.state.decisions import Kind
 from pipelines.state.tellings import Telling
 from pipelines.streams import known
 from pipelines.warehouse import awaiting, meta
@@ -132,7 +131,7 @@ def _with_tables(session: Session, scene: Scene) -> Scene:
         return replace(scene, tables=True)
     try:
         with work.writing() as writer:
-            waiting = [each for kind in Kind for each in awaiting.awaited(writer, kind)]
+            waiting = awaiting.awaited(writer)
             return replace(scene, tables=True, waiting=waiting, folds=meta.held(writer))
     except WarehouseBusy:
         return scene

@@ -4,12 +4,14 @@ For people who look at an asset and its checks; nothing is decided by it. Not he
 fold (the guards of the warehouse), the published file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeVar
 
 import duckdb
 
+from pipelines.api.description import Description
 from pipelines.run import interface
 from pipelines.run.order import Order
 from pipelines.run.session import Session
@@ -83,7 +85,8 @@ def evidence(session: Session, orders: Sequence[Order]) -> dict[str, Evidence]:
     """Return what there is to show of every stream of the orders, by its name."""
     streams = {each.name: each for order in orders for each in order.streams}
     with session.work.writing() as writer:
-        return {name: _of(session, writer, each, orders) for name, each in streams.items()}
+        seen = _see(session, writer, {order.connection.name for order in orders})
+        return {name: _of(session, writer, each, orders, seen) for name, each in streams.items()}
 
 
 def lost(error: BaseException | None) -> bool:
@@ -91,33 +94,57 @@ def lost(error: BaseException | None) -> bool:
     return isinstance(error, ValuesLost) or (error is not None and lost(error.__cause__))
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What is the same for every stream of the orders; descriptions by connection."""
+
+    folds: Sequence[Fold]
+    waiting: Sequence[Awaiting]
+    differences: Sequence[Difference]
+    described: Mapping[str, Description | None]
+
+
+def _see(
+    session: Session, writer: duckdb.DuckDBPyConnection, connections: Collection[str]
+) -> _Seen:
+    own = sorted(connections)
+    differences = [each for name in own for each in interface.differing(session, name)]
+    described = {name: interface.last(session, name) for name in own}
+    return _Seen(meta.folds(writer), awaiting.awaited(writer), differences, described)
+
+
 def _of(
     session: Session,
     writer: duckdb.DuckDBPyConnection,
     stream: Stream,
     orders: Sequence[Order],
+    seen: _Seen,
 ) -> Evidence:
     name = stream.name
     mine = [order for order in orders if stream in order.streams]
     connections = sorted({order.connection.name for order in mine})
-    folds = [fold for fold in meta.folds(writer) if fold.stream == name]
+    folds = [fold for fold in seen.folds if fold.stream == name]
     days = {(order.connection.name, order.day) for order in mine}
     files = {each.manifest for each in folds[1:] if (each.connection, each.day) in days}
     changes = [each for each in evolution.recorded(writer, name) if each.manifest in files]
-    waiting = [each for kind in Kind for each in awaiting.awaited(writer, kind)]
-    differences = [each for own in connections for each in interface.differing(session, own)]
     return Evidence(
         current=profile.current(writer, name, _key(session, name, connections)),
         history=profile.history(writer, name),
         landings=tuple(_landings(folds, days)),
         changes=tuple(changes),
-        waiting=tuple(
-            each for each in waiting if each.stream == name and each.connection in connections
-        ),
-        differences=tuple(each for each in differences if each.stream == name),
-        required=_required(session, stream, connections),
+        waiting=_about(seen.waiting, name, connections),
+        differences=_about(seen.differences, name, connections),
+        required=_required(stream, [seen.described[each] for each in connections]),
         may_disappear=session.settings.stream(name).may_disappear,
     )
+
+
+About = TypeVar("About", Awaiting, Difference)
+
+
+def _about(every: Sequence[About], stream: str, connections: Sequence[str]) -> tuple[About, ...]:
+    """Return what is about one stream of some connections."""
+    return tuple(each for each in every if each.stream == stream and each.connection in connections)
 
 
 def _landings(folds: Sequence[Fold], days: set[tuple[str, date]]) -> list[Landing]:
@@ -140,8 +167,7 @@ def _key(session: Session, stream: str, connections: Sequence[str]) -> str | Non
     return keys[-1] if keys else None
 
 
-def _required(session: Session, stream: Stream, connections: Sequence[str]) -> int | None:
-    described = [interface.last(session, each) for each in connections]
+def _required(stream: Stream, described: Sequence[Description | None]) -> int | None:
     lists = [each.lists[stream.path] for each in described if each and stream.path in each.lists]
     items = [each.item for each in lists if each.item is not None]
     return max((len(item.required) for item in items), default=None)

@@ -95,9 +95,9 @@ def next_night(settings: Settings, now: datetime) -> datetime:
 
 
 def _stream(session: Session, order: Order, stream: Stream) -> StreamPlan:
-    manifests = journal.manifests(session.ledger, stream.name, order.connection.name)
-    if not manifests:
+    newest = journal.newest(session.ledger, stream.name, order.connection.name)
+    if newest is None:
         return StreamPlan(order.connection.name, stream.name, None, None)
-    rows = manifests[-1].proof.rows
+    rows = newest.proof.rows
     cost = paging.quiet_cost(rows, stream.limit)
     return StreamPlan(order.connection.name, stream.name, rows, cost)

@@ -1,7 +1,7 @@
-"""How fresh the published file is: when each list in it was read to its end, and since when stale.
+"""How fresh the published file is: how old the newest proven reading of each list in it is.
 
-Read from `meta.freshness` of the file that analysts open, so that the replay of an old day makes
-nothing look fresh. Not here: who is told.
+Read from the file that analysts open, so that the replay of an old day makes nothing look fresh.
+The alert `stale_data` judges the same by the ledger, without a file. Not here: who is told.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,17 @@ from datetime import date, datetime, timedelta
 
 from pipelines.errors import NothingPublished
 from pipelines.run.session import Session
+from pipelines.state.proof import Grade
 from pipelines.streams import known
 from pipelines.warehouse import published
 
-NEWEST = "SELECT connection, stream, day, ended_at, rows FROM meta.freshness"
+# Of a list of which no reading is proven, the first: the alert takes the same.
+NEWEST = """
+SELECT connection, stream, arg_max(day, worth), arg_max(ended_at, worth), arg_max(rows, number)
+FROM (SELECT *, if(list_contains($marked, grade), -number, number) AS worth FROM meta.folds)
+GROUP BY ALL
+"""
+MARKED = [grade.value for grade in Grade if grade.marked]
 Row = tuple[date, datetime, int]
 
 
@@ -32,7 +39,7 @@ class Freshness:
 
     @property
     def day(self) -> date | None:
-        """The day of its newest reading in the file."""
+        """The day of its newest proven reading in the file."""
         return self.row[0] if self.row else None
 
     @property
@@ -42,7 +49,7 @@ class Freshness:
 
     @property
     def hours(self) -> float | None:
-        """How many hours ago it was read to its end."""
+        """How many hours ago that reading ended."""
         return round((self.now - self.row[1]).total_seconds() / 3600, 2) if self.row else None
 
     @property
@@ -70,7 +77,7 @@ def freshness(session: Session) -> tuple[Freshness, ...]:
 def _published(session: Session) -> Mapping[tuple[str, str], Row]:
     try:
         with published.opened(session.settings.place.link) as source:
-            found = source.database.execute(NEWEST).fetchall()
+            found = source.database.execute(NEWEST, {"marked": MARKED}).fetchall()
     except NothingPublished:
         return {}
     return {(connection, stream): (day, at, rows) for connection, stream, day, at, rows in found}

@@ -20,7 +20,7 @@ from pipelines.api.interface import Found
 from pipelines.errors import ContractBroken
 from pipelines.run.session import Session
 from pipelines.settings import Connection
-from pipelines.state import descriptions
+from pipelines.state import descriptions, journal
 from pipelines.state.descriptions import Difference, Seen, SeenChange
 from pipelines.streams.base import Stream
 from pipelines.warehouse import differences, registry, schema
@@ -120,13 +120,23 @@ def differing(session: Session, connection: str) -> tuple[Difference, ...]:
 
 
 def compare(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold) -> None:
-    """Record where a stream's rows are not as described, and give its tables their comments."""
+    """Give a stream's tables their comments, and record where its rows are not as described.
+
+    That is recorded of a list's newest reading only: an older one is folded again for a replay or a
+    base snapshot, and would take its place.
+    """
     paths = {stream.name: stream.path for stream in streams.known(session.settings)}
     seen = last(session, fold.connection)
     operation = seen.lists.get(paths.get(fold.stream, "")) if seen else None
     known = registry.registered(writer, fold.stream)
+    newest = journal.newest(session.ledger, fold.stream, fold.connection)
+    older = newest is not None and newest.file != fold.manifest
     if operation is None or operation.item is None or known is None:
-        descriptions.differ(session.ledger, fold.connection, fold.stream, ())
+        if not older:
+            descriptions.differ(session.ledger, fold.connection, fold.stream, ())
+        return
+    telling.comment(writer, known.names, fold.stream, operation)
+    if older:
         return
     counts = differences.count(writer, known.names, fold.stream, fold.connection)
     found = differences.between(operation.item, schema.from_json(known.shape), counts)
@@ -144,4 +154,3 @@ def compare(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold) -> 
         for each in found
     ]
     descriptions.differ(session.ledger, fold.connection, fold.stream, rows)
-    telling.comment(writer, known.names, fold.stream, operation)

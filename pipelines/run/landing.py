@@ -73,16 +73,15 @@ def _still_waits(
     What it changes about shared columns may be no change after the later ones; a fresh build, which
     goes through them in order, would hold it back.
     """
-    folded = {fold.manifest for fold in meta.folds(writer)}
-    later = [each.file for each in every[every.index(row) + 1 :]]
-    waiting = {each.manifest: kind for kind in Kind for each in awaiting.awaited(writer, kind)}
-    kind = waiting.get(row.file)
-    if kind is None or folded.isdisjoint(later) or _accepted(session, row, kind):
+    held = {each.manifest: each for each in awaiting.awaited(writer)}.get(row.file)
+    if held is None or _accepted(session, row, held.kind):
+        return None
+    later = {each.file for each in every[every.index(row) + 1 :]}
+    if later.isdisjoint(fold.manifest for fold in meta.folds(writer)):
         return None
     return LandingFailed(
         f"{row.stream}: {row.file} awaits a word still, the stream keeps its last published rows: "
-        f"`partner-sync {kind} accept {row.stream} --connection {row.connection}`, or the next "
-        "reading of it."
+        f"`{held.command}`, or the next reading of it."
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.alerts import Standing
+from pipelines.alerts import Standing, heading
 from pipelines.state.tellings import Telling
 
 RUNBOOK = "docs/runbook.md"
@@ -24,7 +24,7 @@ class Message:
 
 def compose(now: datetime, news: Sequence[Standing], over: Sequence[Telling]) -> Message:
     """Say what stands and is to be told, and what is over."""
-    first = news[0].alert.heading if news else _heading(over[0].alert)
+    first = news[0].alert.heading if news else heading(over[0].alert)
     about = news[0].finding.about if news else over[0].about
     more = f" and {len(news) + len(over) - 1} more" if len(news) + len(over) > 1 else ""
     subject = " ".join(f"{'' if news else 'over: '}{first} ({about}){more}".split())
@@ -48,10 +48,6 @@ def trial(now: datetime) -> Message:
     return Message(now, "[partner-sync] trial", (words,), words, body)
 
 
-def _heading(name: str) -> str:
-    return name.replace("_", " ").capitalize()
-
-
 def _at_length(each: Standing) -> str:
     alert, finding = each.alert, each.finding
     return (
@@ -64,9 +60,7 @@ def _at_length(each: Standing) -> str:
 
 
 def _ended(each: Telling) -> str:
-    return (
-        f"Over: {_heading(each.alert)} ({each.about}), told since {each.since:%Y-%m-%d %H:%M} UTC"
-    )
+    return f"Over: {heading(each.alert)} ({each.about}), told since {each.since:%Y-%m-%d %H:%M} UTC"
 
 
 def _json(each: Standing) -> dict[str, str]:
@@ -84,7 +78,7 @@ def _json(each: Standing) -> dict[str, str]:
 def _json_over(each: Telling) -> dict[str, str]:
     return {
         "alert": each.alert,
-        "title": _heading(each.alert),
+        "title": heading(each.alert),
         "about": each.about,
         "since": each.since.isoformat(),
     }

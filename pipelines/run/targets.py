@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from functools import partial
-from pathlib import Path
 
 import httpx
 
+from pipelines.api.client import trusted
 from pipelines.errors import ConfigurationError, NotTold
 from pipelines.run.message import Message
 from pipelines.settings import LOOPBACK, Mail, Settings, Webhook
@@ -51,7 +51,7 @@ def _post(webhook: Webhook, message: Message) -> None:
     request = httpx.Request(
         "POST", _url(webhook), json=message.body, extensions={"timeout": timeout}
     )
-    trust = _trust(webhook.ca_file)
+    trust = trusted(webhook.ca_file)
     try:
         # No client: it would log the URL, which is the secret.
         with httpx.HTTPTransport(verify=trust, trust_env=False) as network:
@@ -79,17 +79,6 @@ def _url(webhook: Webhook) -> httpx.URL:
     return url
 
 
-def _trust(own: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=own) if own else _built_in()
-    except OSError as error:
-        raise ConfigurationError(f"ca_file {own}: {error.strerror or error}") from None
-
-
-def _built_in() -> ssl.SSLContext:
-    return httpx.create_ssl_context(trust_env=False)
-
-
 def _mail(mail: Mail, tell: Tell, message: Message) -> None:
     letter = EmailMessage()
     letter["Subject"] = message.subject
@@ -102,7 +91,7 @@ def _mail(mail: Mail, tell: Tell, message: Message) -> None:
     try:
         with _server(mail) as server:
             if mail.security == "starttls":
-                server.starttls(context=_trust(mail.ca_file))
+                server.starttls(context=trusted(mail.ca_file))
             if mail.user:
                 server.login(mail.user, password)
             refused = server.send_message(letter)
@@ -114,7 +103,7 @@ def _mail(mail: Mail, tell: Tell, message: Message) -> None:
 
 def _server(mail: Mail) -> smtplib.SMTP:
     if mail.security == "tls":
-        trust = _trust(mail.ca_file)
+        trust = trusted(mail.ca_file)
         return smtplib.SMTP_SSL(mail.host, mail.door, timeout=PATIENCE, context=trust)
     return smtplib.SMTP(mail.host, mail.door, timeout=PATIENCE)
 

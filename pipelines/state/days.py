@@ -55,7 +55,7 @@ def lacking(engine: Engine, asked: Day, holds: Mapping[str, str]) -> tuple[str, 
     words = []
     for stream in asked.streams:
         scan = journal.latest_scan(engine, asked.connection, stream, asked.day)
-        newest = journal.manifests(engine, stream, asked.connection)[-1:]
+        newest = journal.newest(engine, stream, asked.connection)
         if scan and scan.error and (scan.run == asked.run or stream not in there):
             words.append(f"{stream}: {scan.error.removeprefix(f'{stream}: ')}")
         elif stream not in there:
@@ -65,6 +65,6 @@ def lacking(engine: Engine, asked: Day, holds: Mapping[str, str]) -> tuple[str, 
                 f"{stream} of {asked.day} is in the base snapshot and its pages are dropped: its "
                 "rows stay as they are, and cannot be folded again"
             )
-        elif newest and holds.get(f"{asked.connection}/{stream}") != newest[0].file:
-            words.append(f"{stream}: {newest[0].file} could not be folded (see that step)")
+        elif newest and holds.get(f"{asked.connection}/{stream}") != newest.file:
+            words.append(f"{stream}: {newest.file} could not be folded (see that step)")
     return tuple(words)

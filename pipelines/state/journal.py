@@ -71,6 +71,9 @@ class ManifestRow:
     written_at: datetime
 
 
+ROW = [column for column in MANIFESTS.c if column.name != "sequence"]
+
+
 def begin(engine: Engine, reading: Reading, now: datetime) -> str:
     """Record that a scan begins; return its identifier."""
     scan = str(uuid4())
@@ -186,8 +189,7 @@ def manifests(
     engine: Engine, stream: str, connection: str | None = None, day: date | None = None
 ) -> tuple[ManifestRow, ...]:
     """Return a stream's manifests as they were written; of one connection or day where given."""
-    columns = [column for column in MANIFESTS.c if column.name != "sequence"]
-    query = select(*columns).where(MANIFESTS.c.stream == stream)
+    query = select(*ROW).where(MANIFESTS.c.stream == stream)
     if connection is not None:
         query = query.where(MANIFESTS.c.connection == connection)
     if day is not None:
@@ -199,9 +201,8 @@ def manifests(
 
 def every_manifest(engine: Engine) -> tuple[ManifestRow, ...]:
     """Return all manifests as they were written."""
-    columns = [column for column in MANIFESTS.c if column.name != "sequence"]
     with engine.connect() as ledger:
-        rows = ledger.execute(select(*columns).order_by(MANIFESTS.c.sequence)).mappings()
+        rows = ledger.execute(select(*ROW).order_by(MANIFESTS.c.sequence)).mappings()
         return tuple(ManifestRow(**row) for row in rows)
 
 
@@ -221,4 +222,8 @@ def begun(engine: Engine) -> set[tuple[str, str]]:
 
 def newest(engine: Engine, stream: str, connection: str) -> ManifestRow | None:
     """Return the last manifest of a stream, None where it was never read to its end."""
-    return next(iter(manifests(engine, stream, connection)[-1:]), None)
+    query = select(*ROW).where(MANIFESTS.c.stream == stream, MANIFESTS.c.connection == connection)
+    with engine.connect() as ledger:
+        found = ledger.execute(query.order_by(MANIFESTS.c.sequence.desc()).limit(1)).mappings()
+        row = found.first()
+    return None if row is None else ManifestRow(**row)

@@ -34,19 +34,27 @@ class Awaiting:
     count: int
     words: str
 
+    @property
+    def command(self) -> str:
+        """The command that gives the word."""
+        return command(self.kind, self.connection, self.stream)
+
 
 class Awaited(LandingFailed):
     """A manifest may not be folded as it is. A person decides."""
 
     def __init__(self, kind: Kind, manifest: Manifest, count: int, words: str) -> None:
-        stream, connection = manifest.stream, manifest.connection
+        where = (manifest.connection, manifest.stream, manifest.file, manifest.day)
+        self.awaiting = Awaiting(kind, *where, count, words)
         super().__init__(
-            f"{stream}: {words} The stream keeps its last published rows; its pages are archived. "
-            f"If this may be, run `partner-sync {kind} accept {stream} --connection {connection}`."
+            f"{manifest.stream}: {words} The stream keeps its last published rows; its pages are "
+            f"archived. If this may be, run `{self.awaiting.command}`."
         )
-        self.awaiting = Awaiting(
-            kind, connection, stream, manifest.file, manifest.day, count, words
-        )
+
+
+def command(kind: Kind, connection: str, stream: str) -> str:
+    """Return the command with which a person gives a word about a stream."""
+    return f"partner-sync {kind} accept {stream} --connection {connection}"
 
 
 def note(database: duckdb.DuckDBPyConnection, held: Awaiting) -> None:
@@ -71,11 +79,11 @@ def forget(database: duckdb.DuckDBPyConnection, connection: str, stream: str) ->
     )
 
 
-def awaited(database: duckdb.DuckDBPyConnection, kind: Kind) -> list[Awaiting]:
-    """Return what awaits a decision of a kind, in the order in which it was read."""
+def awaited(database: duckdb.DuckDBPyConnection, kind: Kind | None = None) -> list[Awaiting]:
+    """Return what awaits a decision, of a kind or any, in the order in which it was read."""
     if not exists(database, "meta", "awaiting"):
         return []
     rows = database.execute(
-        "SELECT * EXCLUDE (kind) FROM meta.awaiting WHERE kind = ? ORDER BY rowid", [kind]
+        "SELECT * FROM meta.awaiting WHERE coalesce(kind = ?, true) ORDER BY rowid", [kind]
     ).fetchall()
-    return [Awaiting(kind, *row) for row in rows]
+    return [Awaiting(Kind(of), *row) for of, *row in rows]

@@ -199,7 +199,8 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
         if text:
             name = quoted(schema, table, column) if column else quoted(schema, table)
             statements.append(f"COMMENT ON {kind} {name} IS {literal(text)}")
-    database.execute("; ".join(statements))  # at once: a call costs more than the comment
+    if statements:
+        database.execute("; ".join(statements))  # at once: a call costs more than the comment
 
 
 def _column(schema: str, table: str, column: str) -> str | None:

@@ -6,7 +6,7 @@ a shape grows (schema, room).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -142,10 +142,10 @@ class Evolution:
         for where, kind in new.items():
             before, source = old.get(where), known[where]
             if before is None and source.ending not in BESIDE:
-                yield _with(self._change(where, source.path, What.NEW, at), after=kind)
+                yield replace(self._change(where, source.path, What.NEW, at), after=kind)
             elif before is not None and before != kind:
                 change = self._change(where, source.path, What.WIDENED, at)
-                yield _with(change, before=before, after=kind)
+                yield replace(change, before=before, after=kind)
 
     def _beside(self, known: Mapping[Where, Source], at: datetime) -> Iterator[Change]:
         """Yield what has no column of its own, with the number of its values."""
@@ -154,16 +154,11 @@ class Evolution:
         for path, count in sorted(self.aside.kept.items()):
             shown = json_path(path)
             where = beside.get(shown) or _nearest(path, rests)
-            yield _with(self._change(where, shown, What.TEXT, at), after="VARCHAR", count=count)
+            yield replace(self._change(where, shown, What.TEXT, at), after="VARCHAR", count=count)
         for path, count in sorted(self.aside.left_out.items()):
             nowhere = (self.manifest.stream, "")
             change = self._change(nowhere, json_path(path), What.DISCARDED, at)
-            yield _with(change, count=count)
-
-
-def _with(change: Change, before: str = "", after: str = "", count: int = 0) -> Change:
-    own = {"before": before, "after": after, "count": count}
-    return Change(**{**change.__dict__, **own})
+            yield replace(change, count=count)
 
 
 def _nearest(path: Path, rests: Mapping[str, Where]) -> Where:

@@ -1,7 +1,8 @@
 """Excision: an identifier out of a base snapshot, whose pages are gone and cannot be redacted.
 
-A record of which any column or item says it goes with all its versions. Here: the tables of the
-snapshot. Not here: the archive's pages (redaction), the snapshot's file and record (base).
+Each version of which a column says it goes; of a stream with arrays, where an item may say it, the
+record with all its versions. Here: the tables of the snapshot. Not here: the archive's pages
+(redaction), the snapshot's file and record (base).
 """
 
 from collections.abc import Iterator

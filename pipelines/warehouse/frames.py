@@ -11,7 +11,6 @@ from typing import Self
 
 import duckdb
 import pandas as pd
-import pyarrow as pa
 
 from pipelines.settings import Home
 from pipelines.warehouse import published
@@ -58,10 +57,6 @@ def query(
     database: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()
 ) -> pd.DataFrame:
     """Return a query's answer."""
-    return _frame(database.sql(sql, params=list(values) or None).to_arrow_table())
-
-
-def _frame(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a frame (`.df()` would turn DECIMAL into float64)."""
-    converted: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    return converted
+    table = database.sql(sql, params=list(values) or None).to_arrow_table()
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)  # `.df()`: DECIMAL to float64
+    return frame

@@ -6,7 +6,7 @@ analysts, in the published file (dictionary, totals).
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
@@ -70,7 +70,7 @@ def current(database: duckdb.DuckDBPyConnection, stream: str, key: str | None) -
         counted = ", ".join(f"count({quoted(each.name)})" for each in its)
         query = f"SELECT count(*), {counted} FROM {quoted('current', table)}"
         [(rows[table], *values)] = database.execute(query).fetchall()
-        columns += [_with(each, value) for each, value in zip(its, values, strict=True)]
+        columns += [replace(each, values=value) for each, value in zip(its, values, strict=True)]
     own = given.get(stream, {})
     name = "_key" if key is None else own.get(json.dumps([key, ""]), "")
     there = any((each.table, each.name) == (stream, name) for each in columns)
@@ -108,7 +108,3 @@ def _column(table: str, name: str, kind: str, said: tuple[str | None, Source | N
     text, source = said
     words = text or (source.words if source else comments.LINEAGE.get(name, ""))
     return Column(table, name, kind, source.path if source else None, words)
-
-
-def _with(column: Column, values: int) -> Column:
-    return Column(column.table, column.name, column.type, column.path, column.description, values)

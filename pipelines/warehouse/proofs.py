@@ -3,12 +3,16 @@
 Here: writing it. Not here: what a grade means (state.proof).
 """
 
+from collections.abc import Sequence
+
 import duckdb
+import pyarrow as pa
 from sqlalchemy import Engine
 
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import meta
+from pipelines.warehouse.database import append
 from pipelines.warehouse.meta import Held
 
 COLUMNS = (
@@ -36,13 +40,20 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
         (connection, stream): _by_file(ledger, connection, stream)
         for connection, stream in {(fold.connection, fold.stream) for fold in newest}
     }
-    marks = ", ".join("?" * (COLUMNS.count(", ") + 1))
+    rows = []
     for fold in meta.folds(database):
         manifest = proven[fold.connection, fold.stream].get(fold.manifest)
         if manifest is not None:
             doubt = _doubt(ledger, manifest) if fold in newest else None
-            row = [*_row(manifest), fold in newest, doubt]
-            database.execute(f"INSERT INTO meta.proofs VALUES ({marks})", row)
+            rows.append([*_row(manifest), fold in newest, doubt])
+    _fill(database, rows)
+
+
+def _fill(database: duckdb.DuckDBPyConnection, rows: Sequence[Sequence[object]]) -> None:
+    """Append all rows at once: a year of nights has thousands."""
+    columns = database.table("meta.proofs").limit(0).to_arrow_table().schema
+    named = [dict(zip(columns.names, row, strict=True)) for row in rows]
+    append(database, "meta.proofs", pa.Table.from_pylist(named, columns))
 
 
 def doubtful(ledger: Engine, folds: Held) -> list[str]:

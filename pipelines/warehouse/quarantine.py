@@ -16,7 +16,7 @@ from pipelines.api.record import Flaw
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Manifest
-from pipelines.warehouse.awaiting import Awaited
+from pipelines.warehouse.awaiting import Awaited, command
 from pipelines.warehouse.database import append, exists, quoted, scalar, widen
 from pipelines.warehouse.pages import Read
 
@@ -127,9 +127,8 @@ class Ward:
         """Return what can be done about a row: of most, nobody but the service can do anything."""
         if not flaw.of_key:
             return MEND
-        stream, connection = self.manifest.stream, self.manifest.connection
-        command = f"partner-sync schema accept {stream} --connection {connection}"
-        return f"{MEND}. Where more than one in {ONE_IN} rows are so, `{command}` lets keys be text"
+        accept = command(Kind.SCHEMA, self.manifest.connection, self.manifest.stream)
+        return f"{MEND}. Where more than one in {ONE_IN} rows are so, `{accept}` lets keys be text"
 
     def store(self, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
         """Replace this connection's rows in the stream's quarantine."""

@@ -21,7 +21,7 @@ from pipelines.warehouse.database import append, quoted
 from pipelines.warehouse.duplicates import joined
 from pipelines.warehouse.evolution import Change, What
 from pipelines.warehouse.known import Whole
-from pipelines.warehouse.survey import Survey, staged
+from pipelines.warehouse.survey import Survey, before, staged
 
 NEARLY_ALL = 99  # of 100 records
 SAID = {What.STOPPED, What.PARTLY, What.BACK}
@@ -36,9 +36,7 @@ STAYING = """
 FROM (SELECT *, NOT {leaves} AS stays, {was} AS was FROM {current} t
       WHERE t._connection = $connection) t
 """
-PAIRS = """
-FROM fold_matched m JOIN {staged} t ON t._at = m.reading JOIN {current} c ON c.rowid = m.id
-"""
+PAIRS = "FROM {staged} t JOIN {before} c ON c._at = t._at"
 Counts = Mapping[str, int]
 ROWS = ""  # among the counts of columns: the rows themselves
 
@@ -167,8 +165,12 @@ class _Table:
         return self._counts(STAYING, "t.was", columns) if columns else {}
 
     def _lost(self, columns: Sequence[str]) -> Counts:
-        """Return how many records lost each column, where some did; of child tables nobody asks."""
-        if not columns or self.name != self.of.survey.pages.manifest.stream:
+        """Return how many records lost each column, where some did.
+
+        Of child tables nobody asks; without a key a record that says something else is another.
+        """
+        manifest = self.of.survey.pages.manifest
+        if not columns or self.name != manifest.stream or manifest.key is None:
             return {}
         counts = ", ".join(f"count(*) FILTER ({self._gone(each)})" for each in columns)
         (row,) = self._ran(f"SELECT {counts} {PAIRS}").fetchall()
@@ -203,6 +205,7 @@ class _Table:
         filled = query.format(
             staged=staged(self.name),
             current=quoted("current", self.name),
+            before=before(self.name),
             leaves="t.rowid IN (SELECT id FROM fold_leaving)" if own else leaves,
             was="t.missing_since IS NULL" if own else "true",
         )

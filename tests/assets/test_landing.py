@@ -10,7 +10,6 @@ import pytest
 
 from assets import landing
 from assets.freshness import judged
-from assets.previews import preview, told
 from pipelines.errors import LandingFailed
 from pipelines.run import Evidence, Freshness, Landing
 from pipelines.state.decisions import Kind
@@ -119,22 +118,3 @@ def test_old_and_absent_lists_are_stale() -> None:
     assert result.metadata["hours since the oldest was read"].value == 37.0
     assert result.metadata["which"].value == "default/usage · default/billing"
     assert "| never " in str(result.metadata["freshness"].value)
-
-
-def test_a_preview_has_every_digit_and_ends_no_cell_early() -> None:
-    rows = [
-        {"column": "a|b", "sum": "198158490000000000.500000", "rows": 12},
-        {"column": "$.a[*].b[*]", "sum": "-3", "rows": 1},
-    ]
-    assert preview(rows).value.splitlines() == [
-        "| column | sum | rows |",
-        "|-|-:|-:|",
-        r"| a\|b | 198158490000000000.500000 | 12 |",
-        r"| $.a[\*].b[\*] | -3 | 1 |",
-    ]
-    assert preview([]).value == "none"
-
-
-@pytest.mark.parametrize(("count", "shown"), [(0, "none"), (2, "x · x"), (6, ["x"] * 6)])
-def test_few_lines_are_a_text_that_dagster_shows_at_once(count: int, shown: object) -> None:
-    assert told(["x"] * count) == shown

@@ -6,8 +6,6 @@ trials. Every night changes every row, so that a file is of one whole night or p
 
 import json
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +21,9 @@ from benchmarks import archived
 from pipelines import run
 from pipelines.run import Session
 from pipelines.state import journal
+from tests.end_to_end.killable import killed
 
+SELF = "tests.end_to_end.killed_folds"
 STREAMS = ("things", "others")
 NIGHTS, ROWS = 4, 4_000
 SEEN = """
@@ -73,32 +73,18 @@ def kills(count: int, seed: int) -> Iterator[Kill]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         begun = time.monotonic()
-        _killed(home, 3600.0)
+        killed(SELF, "work", home)
         whole, last = time.monotonic() - begun, NIGHTS
         for _number in range(count):
             if last == NIGHTS:
                 shutil.rmtree(home)
             after = whole * chance.random() / NIGHTS * 2
-            _killed(home, after)
-            killed = _seen(home, after)
-            last = killed.night or 0
-            yield killed
-        _killed(home, 3600.0)
+            killed(SELF, "work", home, after=after)
+            seen = _seen(home, after)
+            last = seen.night or 0
+            yield seen
+        killed(SELF, "work", home)
         yield _seen(home, 0)
-
-
-def _killed(home: Path, after: float) -> None:
-    """Let the work be killed so many seconds after its home is open, if it is not over before."""
-    command = [sys.executable, "-m", "tests.end_to_end.killed_folds", "work", str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            process.wait(timeout=after)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-    if process.returncode not in {0, -signal.SIGKILL}:
-        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def _seen(home: Path, after: float) -> Kill:

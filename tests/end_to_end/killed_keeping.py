@@ -7,7 +7,6 @@ the same verb run again comes to what it comes to undisturbed.
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,10 @@ from pipelines import run
 from pipelines.clock import SYSTEM
 from pipelines.run import Act, Session, Sought
 from pipelines.warehouse import traces
+from tests.end_to_end.killable import killed
 from tests.run.contents import Content, content, opened
 
+SELF = "tests.end_to_end.killed_keeping"
 STREAMS = ("things", "others")
 NIGHTS, ROWS, KEPT = 4, 600, 2
 GONE = "partner-000017"
@@ -96,7 +97,7 @@ def _homes(folder: Path, verb: str) -> Homes:
         before = content(session)
     shutil.copytree(home, other, symlinks=True)
     begun = time.monotonic()
-    _killed(other, verb, 3600.0)
+    killed(SELF, verb, other)
     seconds = time.monotonic() - begun - _start()
     with run.open(archived.settings(other, STREAMS)) as session:
         return Homes(folder, verb, before, content(session), _files(other), max(seconds, 0.2))
@@ -123,10 +124,10 @@ def _harm(homes: Homes, home: Path, after: float) -> str:
     """
     shutil.copytree(homes.folder / "home", home, symlinks=True)
     try:
-        _killed(home, homes.verb, after)
+        killed(SELF, homes.verb, home, after=after)
         if opened(home / "warehouse.duckdb") not in (homes.before, homes.after):
             return "analysts open something that was never published"
-        _killed(home, homes.verb, 3600.0)
+        killed(SELF, homes.verb, home)
         return _differs(homes, home)
     finally:
         shutil.rmtree(home)
@@ -158,20 +159,6 @@ def _files(home: Path) -> frozenset[str]:
     folders = ("archive/pages", "archive/manifests", "work")
     every = [file for each in folders for file in (home / each).rglob("*") if file.is_file()]
     return frozenset(str(file.relative_to(home)) for file in every)
-
-
-def _killed(home: Path, verb: str, after: float) -> None:
-    """Let a verb be killed so many seconds after its home is open, if it is not over before."""
-    command = [sys.executable, "-m", "tests.end_to_end.killed_keeping", verb, str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            process.wait(timeout=after)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-    if process.returncode not in {0, -signal.SIGKILL}:
-        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def main(arguments: Sequence[str]) -> int:

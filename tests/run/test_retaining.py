@@ -7,7 +7,8 @@ from pipelines import run
 from pipelines.errors import LandingFailed
 from pipelines.run import Session
 from pipelines.run.replay import again
-from pipelines.state import bases
+from pipelines.state import bases, descriptions, journal
+from pipelines.state.descriptions import Difference
 from tests.run.conftest import Begun
 from tests.run.kept_nights import everything, home, night
 
@@ -75,6 +76,18 @@ def test_nothing_is_dropped_that_is_kept_or_pinned(begun: Begun) -> None:
         assert done.dropped.pages > 0
         assert "pages were dropped" in done.words
         assert len(pages(session)) == len(before) - done.dropped.pages
+
+
+def test_what_was_found_of_the_newest_reading_stays(begun: Begun) -> None:
+    """Though older ones are folded again for the snapshot."""
+    with home(begun(four)) as session:
+        newest = journal.newest(session.ledger, "offices", "default")
+        assert newest is not None
+        where = ("default", "offices", "night", "is not described", "", "number")
+        found = Difference(*where, newest.file, newest.written_at)
+        descriptions.differ(session.ledger, "default", "offices", [found])
+        run.retain(session, 1, "ann")
+        assert descriptions.differences(session.ledger) == (found,)
 
 
 def test_a_damaged_base_is_said_in_words(begun: Begun) -> None:

@@ -133,6 +133,7 @@ def test_what_awaits_a_word_is_noted_once_and_forgotten(warehouse: Warehouse) ->
         for _ in range(2):
             awaiting.note(writer, held.value.awaiting)
         assert awaiting.awaited(writer, Kind.SCHEMA) == [held.value.awaiting]
+        assert awaiting.awaited(writer) == [held.value.awaiting]
         assert awaiting.awaited(writer, Kind.QUARANTINE) == []
         awaiting.forget(writer, "default", "things")
         assert awaiting.awaited(writer, Kind.SCHEMA) == []
