@@ -19,6 +19,7 @@ from pipelines.state.versions import Version
 Metadata = dict[str, str | int | float | dg.MetadataValue]
 NAME = "warehouse"
 KEY = catalog.key("published", NAME)
+PLACE = catalog.Place(load().place.link.as_uri())
 MOST = 200  # sums shown; the ledger has all
 
 
@@ -31,7 +32,7 @@ MOST = 200  # sums shown; the ledger has all
     owners=catalog.OWNERS,
     tags={"for": "analysts"},
     code_version=catalog.code_version(catalog.FLOORS["published"]),
-    metadata=catalog.metadata("published", catalog.Place(load().place.link.as_uri())),
+    metadata=catalog.metadata("published", PLACE, [catalog.CODE / "warehouse" / "publish.py"]),
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
 )
