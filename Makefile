@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of programs: each would compile ours anew
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test trials check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next lock format
+.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ test: $(VENV)/.installed ## the tests (about seven minutes on two cores)
 
 trials: $(VENV)/.installed ## the tests that take long: every fault of the sandbox, kill -9, short tokens
 	@$(IN) $(BIN)/python $(PYTEST) -m trial
+
+daemon: $(VENV)/.installed ## nights by the clock in real processes: kill -9, lanes, secrets (some minutes)
+	@$(IN) $(BIN)/python $(PYTEST) -m daemon tests/assets
 
 check: $(VENV)/.installed ## format, lint, types, floors, Dagster's definitions, tests
 	$(IN) $(BIN)/ruff format --check .

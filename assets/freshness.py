@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from assets import once
 from assets.checks import FRESH, Numbers
 from assets.previews import preview
 from assets.published import KEY
@@ -62,10 +63,13 @@ FRESHNESS = dg.define_asset_job(
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Runs the freshness check once when a list becomes stale.",
 )
-def deadlines(_context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-    """Ask for the check where a list is stale; its run key stops a second one for the same rows."""
+def deadlines(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    """Ask for the check where a list is stale, once for the same rows."""
     with run.open(settings.load()) as session:
         since = [each.until for each in run.freshness(session) if each.until and each.stale]
     if not since:
         return dg.SkipReason("nothing published is stale")
-    return dg.RunRequest(run_key=f"stale since {max(since).isoformat()}")
+    run_key = f"stale since {max(since).isoformat()}"
+    if once.asked(context.instance, run_key):
+        return dg.SkipReason(f"{run_key}: the check has said so")
+    return dg.RunRequest(run_key=run_key)

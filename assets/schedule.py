@@ -5,6 +5,7 @@ from datetime import UTC, timedelta
 
 import dagster as dg
 
+from assets import once
 from assets.partitions import CONNECTIONS, register
 from pipelines import run, settings
 from pipelines.clock import SYSTEM
@@ -34,7 +35,7 @@ NIGHTLY = dg.define_asset_job(
 def nightly(
     context: dg.ScheduleEvaluationContext,
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Ask for a run of every connection; its run key stops a second one for the same day.
+    """Ask for a run of every connection that no tick of that day has asked for.
 
     A connection that was taken out of connections.toml is not asked for any more. A daemon that was
     away makes up for up to five ticks; those whose day can no more be read are passed over.
@@ -45,11 +46,13 @@ def nightly(
         until = f"{run.closes(of):%Y-%m-%d %H:%M}"
         yield dg.SkipReason(f"{day} can be read no more: its runs could until {until} UTC")
         return
-    for connection in register(context.instance):
-        yield dg.RunRequest(
-            run_key=f"{connection}|{day}",
-            partition_key=dg.MultiPartitionKey({"connection": connection, "date": day}),
-        )
+    keys = {f"{connection}|{day}": connection for connection in register(context.instance)}
+    new = [key for key in keys if not once.asked(context.instance, key)]
+    if not new:
+        yield dg.SkipReason(f"every connection has had its run of {day}")
+    for key in new:
+        partition = dg.MultiPartitionKey({"connection": keys[key], "date": day})
+        yield dg.RunRequest(run_key=key, partition_key=partition)
 
 
 @dg.sensor(

@@ -14,6 +14,7 @@ from benchmarks import (
     reading,
     replaying,
     size,
+    startup,
 )
 
 MEASURES = {
@@ -27,6 +28,7 @@ MEASURES = {
     "pages": pages.measure,
     "crowd": crowd.measure,
     "publishing": publishing.measure,
+    "startup": startup.measure,
 }
 
 

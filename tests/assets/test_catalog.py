@@ -17,11 +17,12 @@ from assets import catalog, checks, landing
 from assets.definitions import defs
 from assets.freshness import deadlines
 from assets.intents import TAG
+from assets.once import RUN_KEY_TAG
 from pipelines.cli.sandbox import Service
 from pipelines.settings import StreamSettings
 from pipelines.streams import STREAMS
 from pipelines.streams.base import configured
-from tests.assets.conftest import TODAY
+from tests.assets.conftest import ON_DISK, TODAY
 
 NAMES = [stream.name for stream in STREAMS]
 SCHEMAS = ("archive", "current", "history")
@@ -227,14 +228,19 @@ def test_a_run_says_what_it_will_do_before_anything_is_sent(night: Night) -> Non
     )
 
 
+@ON_DISK
 def test_the_check_is_asked_for_once_when_a_list_becomes_stale(
-    night: Night, monkeypatch: pytest.MonkeyPatch
+    night: Night, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = dg.build_schedule_context(instance=night.instance)
+    assert night.home.exists()
+    context = dg.build_schedule_context(instance=instance)
     assert isinstance(deadlines(context), dg.SkipReason)
     monkeypatch.setenv("PARTNER_SYNC_STALE_AFTER", "0.000001")
-    first, second = (deadlines(context) for _ in range(2))
+    first = deadlines(context)
     assert isinstance(first, dg.RunRequest)
-    assert isinstance(second, dg.RunRequest)
     assert str(first.run_key).startswith("stale since ")
-    assert first.run_key == second.run_key
+    tags = {RUN_KEY_TAG: str(first.run_key)}
+    instance.add_run(dg.DagsterRun(job_name="freshness", tags=tags))
+    second = deadlines(context)
+    assert isinstance(second, dg.SkipReason)
+    assert second.skip_message == f"{first.run_key}: the check has said so"

@@ -152,12 +152,23 @@ def test_an_unknown_connection_fails_in_plain_words(materialize: Materialize) ->
 
 
 def left_behind(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every file with its content; archived pages unpacked, too."""
+    """Yield every file with its content; archived pages unpacked, tables as text, too."""
     for file in (each for each in folder.rglob("*") if each.is_file()):
         content = file.read_bytes()
         yield str(file), content
         if file.suffix == ".zst":
             yield f"{file} unpacked", zstandard.ZstdDecompressor().stream_reader(content).read()
+        if file.suffix == ".duckdb":
+            yield from tables(file)
+
+
+def tables(file: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield every table as text: in its file DuckDB compresses it."""
+    with duckdb.connect(file, read_only=True) as reader:
+        query = "SELECT format('{}.\"{}\"', schema_name, table_name) FROM duckdb_tables()"
+        for (table,) in reader.execute(query).fetchall():
+            rows = reader.execute(f"SELECT own::VARCHAR FROM {table} AS own").fetchall()
+            yield f"{file}, table {table}", "".join(text for (text,) in rows).encode()
 
 
 @pytest.mark.trial

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
+from assets.once import RUN_KEY_TAG
 from assets.resources import night
 from assets.schedule import follow, nightly
 from pipelines.run import Lane
@@ -54,6 +55,26 @@ def test_a_tick_asks_for_the_utc_day_of_every_connection(
     assert {request.run_key for request in requests} == keys
     assert {str(request.partition_key) for request in requests} == keys
     assert set(instance.get_dynamic_partitions("connections")) == {"default", "first", "second"}
+
+
+@ON_DISK
+def test_a_later_tick_of_a_day_asks_for_what_no_tick_has_asked_for(
+    instance: dg.DagsterInstance, write: Callable[..., None]
+) -> None:
+    write("first", "second")
+    context = dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=datetime.combine(TODAY, time(2), UTC),
+        repository_def=defs.get_repository_def(),
+    )
+    for name, left in (("first", {f"second|{TODAY}"}), ("second", set())):
+        tags = {RUN_KEY_TAG: f"{name}|{TODAY}"}
+        instance.add_run(dg.DagsterRun(job_name="nightly_sync", tags=tags))
+
+        ticked = nightly.evaluate_tick(context)
+
+        assert {request.run_key for request in ticked.run_requests or ()} == left
+    assert ticked.skip_message == f"every connection has had its run of {TODAY}"
 
 
 def test_a_tick_that_is_made_up_for_too_late_asks_for_nothing(
