@@ -24,6 +24,9 @@ CHECKOUT = Path(__file__).parent.parent
 # Whose tests run beside a `make dev` name other ones.
 HOME = Path(os.environ.get("DEV_HOME", CHECKOUT / ".dev")).absolute()
 PORT = os.environ.get("DEV_PORT", "3000")
+WORDS = """sandbox on {service}; the UI opens on http://127.0.0.1:{port}, Ctrl-C ends both
+to read today: Lineage, Materialize all, connection All, date Latest, Launch (docs/operation.md)
+everything is kept in {home}; the next start goes on with it"""
 
 
 def main() -> int:
@@ -40,23 +43,27 @@ def main() -> int:
         # Also creates the instance's databases, before two processes would at once.
         with dg.DagsterInstance.get() as opened:
             register(opened)
-        said = f"sandbox on {service.url}; the UI opens on http://127.0.0.1:{PORT}"
-        print(said, flush=True)  # noqa: T201
+        print(WORDS.format(service=service.url, port=PORT, home=HOME), flush=True)  # noqa: T201
         dg_program = str(Path(sys.executable).with_name("dg"))
         command = [dg_program, "dev", "-w", "dagster_workspace.yaml", "--host", "127.0.0.1"]
         return _until_interrupted([*command, "--port", PORT])
 
 
 def _until_interrupted(command: list[str]) -> int:
-    """Run Dagster; Ctrl-C and SIGTERM end it in its own way, so that no child stays behind."""
+    """Run Dagster; Ctrl-C and SIGTERM end it in its own way, so that no child stays behind.
+
+    That is no failure. Who presses Ctrl-C again waits as long.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, cwd=CHECKOUT) as dagster:  # noqa: S603
         try:
             return dagster.wait()
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             dagster.send_signal(signal.SIGINT)
-            return dagster.wait()
+            dagster.wait()
+            return 0
 
 
 if __name__ == "__main__":
@@ -64,3 +71,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except PartnerSyncError as error:
         sys.exit(f"error {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted while it was set up; the next start goes on from there")

@@ -55,7 +55,11 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
     if version is None:
         return {"version": "none: nothing was ever folded"}
     home = session.settings.place
-    tables = [{"table": name, "rows": count} for name, count in version.counts.items()]
+    tables = [
+        {"table": name, "rows": count}
+        for name, count in version.counts.items()
+        if not name.startswith("meta.")
+    ]
     sums = [
         {"table": table, "column": column, "sum": total}
         for table, totals in version.totals.items()
@@ -70,8 +74,8 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
         "dagster/row_count": sum(rows.values()),
         "rows": sum(rows.values()),
         **{f"rows {name}": count for name, count in rows.items()},
-        "tables": preview(tables),
         **({"sums": preview(sums[:MOST])} if sums else {}),
+        "tables": preview(tables),
     }
 
 
