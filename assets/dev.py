@@ -7,6 +7,7 @@ to replay and to compare. Not here: a service for real (deploy/single-machine).
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import dagster as dg
 from assets import nights
 from assets.partitions import register
 from pipelines.cli import sandbox
-from pipelines.errors import PartnerSyncError
+from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.settings import Home
 
 CHECKOUT = Path(__file__).parent.parent
@@ -31,6 +32,7 @@ everything is kept in {home}; the next start goes on with it"""
 
 def main() -> int:
     """Run until interrupted; return Dagster's exit code."""
+    take(PORT)
     instance = HOME / "dagster"
     instance.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", instance / "dagster.yaml")
@@ -47,6 +49,21 @@ def main() -> int:
         dg_program = str(Path(sys.executable).with_name("dg"))
         command = [dg_program, "dev", "-w", "dagster_workspace.yaml", "--host", "127.0.0.1"]
         return _until_interrupted([*command, "--port", PORT])
+
+
+def take(port: str) -> None:
+    """Refuse a port that somebody listens on, before a night is recorded for nothing."""
+    if not port.isdecimal():
+        raise ConfigurationError(f"DEV_PORT={port}: must be a number, such as 3001")
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", int(port)))
+        except (OSError, OverflowError) as error:
+            raise ConfigurationError(
+                f"the UI cannot open on port {port} ({error}); is another make dev running? "
+                "DEV_PORT=3001 DEV_HOME=/tmp/dev-2 make dev opens a second one beside it"
+            ) from None
 
 
 def _until_interrupted(command: list[str]) -> int:
