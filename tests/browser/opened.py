@@ -27,6 +27,7 @@ READY_SECONDS = 240  # three nights of 14 s each, and Dagster's start
 RUN_SECONDS = 240
 RUNS = "{ runsOrError { ... on Runs { results { runId status jobName } } } }"
 CHAIN = "__ASSET_JOB"  # runs of schedules and sensors have jobs of their own
+UNDER_WAY = {"REQUESTED", "COMPLETING", "FAILING"}
 BACKFILLS = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { %s } } } }"
 
 
@@ -65,13 +66,11 @@ class Dev:
         raise AssertionError(f"not {count} runs in {RUN_SECONDS} s: {self.runs()}, {self.told()}")
 
     def backfilled(self) -> dict[str, Any]:
-        """Wait until the one backfill has ended: the daemon looks a moment after its run."""
+        """Wait until the last backfill has ended: the daemon looks a moment after its run."""
         until = time.monotonic() + RUN_SECONDS
-        (backfill,) = self.backfills()
-        while backfill["status"] in {"REQUESTED", "COMPLETING"} and time.monotonic() < until:
+        while self.backfills()[0]["status"] in UNDER_WAY and time.monotonic() < until:
             time.sleep(1)
-            (backfill,) = self.backfills()
-        return backfill
+        return self.backfills()[0]
 
     def told(self) -> str:
         """Return the last words of its log."""

@@ -135,3 +135,17 @@ def test_rows_and_minutes_are_plotted_over_nights(
     assert page.locator("canvas").count() >= len(numbers)
     page.get_by_text("Metadata", exact=True).evaluate("heading => heading.scrollIntoView()")
     picture(page, name)
+
+
+def test_a_day_that_nobody_read_fails_the_run_in_words(made: Dev, page: Page) -> None:
+    """The other day is published before: of the file one day is missing, of the lists none."""
+    unread = FIRST - timedelta(days=2)
+    dialog = asked(page, made, f"[{unread}...{unread + timedelta(days=1)}]")
+    dialog.get_by_role("button", name="Launch backfill").click()
+    runs = made.settled(3)
+    assert runs[0]["status"] == "FAILURE", made.told()
+    assert made.backfilled()["status"] == "COMPLETED_FAILED"
+    page.goto(f"{made.url}/runs/{runs[0]['runId']}?levels=error|warning")
+    for words in ("Failure", "Errored (1)", f"default|{unread}: not read: usage was not read"):
+        expect(page.get_by_text(words).first).to_be_visible()
+    picture(page, "unread")
