@@ -192,12 +192,12 @@ def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> N
 
 
 def exists(database: duckdb.DuckDBPyConnection, schema: str, table: str) -> bool:
-    """Tell whether there is such a table."""
-    found = database.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?",
-        [schema, table],
-    ).fetchall()  # all: DuckDB 2.0.0 does nothing else while a result has rows to come
-    return found != [(0,)]
+    """Tell whether there is such a table or view, by naming it: to list them all takes 2 ms."""
+    try:
+        database.sql(f"FROM {quoted(schema, table)}")
+    except duckdb.CatalogException:
+        return False
+    return True
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import duckdb
 
 from pipelines.state.proof import Grade
-from pipelines.warehouse.database import exists, literal, quoted
+from pipelines.warehouse.database import literal, quoted, scalar
 
 PAST = "past"
 STARTED = "valid_from TIMESTAMPTZ, valid_to TIMESTAMPTZ"
@@ -41,6 +41,8 @@ SELECT c.*, greatest(c.changed_at, (
     AND (c.missing_since IS NULL OR f.ended_at < c.missing_since)
 )) AS last_seen FROM {current} c
 """
+# Not its views: these are made anew.
+TABLES = "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
 
 
 def prepare(database: duckdb.DuckDBPyConnection, stream: str, children: Iterable[str]) -> None:
@@ -83,7 +85,7 @@ def show(
         names["as_of"] = quoted("history", f"{name}_as_of")
         database.execute((HISTORY if name == stream else CHILDREN).format(**names))
         database.execute(AS_OF.format(**names))
-    if not exists(database, "current", f"{stream}_seen"):
+    if not scalar(database, TABLES, ["current", f"{stream}_seen"]):  # another stream's own
         names = {"seen": quoted("current", f"{stream}_seen"), "current": quoted("current", stream)}
         own = literal(stream)
         database.execute(SEEN.format(**names, stream=own, counting=COUNTING))
