@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
+from pydantic import Field
 
 from assets import catalog, intents, interface
 from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
@@ -24,9 +25,12 @@ Metadata = dict[str, dg.MetadataValue]
 
 
 class Fetch(dg.Config):
-    """How to read. `refetch`: read today's lists again, though they were read today already."""
+    """How to read; the dialog that launches a run shows it under Config."""
 
-    refetch: bool = False
+    refetch: bool = Field(
+        default=False,
+        description="Read today's lists again, though they were read today already.",
+    )
 
 
 def key(stream: str) -> dg.AssetKey:

@@ -4,7 +4,6 @@ Derived from the streams and the settings, without a network and without opening
 is made whenever definitions load. Columns are known after a fold, and told then (tables).
 """
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -77,9 +76,7 @@ def metadata(schema: str, place: Place, files: Sequence[Path] = ()) -> dict[str,
     """Return where an asset lies, and the links to its docs and to what declares it."""
     named = {"dagster/table_name": place.table} if place.table else {}
     links = [_link(each, each.name) for each in files] + _docs(schema)
-    with warnings.catch_warnings():  # Dagster calls them beta; they are all the links it has
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        references = dg.CodeReferencesMetadataValue(code_references=links)
+    references = dg.CodeReferencesMetadataValue(code_references=links)
     return {"dagster/uri": place.uri, "dagster/code_references": references, **named}
 
 
@@ -113,17 +110,13 @@ Link = dg.LocalFileCodeReference | dg.UrlCodeReference
 
 
 def _link(file: Path, label: str) -> Link:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return dg.LocalFileCodeReference(file_path=str(file), line_number=1, label=label)
+    return dg.LocalFileCodeReference(file_path=str(file), line_number=1, label=label)
 
 
 def _docs(schema: str) -> list[Link]:
     """Return the link to the docs: where they are published, else in the checkout."""
     page = PAGES[schema]
     if _settings.docs_url:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.BetaWarning)
-            return [dg.UrlCodeReference(url=f"{_settings.docs_url}/{page}", label="docs")]
+        return [dg.UrlCodeReference(url=f"{_settings.docs_url}/{page}", label="docs")]
     file = DOCS / page
     return [_link(file, "docs")] if file.is_file() else []

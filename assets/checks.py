@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from assets.previews import told
+
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 MOST = 100  # lines shown; the tables in meta have all
-Numbers = Mapping[str, int | float | str | list[str] | dg.MarkdownMetadataValue]
+Number = int | float | str | list[str] | dg.MarkdownMetadataValue
+Numbers = Mapping[str, Number]
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,12 @@ class Check:
             passed=passed,
             severity=severity or self.severity,
             description=self.looks_at if passed else f"{self.means} {self.to_do}",
-            metadata={**numbers, **words},
+            metadata={**{label: _shown(each) for label, each in numbers.items()}, **words},
         )
+
+
+def _shown(number: Number) -> Number:
+    return told(number) if isinstance(number, list) else number
 
 
 READ = Check(

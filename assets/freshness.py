@@ -15,6 +15,7 @@ from assets.previews import preview
 from assets.published import KEY
 from assets.resources import Sync
 from pipelines import run, settings
+from pipelines.errors import ConfigurationError
 from pipelines.run import Freshness
 
 
@@ -65,8 +66,11 @@ FRESHNESS = dg.define_asset_job(
 )
 def deadlines(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Ask for the check where a list is stale, once for the same rows."""
-    with run.open(settings.load()) as session:
-        since = [each.until for each in run.freshness(session) if each.until and each.stale]
+    try:
+        with run.open(settings.load()) as session:
+            since = [each.until for each in run.freshness(session) if each.until and each.stale]
+    except ConfigurationError as error:
+        return dg.SkipReason(str(error))
     if not since:
         return dg.SkipReason("nothing published is stale")
     run_key = f"stale since {max(since).isoformat()}"

@@ -49,7 +49,7 @@ def _folded(
     numbers: Numbers = {
         "readings folded": len(evidence.landings),
         "failures": len(failures),
-        "failure": "; ".join(map(str, failures)),
+        "failure": list(map(str, failures))[:MOST],
         "readings that wait for a person": [each.words for each in evidence.waiting][:MOST],
     }
     return FOLDED.result(key, numbers, passed=not failures)

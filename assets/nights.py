@@ -14,6 +14,7 @@ from pathlib import Path
 from pipelines.cli import sandbox
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.settings import PREFIX, Home
+from pipelines.streams import STREAMS
 
 FIRST = date(2026, 11, 1)  # before it the sandbox has no data
 HOUR = "02:00:00Z"  # of the nightly sync
@@ -35,10 +36,11 @@ def asked() -> int:
 def missing(home: Home, count: int, today: date) -> list[date]:
     """Return the last so many days before today, but those up to the newest that was read.
 
-    A night before it would come after it in the history.
+    A night before it would come after it in the history. A day that lacks a list was interrupted.
     """
-    read = [file.name[:10] for file in (home.archive / "manifests").glob("*/*/*.json")]
-    newest = max(map(date.fromisoformat, read), default=date.min)
+    folders = [home.archive / "manifests" / "default" / stream.name for stream in STREAMS]
+    read = [{file.name[:10] for file in folder.glob("*.json")} for folder in folders]
+    newest = max(map(date.fromisoformat, set.intersection(*read)), default=date.min)
     every = [today - timedelta(days=each) for each in range(count, 0, -1)]
     return [day for day in every if day > newest]
 

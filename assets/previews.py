@@ -1,19 +1,31 @@
 """Metadata as Dagster shows it: counts and aggregates, never rows (its log keeps them for ever).
 
-In Markdown of our own: pandas would be loaded with every definition, and rounds long sums.
+In Markdown of our own: pandas would be loaded with every definition, and rounds long sums. Dagster
+shows a text of less than a thousand characters at once and hides a longer one behind a click, and
+in a check every list and table.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
+
+FEW = 5  # lines that are read at once
+NUMBER = re.compile(r"-?\d+(\.\d+)?|")
 
 
 def preview(rows: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
     """Return records of ours as a table in Markdown, numbers to the last digit."""
     names = list(rows[0]) if rows else []
-    sides = ["---" if any(isinstance(row[name], str) for row in rows) else "--:" for name in names]
-    cells = ([_cell(row[name]) for name in names] for row in rows)
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    numbers = [all(map(NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)]
+    sides = ["--:" if each else "---" for each in numbers]
     return dg.MetadataValue.md("\n".join(map(_line, [names, sides, *cells])) if rows else "")
+
+
+def told(lines: Sequence[str]) -> str | list[str]:
+    """Return lines as a text where they are few."""
+    return list(lines) if len(lines) > FEW else " · ".join(lines) or "none"
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -21,5 +33,6 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a value on one line, in which a stroke begins no new cell."""
-    return "" if value is None else " ".join(str(value).replace("|", "\\|").split())
+    """Return a value on one line, in which a stroke begins no new cell and a star no emphasis."""
+    text = "" if value is None else " ".join(str(value).split())
+    return re.sub(r"([|*])", r"\\\1", text)

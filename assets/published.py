@@ -19,6 +19,7 @@ from pipelines.state.versions import Version
 Metadata = dict[str, str | int | float | dg.MetadataValue]
 NAME = "warehouse"
 KEY = catalog.key("published", NAME)
+PLACE = catalog.Place(load().place.link.as_uri())
 MOST = 200  # sums shown; the ledger has all
 
 
@@ -31,7 +32,7 @@ MOST = 200  # sums shown; the ledger has all
     owners=catalog.OWNERS,
     tags={"for": "analysts"},
     code_version=catalog.code_version(catalog.FLOORS["published"]),
-    metadata=catalog.metadata("published", catalog.Place(load().place.link.as_uri())),
+    metadata=catalog.metadata("published", PLACE, [catalog.CODE / "warehouse" / "publish.py"]),
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
 )
@@ -55,7 +56,11 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
     if version is None:
         return {"version": "none: nothing was ever folded"}
     home = session.settings.place
-    tables = [{"table": name, "rows": count} for name, count in version.counts.items()]
+    tables = [
+        {"table": name, "rows": count}
+        for name, count in version.counts.items()
+        if not name.startswith("meta.")
+    ]
     sums = [
         {"table": table, "column": column, "sum": total}
         for table, totals in version.totals.items()
@@ -70,8 +75,8 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
         "dagster/row_count": sum(rows.values()),
         "rows": sum(rows.values()),
         **{f"rows {name}": count for name, count in rows.items()},
-        "tables": preview(tables),
         **({"sums": preview(sums[:MOST])} if sums else {}),
+        "tables": preview(tables),
     }
 
 

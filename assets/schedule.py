@@ -17,7 +17,8 @@ _settings = settings.load()
 LONGEST = timedelta(hours=12)
 NIGHTLY = dg.define_asset_job(
     "nightly_sync",
-    selection="*",
+    description="Reads every list of a connection, folds it and publishes all of it together.",
+    selection=dg.AssetSelection.all(),
     tags={
         "dagster/max_runtime": str(int(LONGEST.total_seconds())),
         "dagster/priority": "1",  # before what a person asked for, where runs queue
@@ -31,6 +32,7 @@ NIGHTLY = dg.define_asset_job(
     cron_schedule=_settings.schedule,
     execution_timezone=_settings.time_zone,
     default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="One run a night for each connection of connections.toml, on the UTC day.",
 )
 def nightly(
     context: dg.ScheduleEvaluationContext,

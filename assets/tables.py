@@ -61,7 +61,7 @@ def of_day(landing: Landing) -> Mapping[str, int | float | str]:
         "rows missing": fold.missing,
         "rows read": fold.read,
         "duplicates replaced": fold.duplicates,
-        "of them with other content": fold.conflicts,
+        "duplicates with other content": fold.conflicts,
         "rows set aside in quarantine": fold.quarantined,
         "manifest": fold.manifest,
     }

@@ -57,8 +57,11 @@ def _fold(
     dropped = base.held(session.ledger)
     every = [row for row in journal.manifests(session.ledger, stream) if row.file not in dropped]
     for row in _pending(every, held):
+        known = registry.registered(writer, stream)
         waits = _still_waits(session, writer, row, every)
-        outcomes[row.connection, stream] = waits or fold_row(session, writer, row)
+        outcome = outcomes[row.connection, stream] = waits or fold_row(session, writer, row)
+        if known and isinstance(outcome, Fold):
+            _tell(session, writer, outcome)
     return outcomes
 
 
@@ -101,7 +104,7 @@ def fold_row(
     session: Session, writer: duckdb.DuckDBPyConnection, row: ManifestRow
 ) -> Fold | PartnerSyncError:
     """Fold one manifest on the terms that settings and decisions give; return fold or failure."""
-    own, there = session.settings.stream(row.stream), registry.registered(writer, row.stream)
+    own = session.settings.stream(row.stream)
     guard = Guard(own.may_disappear, own.may_be_empty, bool(_accepted(session, row, GONE)))
     wider, aside = (_accepted(session, row, kind) for kind in (Kind.SCHEMA, Kind.QUARANTINE))
     terms = Terms(guard, Policy(own.policy), bool(wider), max(map(int, aside), default=0))
@@ -109,7 +112,6 @@ def fold_row(
     try:
         folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
-        _tell(session, writer, folded, known=bool(there))
     except PartnerSyncError as error:
         if isinstance(error, Awaited):
             awaiting.note(writer, error.awaiting)
@@ -117,12 +119,12 @@ def fold_row(
     return folded
 
 
-def _tell(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold, *, known: bool) -> None:
-    """Say what a manifest changed about the columns; of a stream's first one all are new."""
+def _tell(session: Session, writer: duckdb.DuckDBPyConnection, fold: Fold) -> None:
+    """Say what a manifest changed about the columns that there were."""
     changes = evolution.recorded(writer, fold.stream, fold.manifest)
-    for change in changes[:SAID] if known else ():
+    for change in changes[:SAID]:
         session.watch.waiting(f"{fold.stream}: {change.words}")
-    if known and len(changes) > SAID:
+    if len(changes) > SAID:
         more = len(changes) - SAID
         session.watch.waiting(f"{fold.stream}: {more:,} more changes (partner-sync schema)")
 

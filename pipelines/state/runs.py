@@ -1,6 +1,6 @@
 """Runs and their requests: what was asked of the service, when, and what came back."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from typing import Any
@@ -109,9 +109,11 @@ _COST = (
 
 def latest(engine: Engine, count: int) -> tuple[Run, ...]:
     """Return the newest runs, the newest first."""
-    newest = _runs().order_by(RUNS.c.begun_at.desc(), RUNS.c.run).limit(count)
+    order = RUNS.c.begun_at.desc(), RUNS.c.run
+    newest = select(RUNS.c.run).order_by(*order).limit(count)  # first: a year has many requests
     with engine.connect() as ledger:
-        return tuple(Run(*row) for row in ledger.execute(newest))
+        found = ledger.execute(_runs().where(RUNS.c.run.in_(newest)).order_by(*order))
+        return tuple(Run(*row) for row in found)
 
 
 def last_judged(engine: Engine, connection: str) -> tuple[str, datetime, str] | None:
@@ -134,12 +136,15 @@ def since(engine: Engine, moment: datetime) -> tuple[Run, ...]:
         return tuple(Run(*row) for row in ledger.execute(query))
 
 
-def every(engine: Engine, at_once: int) -> Iterator[list[Run]]:
-    """Yield all runs in the order in which they began, some at once."""
+def others(engine: Engine, known: Collection[str], at_once: int) -> Iterator[list[Run]]:
+    """Yield all runs that are not known, in the order in which they began, some at once."""
+    order = RUNS.c.begun_at, RUNS.c.run
     with engine.connect() as ledger:
-        rows = ledger.execute(_runs().order_by(RUNS.c.begun_at, RUNS.c.run))
-        for some in rows.partitions(at_once):
-            yield [Run(*row) for row in some]
+        every = ledger.execute(select(RUNS.c.run).order_by(*order)).scalars()
+        new = [run for run in every if run not in known]
+        for begin in range(0, len(new), at_once):
+            some = RUNS.c.run.in_(new[begin : begin + at_once])
+            yield [Run(*row) for row in ledger.execute(_runs().where(some).order_by(*order))]
 
 
 def calls(engine: Engine, after: int, at_once: int) -> Iterator[list[tuple[int, str, Call]]]:

@@ -1,10 +1,11 @@
 """What the runs did and cost, for analysts: `meta.runs` and `meta.requests`, from the ledger.
 
-Requests are only added, those that are new: a year has millions. No secret is among them, since the
-ledger has none.
+What is new is added, since a year has millions of requests; runs of the last week are written anew,
+as they may have ended since. No secret is among them, since the ledger has none.
 """
 
 from dataclasses import asdict
+from datetime import timedelta
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pipelines.state.runs import Call, Run
 from pipelines.warehouse.database import append, exists, scalar
 
 AT_ONCE = 20_000  # requests
+CHANGES = timedelta(days=7)  # from its beginning on; then a run is over, however it ended
 TIME = pa.timestamp("us", tz="UTC")
 RUNS = pa.schema(
     [
@@ -49,9 +51,14 @@ REQUESTS = pa.schema(
 
 
 def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
-    """Write every run of the ledger, and the requests that are not in the table yet."""
-    _create(database, "runs", RUNS)
-    for some in runs.every(ledger, AT_ONCE):
+    """Write the runs and requests of the ledger that are not in the tables, or may have changed."""
+    if not exists(database, "meta", "runs"):
+        _create(database, "runs", RUNS)
+    [(newest,)] = database.execute("SELECT max(begun_at) FROM meta.runs").fetchall()
+    if newest is not None:
+        database.execute("DELETE FROM meta.runs WHERE begun_at >= ?", [newest - CHANGES])
+    known = {run for (run,) in database.execute("SELECT run FROM meta.runs").fetchall()}
+    for some in runs.others(ledger, known, AT_ONCE):
         append(database, "meta.runs", pa.Table.from_pylist([_run(each) for each in some], RUNS))
     if not exists(database, "meta", "requests"):
         _create(database, "requests", REQUESTS)
@@ -65,7 +72,7 @@ def _create(database: duckdb.DuckDBPyConnection, table: str, columns: pa.Schema)
     empty = database.from_arrow(columns.empty_table())
     kinds = zip(columns.names, empty.types, strict=True)
     wanted = ", ".join(f'"{name}" {kind}' for name, kind in kinds)
-    database.execute(f"CREATE OR REPLACE TABLE meta.{table} ({wanted})")
+    database.execute(f"CREATE TABLE meta.{table} ({wanted})")
 
 
 def _run(run: Run) -> dict[str, object]:

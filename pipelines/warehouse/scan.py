@@ -88,8 +88,7 @@ class Scanner:
             if waited and written:
                 return written[-1]
             prefetch = Prefetch(fetch, lambda: self.race.longest(stream) and self.ahead())
-            earlier = journal.manifests(self.ledger, stream, connection)
-            last = earlier[-1] if earlier else None
+            last = journal.newest(self.ledger, stream, connection)
             if last:
                 prefetch.end = last.proof.rows
             pages = self._begun(reading, prefetch)

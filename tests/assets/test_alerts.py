@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 
 from assets.alerts import alerts, failed_runs
+from assets.freshness import deadlines
 from pipelines import run
 from pipelines.settings import load
 from pipelines.state import runs
@@ -64,8 +65,11 @@ def test_what_is_not_configured_is_said(home: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PARTNER_SYNC_MISSPELT", "1")
     with dg.build_sensor_context() as context:
         told = alerts(context)
-    assert isinstance(told, dg.SkipReason)
-    assert "no such setting: PARTNER_SYNC_MISSPELT" in str(told.skip_message)
+    with dg.build_schedule_context() as context_of_schedule:
+        skipped = deadlines(context_of_schedule)
+    for each in (told, skipped):
+        assert isinstance(each, dg.SkipReason)
+        assert "no such setting: PARTNER_SYNC_MISSPELT" in str(each.skip_message)
     assert not (home / "state").exists()
 
 

@@ -91,7 +91,9 @@ def test_an_asset_introduces_itself(spec: dg.AssetSpec) -> None:
     assert len(spec.description or "") > 40
     assert str(spec.metadata["dagster/uri"]).startswith("file:///")
     links = spec.metadata["dagster/code_references"].code_references
-    assert "docs" in {each.label for each in links}
+    labels = {each.label for each in links}
+    assert "docs" in labels
+    assert any(label.endswith(".py") for label in labels)
     assert all(Path(each.file_path).is_file() for each in links)
 
 

@@ -46,7 +46,8 @@ def test_only_what_breaks_fails_and_it_warns(
     assert result.severity is dg.AssetCheckSeverity.WARN
     for name, expected in (("breaking", breaking), ("others", others)):
         shown = result.metadata[name].value
-        assert shown == [f"{each}: /v2/usage field a: string -> nothing" for each in expected]
+        lines = [f"{each}: /v2/usage field a: string -> nothing" for each in expected]
+        assert shown == (" · ".join(lines) or "none")
 
 
 def test_a_difference_fails_and_is_shown() -> None:
@@ -54,7 +55,7 @@ def test_a_difference_fails_and_is_shown() -> None:
     assert interface.as_described(key("usage"), []).passed
     result = interface.as_described(key("usage"), [difference])
     assert not result.passed
-    assert result.metadata["differences"].value == ["a never came (described: string)"]
+    assert result.metadata["differences"].value == "a never came (described: string)"
 
 
 PAGE = {"properties": {"data": {"type": "array"}, "pagination": {"type": "object"}}}

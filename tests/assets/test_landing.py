@@ -116,5 +116,5 @@ def test_old_and_absent_lists_are_stale() -> None:
     assert not result.passed
     assert result.metadata["lists that are stale"].value == 2
     assert result.metadata["hours since the oldest was read"].value == 37.0
-    assert result.metadata["which"].value == ["default/usage", "default/billing"]
+    assert result.metadata["which"].value == "default/usage · default/billing"
     assert "| never " in str(result.metadata["freshness"].value)

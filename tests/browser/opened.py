@@ -89,7 +89,7 @@ def free_port() -> int:
 def dev(folder: Path) -> Iterator[Dev]:
     """Start `make dev` on a home of its own after three nights; end it as Ctrl-C does."""
     port = free_port()
-    own = {"NIGHTS": str(NIGHTS), "DEV_HOME": str(folder / "home"), "DEV_PORT": str(port)}
+    own = {"NIGHTS": str(NIGHTS), "DEV_HOME": str(folder / "partner-sync"), "DEV_PORT": str(port)}
     log = folder / "dev.log"
     with log.open("w") as written:
         process = subprocess.Popen(
@@ -128,7 +128,7 @@ def browser() -> Iterator[Page]:
     assert program, "no browser: make test-browser installs Debian's chromium, or says why not"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, headless=True)
-        page = started.new_page(viewport={"width": 1500, "height": 1000})
+        page = started.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(30_000)
         yield page
         started.close()
@@ -138,4 +138,5 @@ def picture(page: Page, name: str) -> None:
     """Keep what is seen, where `make screenshots` asks for it."""
     if folder := os.environ.get("SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
+        page.wait_for_timeout(1500)  # what moves comes to rest
         page.screenshot(path=Path(folder) / f"{name}.png")

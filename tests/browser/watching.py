@@ -12,16 +12,26 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.opened import Dev, browser, dev, picture
 
-STREAMS = ("billing", "partners", "usage")
-GROUPS = ("archive", "current", "published")
+GROUPS = ("archive", "current", "history", "published")
 TODAY = datetime.now(UTC).date()
 FIRST = TODAY - timedelta(days=2)
-# An asset's tab, and words of ours that it must show.
+ASSETS = 10  # three lists in three groups, and the published file
+# A picture, the page of it, and words of ours that it must show.
 SHOWN = [
-    ("archive/usage?view=events", ("plan", "proof", "dagster/partition_row_count")),
-    ("archive/usage?view=checks", ("read_to_its_end", "proven")),
-    ("current/usage?view=events", ("tables", "manifest")),
-    ("published/warehouse?view=events", ("version", "tables")),
+    ("read", "archive/usage?view=events", ("plan of the day", "proof", "COMPLETE", "rows")),
+    ("proven", "archive/usage?view=checks&checkDetail=proven", ("read_to_its_end", "COMPLETE —")),
+    ("folded", "current/usage?view=events", ("usage__events", "rows read", "manifest")),
+    (
+        "nothing-lost",
+        "current/usage?view=checks&checkDetail=nothing_lost",
+        ("The loss check", "rows set aside in quarantine", "Passed"),
+    ),
+    ("columns", "current/usage", ("DECIMAL(38,3)", "$.usageId of the record")),
+    ("published", "published/warehouse?view=events", ("current.billing__lines", "unit_price")),
+]
+PLOTTED = [
+    ("plots", "archive/usage", ("rows", "minutes", "requests planned")),
+    ("plots-published", "published/warehouse", ("rows", "minutes", "requests", "rows usage")),
 ]
 
 
@@ -60,9 +70,11 @@ def asked(page: Page, made: Dev, days: str) -> Locator:
 
 def test_the_lineage_shows_the_chain(made: Dev, page: Page) -> None:
     lineage(page, made)
+    page.keyboard.press("Alt+e")  # all groups open
+    expect(page.get_by_text("warehouse", exact=True)).to_be_visible()
     for group in GROUPS:
         expect(page.get_by_text(group, exact=True).last).to_be_visible()
-    assert page.get_by_text("archive", exact=True).count() >= 2  # in the list and in the picture
+    expect(page.get_by_text("usage", exact=True)).to_have_count(len(GROUPS) - 1)
     picture(page, "lineage")
 
 
@@ -70,8 +82,9 @@ def test_today_is_materialized(made: Dev, page: Page) -> None:
     asked(page, made, str(TODAY)).get_by_role("button", name="Launch 1 run").click()
     runs = made.settled(1)
     assert [run["status"] for run in runs] == ["SUCCESS"], made.told()
-    page.goto(f"{made.url}/runs/{runs[0]['runId']}")
-    expect(page.get_by_text("Success", exact=True).first).to_be_visible()
+    logged(page, made, f"{runs[0]['runId']}?levels=info")
+    for words in ("fetch", "usage: COMPLETE"):
+        expect(page.get_by_text(f"default|{TODAY}: {words}").first).to_be_visible()
     picture(page, "today")
 
 
@@ -86,15 +99,39 @@ def test_three_days_are_one_green_run(made: Dev, page: Page) -> None:
     backfill = made.backfilled()
     assert (backfill["numPartitions"], backfill["status"]) == (3, "COMPLETED_SUCCESS")
     page.goto(f"{made.url}/runs/b/{backfill['id']}")
-    expect(page.get_by_text("3 partitions").first).to_be_visible()
+    expect(page.get_by_text("100% completed")).to_have_count(ASSETS)
     picture(page, "backfill")
+    logged(page, made, f"{runs[0]['runId']}?levels=info&logs=from the archive")
+    for day in range(3):
+        planned = f"default|{FIRST + timedelta(days=day)}: replay of"
+        expect(page.get_by_text(planned).first).to_be_visible()
+    picture(page, "plan")
 
 
-@pytest.mark.parametrize(("tab", "words"), SHOWN)
+def logged(page: Page, made: Dev, which: str) -> None:
+    """Open the log of a run that succeeded, or those of its lines that are asked for."""
+    page.goto(f"{made.url}/runs/{which}")
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible()
+
+
+@pytest.mark.parametrize(("name", "tab", "words"), SHOWN)
 def test_what_a_run_did_is_on_the_page(
-    made: Dev, page: Page, tab: str, words: tuple[str, ...]
+    made: Dev, page: Page, name: str, tab: str, words: tuple[str, ...]
 ) -> None:
     page.goto(f"{made.url}/assets/{tab}")
     for word in words:
         expect(page.get_by_text(word).first).to_be_visible()
-    picture(page, tab.replace("/", "-").replace("?view=", "-"))
+    picture(page, name)
+
+
+@pytest.mark.parametrize(("name", "asset", "numbers"), PLOTTED)
+def test_rows_and_minutes_are_plotted_over_nights(
+    made: Dev, page: Page, name: str, asset: str, numbers: tuple[str, ...]
+) -> None:
+    page.goto(f"{made.url}/assets/{asset}")
+    page.get_by_role("button", name="Plots").click()
+    for number in numbers:
+        expect(page.get_by_text(number, exact=True).first).to_be_visible()
+    assert page.locator("canvas").count() >= len(numbers)
+    page.get_by_text("Metadata", exact=True).evaluate("heading => heading.scrollIntoView()")
+    picture(page, name)

@@ -37,6 +37,13 @@ def test_every_link_of_the_chain_is_in_the_architecture() -> None:
     assert missing == ["database", "frames", "meta"]  # no links of the chain: what it stands on
 
 
+def test_every_picture_is_on_a_page_and_small() -> None:
+    shown = re.findall(r"!\[[^]]+\]\((screenshots/[^)]+)\)", "".join(DOCS.values()))
+    files = {f"screenshots/{file.name}": file for file in (ROOT / "docs/screenshots").iterdir()}
+    assert sorted(shown) == sorted(files)
+    assert [name for name, file in files.items() if file.stat().st_size > 200_000] == []
+
+
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
 def test_every_stream_says_what_it_is(stream: Stream) -> None:
     assert stream.path in stream_charter(stream)

@@ -59,11 +59,24 @@ def test_nights_are_recorded_in_order_and_once(
     tmp_path: Path, count: int, newest: int | None, recorded: list[int]
 ) -> None:
     if newest is not None:
-        folder = load(tmp_path).place.archive / "manifests" / "default" / "usage"
-        folder.mkdir(parents=True)
-        (folder / f"{TODAY - timedelta(newest)}.001.json").touch()
+        read(tmp_path, newest, "billing", "partners", "usage")
     found = nights.missing(load(tmp_path).place, count, TODAY)
     assert found == [TODAY - timedelta(days) for days in recorded]
+
+
+def test_a_night_that_was_interrupted_is_recorded_again(tmp_path: Path) -> None:
+    read(tmp_path, 3, "billing", "partners", "usage")
+    read(tmp_path, 2, "partners")
+    found = nights.missing(load(tmp_path).place, 3, TODAY)
+    assert found == [TODAY - timedelta(days) for days in (2, 1)]
+
+
+def read(home: Path, days: int, *streams: str) -> None:
+    """Leave what a night so many days ago leaves of some lists."""
+    for stream in streams:
+        folder = load(home).place.archive / "manifests" / "default" / stream
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{TODAY - timedelta(days)}.001.json").touch()
 
 
 def test_the_sandbox_has_data_on_every_day_that_it_is_told() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from pipelines import run
 from pipelines.errors import ConfigurationError, DayUnread, LandingFailed
-from pipelines.run import Word
+from pipelines.run import Watch, Word
 from pipelines.settings import Settings
 from pipelines.state.decisions import Kind
 from tests.run.nights import FIRST, Nights
@@ -55,6 +56,17 @@ def test_a_replay_equals_what_was_folded_night_by_night(nights: Nights) -> None:
     assert sorted(file.name for file in nights.session.settings.place.work.iterdir()) == [
         "warehouse.duckdb"
     ]
+
+
+def test_what_changed_about_columns_is_said_when_it_is_read_and_no_more(nights: Nights) -> None:
+    said: list[str] = []
+    nights.session = replace(nights.session, watch=Watch(waiting=said.append))
+    for rows in (LESS, LESS.replace('"n"', '"fee": 5, "n"')):
+        nights.read(rows)
+        nights.fold()
+    assert said == ["usage: usage.fee is new (BIGINT)"]
+    run.replay(nights.session, FIRST)
+    assert len(said) == 1
 
 
 def test_days_that_were_never_read_are_named(nights: Nights) -> None:

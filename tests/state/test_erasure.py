@@ -5,7 +5,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from pipelines.state import erasure, journal, runs
+from pipelines.state import decisions, erasure, journal, runs
+from pipelines.state.decisions import Decision, Kind
 from pipelines.state.journal import Reading
 from pipelines.state.runs import Call
 from tests.virtual import EPOCH
@@ -37,6 +38,9 @@ def test_quotes_lose_it_and_the_file_too(ledger: Engine, tmp_path: Path) -> None
 def test_a_number_is_no_quote(ledger: Engine) -> None:
     runs.record(ledger, "run-1", replace(CALL, query="limit=200&offset=200", path="/v2/usage"))
     runs.record(ledger, "run-1", replace(CALL, path="/v2/usage/20"))
+    decided = Decision(Kind.QUARANTINE, "default", "usage", "m.json", "ada", EPOCH, subject="20")
+    decisions.decide(ledger, decided)
     assert erasure.erase(ledger, "20") == ["requests.path"]
+    assert decisions.made(ledger, Kind.QUARANTINE, "default", "usage") == [decided]
     (some,) = runs.calls(ledger, 0, 10)
     assert [call.status for _number, _run, call in some] == [200, 200]

@@ -1,5 +1,7 @@
 """Everything in the published file says what it is: nothing of ours without a COMMENT."""
 
+from datetime import timedelta
+
 import duckdb
 
 from pipelines.clock import SYSTEM
@@ -49,3 +51,16 @@ def test_runs_and_requests_are_told_once(warehouse: Warehouse) -> None:
     assert told == [
         (each + 1, f"run-{each}", "things", "/v2/things", 200, 250, 125, None) for each in range(3)
     ]
+
+
+def test_a_run_that_ended_since_and_one_that_was_not_known_are_told(warehouse: Warehouse) -> None:
+    for number, days in enumerate((0, 0, 30)):  # the last one by a clock that was set back
+        begun = NOON - timedelta(days=days)
+        runs.begin(warehouse.ledger, f"run-{number}", "default", NOON.date(), begun)
+        runs.end(warehouse.ledger, f"run-{number - 1}", "published", NOON)
+        night(warehouse, f'[{{"id": {number}}}]', number=number)
+        publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+
+    with duckdb.connect(warehouse.home.link, read_only=True) as reader:
+        ran = reader.execute("SELECT run, outcome FROM meta.runs ORDER BY run").fetchall()
+    assert ran == [("run-0", "published"), ("run-1", "published"), ("run-2", None)]
