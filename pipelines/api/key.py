@@ -60,22 +60,32 @@ def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) 
 
 def keys(body: bytes, name: str) -> list[bytes | None]:
     """Return what a field says in each record of a page; None where it identifies nothing."""
-    decoder = _decoder(name)
-    return [_key(decoder, record) for record in page.records(body)]
+    whole, single = _decoders(name)
+    try:
+        found = [record.key for record in whole.decode(body).data]
+    except UNREADABLE:  # a record that cannot be read leaves the others their keys
+        found = [_key(single, record) for record in page.records(body)]
+    return [None if each is msgspec.UNSET else _spelled(bytes(each)) for each in found]
+
+
+Decoder = msgspec.json.Decoder[Any]
 
 
 @lru_cache
-def _decoder(name: str) -> msgspec.json.Decoder[Any]:
-    field = ("key", msgspec.Raw, msgspec.UNSET)
-    return msgspec.json.Decoder(msgspec.defstruct("Record", [field], rename={"key": name}))
+def _decoders(name: str) -> tuple[Decoder, Decoder]:
+    """Return what reads one field of a page's records, and of a record by itself."""
+    record = msgspec.defstruct(
+        "Record", [("key", msgspec.Raw, msgspec.UNSET)], rename={"key": name}
+    )
+    whole = msgspec.defstruct("Page", [("data", list[record])])  # type: ignore[valid-type]
+    return msgspec.json.Decoder(whole), msgspec.json.Decoder(record)
 
 
-def _key(decoder: msgspec.json.Decoder[Any], record: msgspec.Raw) -> bytes | None:
+def _key(decoder: Decoder, record: msgspec.Raw) -> Any:
     try:
-        found = decoder.decode(record).key
+        return decoder.decode(record).key
     except UNREADABLE:
-        return None
-    return None if found is msgspec.UNSET else _spelled(bytes(found))
+        return msgspec.UNSET
 
 
 def _spelled(lexeme: bytes) -> bytes | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 SIZE = 12  # bytes of a mark
 RECENT = 4_096  # rows kept as they came: short scans never need more
-LARGEST = 65_536  # rows of one sorted run: what merging may double for a moment
+LARGEST = 262_144  # rows of one sorted run: what merging may double for a moment
 MARKS = np.dtype([("digest", "<u8"), ("check", "<u4")])
 Places = tuple[int, ...]
 
@@ -63,18 +63,20 @@ class Seen:
         """Return for each mark the places where it stands; None stands nowhere."""
         found = [() if each is None else self._recent.get(each, ()) for each in marks]
         if self._runs:
-            rows = [row for row, each in enumerate(marks) if each is not None]
-            columns = _columns(each for each in marks if each is not None)
+            rows = np.array([row for row, each in enumerate(marks) if each is not None], np.uint32)
+            digests, checks = _columns(each for each in marks if each is not None)
+            order = np.argsort(digests)  # what is looked up in order stays in the processor's cache
+            wanted = _Run(digests[order], checks[order], rows[order])
             for run in self._runs:
-                _search(run, columns, rows, found)
+                _search(run, wanted, found)
         return found
 
     def _settle(self) -> None:
         """Move the recent rows into a run; merge runs of a size, so that there are few."""
         pairs = [(each, place) for each, places in self._recent.items() for place in places]
-        marks = _columns(each for each, _place in pairs)
+        digests, checks = _columns(each for each, _place in pairs)
         places = np.array([place for _each, place in pairs], np.uint32)
-        self._runs.append(_sorted(marks["digest"], marks["check"], places))
+        self._runs.append(_sorted(digests, checks, places))
         self._recent = {}
         while len(self._runs) > 1 and self._mergeable(*self._runs[-2:]):
             second, first = self._runs.pop(), self._runs.pop()
@@ -91,19 +93,22 @@ class Seen:
         return len(older) <= 2 * len(newer) and len(older) + len(newer) <= LARGEST
 
 
-def _columns(marks: Iterable[bytes]) -> npt.NDArray[np.void]:
-    return np.frombuffer(b"".join(marks), MARKS)
+def _columns(marks: Iterable[bytes]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+    columns = np.frombuffer(b"".join(marks), MARKS)
+    return np.ascontiguousarray(columns["digest"]), np.ascontiguousarray(columns["check"])
 
 
-def _search(
-    run: _Run, marks: npt.NDArray[np.void], rows: Sequence[int], found: list[Places]
-) -> None:
-    """Add to what was found the places of a run."""
-    digests = marks["digest"]
-    left = np.searchsorted(run.digests, digests, "left")
-    right = np.searchsorted(run.digests, digests, "right")
-    for hit in np.flatnonzero(right > left):
-        for at in range(left[hit], right[hit]):
-            if run.checks[at] == marks["check"][hit]:
-                row = rows[int(hit)]
-                found[row] = (*found[row], int(run.places[at]))
+def _search(run: _Run, wanted: _Run, found: list[Places]) -> None:
+    """Add to what was found the places of a run; the places of `wanted` are those in `found`."""
+    last = len(run) - 1
+    at = np.minimum(np.searchsorted(run.digests, wanted.digests), last)
+    while len(at):
+        same = run.digests[at] == wanted.digests
+        hits = same & (run.checks[at] == wanted.checks)
+        for row, place in zip(
+            wanted.places[hits].tolist(), run.places[at[hits]].tolist(), strict=True
+        ):
+            found[row] = (*found[row], place)
+        same &= at < last  # equals stand side by side
+        at = at[same] + 1
+        wanted = _Run(wanted.digests[same], wanted.checks[same], wanted.places[same])

@@ -95,14 +95,14 @@ def decide(session: Session, order: Order, now: datetime) -> Intent:
     run has read still is not. Only today can be read: the service has no date filter, and today's
     answer under a past day would be a lie.
     """
-    ledger = session.ledger
+    ledger, may_fetch = session.ledger, _may_fetch(session, order, now)
     there = (
         days.left_behind(ledger, order.asked, since(ledger, order.connection.name, now))
-        if order.refetch
+        if order.refetch and may_fetch
         else days.archived(ledger, order.asked)
     )
     missing = tuple(stream for stream in order.streams if stream.name not in there)
-    if _may_fetch(session, order, now):
+    if may_fetch:
         return Intent(order, there, missing, ())
     return Intent(order, there, (), tuple(stream.name for stream in missing))
 

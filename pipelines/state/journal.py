@@ -89,7 +89,7 @@ def begin(engine: Engine, reading: Reading, now: datetime) -> str:
 def link(engine: Engine, scan: str, page: LinkedPage) -> None:
     """Commit that a page is part of a scan; its file is in the archive already."""
     with engine.begin() as ledger:
-        ledger.execute(insert(PAGES).values(asdict(page) | {"scan": scan}))
+        ledger.execute(insert(PAGES), asdict(page) | {"scan": scan})
 
 
 def unfinished(engine: Engine, reading: Reading, since: datetime) -> str | None:

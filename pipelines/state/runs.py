@@ -96,7 +96,7 @@ def last_end(engine: Engine, connection: str) -> datetime | None:
 def record(engine: Engine, run: str, call: Call) -> None:
     """Keep one call of a run."""
     with engine.begin() as ledger:
-        ledger.execute(insert(REQUESTS).values(asdict(call) | {"run": run}))
+        ledger.execute(insert(REQUESTS), asdict(call) | {"run": run})
 
 
 _JUDGED = ("published", "partial", "failed")  # not what a person stopped

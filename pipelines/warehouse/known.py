@@ -28,7 +28,7 @@ def digests(texts: Iterable[Any]) -> Digests:
 
     They tell what changed; evidence are the pages of the archive, by their SHA-256.
     """
-    joined = b"".join([xxhash.xxh3_128_digest(text) for text in texts])
+    joined = b"".join(map(xxhash.xxh3_128_digest, texts))
     return np.frombuffer(joined, np.uint64).reshape(-1, 2)
 
 
@@ -68,11 +68,7 @@ class Known:
 
     def among(self, rowids: Whole) -> npt.NDArray[np.bool_]:
         """Tell of each of these rows whether its rowid is one of some."""
-        found = np.zeros(len(self.ids), np.bool_)
-        if len(rowids):
-            order = np.argsort(self.ids)
-            found[order[np.searchsorted(self.ids, rowids, sorter=order)]] = True
-        return found
+        return np.isin(self.ids, rowids)
 
 
 def known(database: duckdb.DuckDBPyConnection, stream: str, connection: str) -> Known:

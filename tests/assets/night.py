@@ -1,8 +1,9 @@
-"""`python -m tests.assets.night FOLDER [CONNECTION [nightly]]`: the chain of today as a process.
+"""`python -m tests.assets.night FOLDER [CONNECTION LANE]`: the chain of today as a process.
 
 The streams of the definitions are those of the settings when the process begins, so that a test of
 other streams needs a process. Prints whether it went well, its run, and the checks that did not
-pass. A nightly one has the tag of those that the schedule asks for.
+pass. A nightly one has the tag of those that the schedule asks for. One whose lane is named says
+that it is ready, and begins when it is told to by a line.
 """
 
 import json
@@ -33,8 +34,11 @@ def night(
     )
 
 
-def main(folder: Path, connection: str = "default", lane: str = "adhoc") -> None:
+def main(folder: Path, connection: str = "default", lane: str = "") -> None:
     """Run a night on an instance in a folder."""
+    if lane:
+        print("ready", flush=True)  # noqa: T201
+        sys.stdin.readline()
     tags = {SCHEDULE_TAG: "nightly"} if lane == "nightly" else {}
     folder.mkdir()
     with dg.DagsterInstance.local_temp(str(folder)) as instance:

@@ -130,3 +130,10 @@ def test_an_order_to_read_again_fetches_what_is_there(nights: Nights) -> None:
     session = at(nights.session, 23, nights.day)
     assert [each.name for each in run.intent(session, given).fetched] == ["usage"]
     assert run.intent(session, replace(given, refetch=False)).fetched == ()
+
+
+def test_a_past_day_is_replayed_even_where_it_is_to_be_read_again(nights: Nights) -> None:
+    given = replace(order(nights, nights.day), refetch=True)
+    found = run.intent(at(nights.session, 13, nights.day + timedelta(days=1)), given)
+    assert (found.fetched, found.unread) == ((), ())
+    assert found.does("usage").startswith(f"replay of default/usage/{nights.day}.001.json")
