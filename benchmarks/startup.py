@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).parent.parent
 DG = str(Path(sys.executable).with_name("dg"))
 REFETCH = json.dumps({"ops": {"fetch": {"config": {"refetch": True}}}})
 SIZES = ("--rate=0", "--partners=20", "--usage=100", "--billing=20")
-TIMES = 7
+TIMES = 5
 
 
 def _sync(_service: Service) -> list[str]:
