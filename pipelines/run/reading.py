@@ -4,7 +4,7 @@ Here: which lists are read, and that they are read side by side. Not here: how a
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from pipelines.run.contact import contact
 from pipelines.run.intent import decide
 from pipelines.run.order import Order, Read
 from pipelines.run.session import Session
-from pipelines.state import days, runs
+from pipelines.state import days, journal, runs
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.streams.base import Stream
 from pipelines.warehouse.scan import Scanner
@@ -45,15 +45,24 @@ def fetch_all(session: Session, orders: Sequence[Order]) -> list[Read]:
 async def _fetch(session: Session, order: Order) -> Read:
     now = session.clock.now()
     runs.begin(session.ledger, order.run, order.connection.name, order.day, now)
+    there = {each.name: _manifests(session, order, each) for each in order.streams}
     decided = decide(session, order, now)
     unread = {name: days.unread(name, order.day) for name in decided.unread}
     fetched = {}
     if decided.fetched:
-        fetched = await _scans(session, replace(order, streams=decided.fetched))
+        fetched = await _scans(session, replace(order, streams=decided.fetched), there)
     return {**decided.there, **unread, **fetched}
 
 
-async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | PartnerSyncError]:
+def _manifests(session: Session, order: Order, stream: Stream) -> int:
+    connection = order.connection.name
+    return len(journal.manifests(session.ledger, stream.name, connection, order.day))
+
+
+async def _scans(
+    session: Session, order: Order, there: Mapping[str, int]
+) -> dict[str, ManifestRow | PartnerSyncError]:
+    """Read lists of which the day had so many manifests when that was decided."""
     async with contact(session, order.connection, order.run, order.lane) as service:
         # Who we are and what there is are asked at once: at 400 ms a request, it takes 0.8 s less.
         gate = Gate(session, service, order.connection, order.streams)
@@ -63,7 +72,9 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
             scanner = _scanner(session, service)
             async with asyncio.TaskGroup() as group:
                 tasks = {
-                    stream.name: group.create_task(_scan(session, gate, scanner, (stream, order)))
+                    stream.name: group.create_task(
+                        _scan(session, gate, scanner, (stream, order, there[stream.name]))
+                    )
                     for stream in described
                 }
         finally:
@@ -72,16 +83,16 @@ async def _scans(session: Session, order: Order) -> dict[str, ManifestRow | Part
 
 
 async def _scan(
-    session: Session, gate: Gate, scanner: Scanner, wanted: tuple[Stream, Order]
+    session: Session, gate: Gate, scanner: Scanner, wanted: tuple[Stream, Order, int]
 ) -> ManifestRow | PartnerSyncError:
     """Read one list; a failure is returned, so that the other streams go on."""
-    stream, order = wanted
+    stream, order, there = wanted
     connection = order.connection.name
     address = f"{order.connection.base_url}{stream.path}"
     reading = Reading(order.run, connection, stream.name, order.day, address)
     try:
         identity = key.search(session.ledger, session.settings, connection, stream)
-        return await scanner.scan(reading, partial(gate.page, stream), identity)
+        return await scanner.scan(reading, partial(gate.page, stream), identity, there)
     except PartnerSyncError as error:
         return error
 

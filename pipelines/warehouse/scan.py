@@ -75,17 +75,20 @@ class Scanner:
     ahead: Callable[[], bool]
     race: Race
 
-    async def scan(self, reading: Reading, fetch: Fetch, identity: Identity) -> ManifestRow:
-        """Read one list; return its manifest, or that of a run that had to be waited for.
+    async def scan(
+        self, reading: Reading, fetch: Fetch, identity: Identity, there: int
+    ) -> ManifestRow:
+        """Read one list; return its manifest, or that of another run that has read it meanwhile.
 
-        Raises NotProven where nothing is proven; any PartnerSyncError leaves the pages linked, for
-        the next run of the day to go on.
+        `there` counts the day's manifests when it was decided to read: the other run may be done
+        before this one is let in, so that there is no wait to tell it by. Raises NotProven where
+        nothing is proven; any PartnerSyncError leaves the pages linked, for the next run of the
+        day to go on.
         """
         connection, stream, day = reading.connection, reading.stream, reading.day
-        there = len(journal.manifests(self.ledger, stream, connection, day))
-        async with self.turns.taken(connection, stream) as waited:
+        async with self.turns.taken(connection, stream):
             written = journal.manifests(self.ledger, stream, connection, day)[there:]
-            if waited and written:
+            if written:
                 return written[-1]
             prefetch = Prefetch(fetch, lambda: self.race.longest(stream) and self.ahead())
             last = journal.newest(self.ledger, stream, connection)

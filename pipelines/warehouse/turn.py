@@ -25,8 +25,8 @@ class Turns:
     waiting: Callable[[str], None]
 
     @asynccontextmanager
-    async def taken(self, connection: str, stream: str) -> AsyncIterator[bool]:
-        """Wait, however long, for the turn to read a list; yield whether there was a wait."""
+    async def taken(self, connection: str, stream: str) -> AsyncIterator[None]:
+        """Wait, however long, for the turn to read a list."""
         lock = filelock.FileLock(self._file(connection, stream))
         waited = False
         while not _acquired(lock):
@@ -35,7 +35,7 @@ class Turns:
             waited = True
             await self.clock.sleep(SECONDS_BETWEEN_LOOKS)
         try:
-            yield waited
+            yield
         finally:
             lock.release()
 

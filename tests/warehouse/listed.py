@@ -13,6 +13,7 @@ from pipelines.api.key import Identity
 from pipelines.api.page import Answer, Page
 from pipelines.api.prefetch import Race
 from pipelines.clock import Clock
+from pipelines.state import journal
 from pipelines.state.journal import ManifestRow, Reading
 from pipelines.warehouse.scan import Progress, Scanner
 from pipelines.warehouse.turn import Turns
@@ -93,7 +94,12 @@ class Scans:
     async def reading(
         self, listed: Listed, identity: Identity = FIRST, reading: Reading = READING
     ) -> ManifestRow:
-        return await self.scanner.scan(reading, listed.fetch, identity)
+        return await self.scanner.scan(reading, listed.fetch, identity, self.there(reading))
+
+    def there(self, reading: Reading = READING) -> int:
+        """Count the day's manifests, as a run does when it decides to read."""
+        ledger, stream = self.warehouse.ledger, reading.stream
+        return len(journal.manifests(ledger, stream, reading.connection, reading.day))
 
     def scan(
         self, listed: Listed, identity: Identity = FIRST, reading: Reading = READING

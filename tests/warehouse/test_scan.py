@@ -19,6 +19,7 @@ from tests.warehouse.conftest import Warehouse
 from tests.warehouse.listed import (
     CLOCK,
     DAY,
+    FIRST,
     KNOWN,
     READING,
     KilledError,
@@ -192,6 +193,20 @@ def test_a_second_run_waits_for_the_first_and_takes_its_manifest(warehouse: Ware
     assert files[0] == files[1]
     assert scans.waits == ["things: another run is reading it: waiting for it"]
     assert len(listed.asked) == 9
+
+
+def test_what_another_run_has_read_since_it_was_decided_is_not_read_again(
+    warehouse: Warehouse,
+) -> None:
+    scans, late = Scans(warehouse), Listed(numbered(60))
+    decided = scans.there()
+    first = scans.scan(Listed(numbered(57)))
+
+    second = asyncio.run(scans.scanner.scan(run_of("run-2"), late.fetch, FIRST, decided))
+
+    assert second.file == first.file
+    assert late.asked == []
+    assert scans.waits == []
 
 
 def test_a_run_that_waited_for_one_that_failed_goes_on_with_its_scan(warehouse: Warehouse) -> None:
