@@ -14,7 +14,6 @@ except KeyboardInterrupt:
     sys.stderr.write("interrupted: nothing was begun\n")
     sys.exit(130)
 finally:
-    gc.freeze()
     gc.enable()
 
 __all__ = ["main"]
