@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 SIZE = 12  # bytes of a mark
 RECENT = 4_096  # rows kept as they came: short scans never need more
-LARGEST = 262_144  # rows of one sorted run: what merging may double for a moment
+LARGEST = 131_072  # rows of one sorted run: what merging may double for a moment
 MARKS = np.dtype([("digest", "<u8"), ("check", "<u4")])
 Places = tuple[int, ...]
 
