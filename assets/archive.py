@@ -10,6 +10,7 @@ from pydantic import Field
 from assets import catalog, intents, interface
 from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
 from assets.partitions import PARTITIONS, parts
+from assets.previews import cost
 from assets.resources import Sync, connection, night
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
@@ -74,7 +75,7 @@ def fetch(
         home = session.settings.place.archive
     for stream, by_partition in outcomes.items():
         days = {each: _metadata(outcome, home) for each, outcome in by_partition.items()}
-        days[max(days)] |= _cost(efforts.get(stream, Effort()))  # no other day is fetched
+        days[max(days)] |= cost([efforts.get(stream, Effort())])  # no other day is fetched
         _tell(context, stream, days, planned)
         yield _result(stream, by_partition.values(), changes)
     yield from foreign(context, key, outcomes)
@@ -145,14 +146,6 @@ def _tell(
         said = own.get("proof") or own["status"]
         told = context.log.info if "proof" in own else context.log.warning
         told(f"{partition}: {said.value}")
-
-
-def _cost(effort: Effort) -> Metadata:
-    return {
-        "requests": dg.MetadataValue.int(effort.requests),
-        "429s": dg.MetadataValue.int(effort.refused),
-        "seconds waited": dg.MetadataValue.float(round(effort.waited, 3)),
-    }
 
 
 def _rows(outcomes: Iterable[Outcome]) -> Metadata:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 
+from pipelines.state.runs import Effort
+
 FEW = 5  # lines that are read at once
 NUMBER = re.compile(r"-?\d+(\.\d+)?|")
 
@@ -21,6 +23,18 @@ def preview(rows: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
     numbers = [all(map(NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)]
     sides = ["--:" if each else "---" for each in numbers]
     return dg.MetadataValue.md("\n".join(map(_line, [names, sides, *cells])) if rows else "")
+
+
+def cost(efforts: Iterable[Effort]) -> dict[str, dg.MetadataValue]:
+    """Return what readings took together; Dagster plots the numbers over nights."""
+    every = list(efforts)
+    return {
+        "requests": dg.MetadataValue.int(sum(each.requests for each in every)),
+        "429s": dg.MetadataValue.int(sum(each.refused for each in every)),
+        "seconds waited": dg.MetadataValue.float(
+            round(sum((each.waited for each in every), 0.0), 3)
+        ),
+    }
 
 
 def told(lines: Sequence[str]) -> str | list[str]:

@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets import catalog, current
 from assets.partitions import PARTITIONS, parts
-from assets.previews import preview
+from assets.previews import cost, preview
 from assets.resources import Sync, connection
 from assets.streams import STREAMS, opened
 from pipelines import run
@@ -83,14 +83,8 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
 def _cost(session: Session, run_id: str) -> Metadata:
     """Return what the run took from its first step on; Dagster plots the numbers over nights."""
     now = session.clock.now()
-    efforts = runs.efforts(session.ledger, run_id).values()
     took = (now - runs.began(session.ledger, run_id, now)).total_seconds() / 60
-    return {
-        "minutes": round(took, 3),
-        "requests": sum(each.requests for each in efforts),
-        "429s": sum(each.refused for each in efforts),
-        "seconds waited": round(sum(each.waited for each in efforts), 3),
-    }
+    return {"minutes": round(took, 3), **cost(runs.efforts(session.ledger, run_id).values())}
 
 
 def _failure(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
-from pipelines.warehouse.database import literal, quoted
+from pipelines.warehouse.database import literal, quoted, together
 
 TABLES = {
     "meta.folds": "each reading that was folded into the tables, in the order of the folds",
@@ -199,8 +199,7 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
         if text:
             name = quoted(schema, table, column) if column else quoted(schema, table)
             statements.append(f"COMMENT ON {kind} {name} IS {literal(text)}")
-    if statements:
-        database.execute("; ".join(statements))  # at once: a call costs more than the comment
+    together(database, statements)
 
 
 def _column(schema: str, table: str, column: str) -> str | None:

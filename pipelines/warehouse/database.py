@@ -5,7 +5,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,6 +176,18 @@ def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> N
     loaded = scalar(database, f"SELECT count(*) FROM {table}") - before
     if loaded != rows.num_rows:
         raise LandingFailed(f"of {rows.num_rows:,} rows {loaded:,} are in {table} after loading")
+
+
+def fill(database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]) -> None:
+    """Append rows of values in the order of the columns, all at once."""
+    columns = database.sql(f"FROM {table} LIMIT 0").to_arrow_table().schema
+    named = [dict(zip(columns.names, row, strict=True)) for row in rows]
+    append(database, table, pa.Table.from_pylist(named, columns))
+
+
+def together(database: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+    """Run statements at once: a call costs more than most of them."""
+    database.execute("; ".join(statements))
 
 
 def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> None:

@@ -10,7 +10,7 @@ import duckdb
 
 from pipelines.warehouse import awaiting, evolution, registry
 from pipelines.warehouse.columns import sources
-from pipelines.warehouse.database import exists, literal, quoted
+from pipelines.warehouse.database import exists, fill, literal, quoted, together
 
 SOURCES = """
 CREATE OR REPLACE TEMP TABLE column_sources (
@@ -80,9 +80,11 @@ def describe(database: duckdb.DuckDBPyConnection) -> None:
     awaiting.prepare(database)
     database.execute(TABLE)
     for query in (UNSAID, INHERITED):  # a parent's key has its comment then
-        for table, column, words in database.execute(query).fetchall():
-            name = quoted("current", table, column)
-            database.execute(f"COMMENT ON COLUMN {name} IS {literal(words)}")
+        found = database.execute(query).fetchall()
+        said = [(quoted("current", table, column), words) for table, column, words in found]
+        together(
+            database, (f"COMMENT ON COLUMN {name} IS {literal(words)}" for name, words in said)
+        )
 
 
 def tell(database: duckdb.DuckDBPyConnection) -> None:
@@ -113,5 +115,4 @@ def _list(database: duckdb.DuckDBPyConnection) -> None:
         if (known := registry.registered(database, stream)) is not None
         for where, source in sources(stream, known.names).items()
     ]
-    if rows:
-        database.executemany("INSERT INTO column_sources VALUES (?, ?, ?, ?, ?)", rows)
+    fill(database, "column_sources", rows)

@@ -17,7 +17,7 @@ from pipelines.state.decisions import Kind
 from pipelines.warehouse.archive import Manifest
 from pipelines.warehouse.awaiting import Awaited
 from pipelines.warehouse.columns import BESIDE, Given, Source, Where, json_path, sources, types
-from pipelines.warehouse.database import exists
+from pipelines.warehouse.database import exists, fill
 from pipelines.warehouse.misfits import Aside, Path
 from pipelines.warehouse.room import Rules
 from pipelines.warehouse.schema import Shape
@@ -171,9 +171,7 @@ def record(database: duckdb.DuckDBPyConnection, changes: Sequence[Change]) -> No
     """Add changes to `meta.schema_changes`."""
     prepare(database)
     if changes:
-        marks = ", ".join("?" * len(astuple(changes[0])))
-        rows = [list(astuple(each)) for each in changes]
-        database.executemany(f"INSERT INTO meta.schema_changes VALUES ({marks})", rows)
+        fill(database, "meta.schema_changes", [astuple(each) for each in changes])
 
 
 def prepare(database: duckdb.DuckDBPyConnection) -> None:

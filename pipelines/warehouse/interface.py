@@ -4,8 +4,8 @@ Here: writing it. Not here: what changed (api.changes), what differs (difference
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 
 import duckdb
 from sqlalchemy import Engine
@@ -14,7 +14,7 @@ from pipelines.api.description import Operation
 from pipelines.api.fields import Schema
 from pipelines.api.problem import cleaned
 from pipelines.state import descriptions
-from pipelines.warehouse.database import exists, literal, quoted
+from pipelines.warehouse.database import exists, fill, literal, quoted, together
 
 TABLES = {
     "interface_changes": (
@@ -32,21 +32,13 @@ Path = tuple[str, ...]
 def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
     """Write what changed in the interface and what differs from it, as the ledger has it."""
     rows = {
-        "interface_changes": [asdict(each) for each in descriptions.changes(ledger)],
-        "interface_differences": [asdict(each) for each in descriptions.differences(ledger)],
+        "interface_changes": [astuple(each) for each in descriptions.changes(ledger)],
+        "interface_differences": [astuple(each) for each in descriptions.differences(ledger)],
     }
     database.execute("CREATE SCHEMA IF NOT EXISTS meta")
     for name, columns in TABLES.items():
         database.execute(f"CREATE OR REPLACE TABLE meta.{name} ({columns})")
-        _fill(database, name, [list(row.values()) for row in rows[name]])
-
-
-def _fill(
-    database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]
-) -> None:
-    if rows:
-        marks = ", ".join("?" * len(rows[0]))
-        database.executemany(f"INSERT INTO meta.{table} VALUES ({marks})", rows)
+        fill(database, f"meta.{name}", rows[name])
 
 
 def comment(
@@ -68,7 +60,7 @@ def comment(
         text = texts.get(tuple(json.loads(leaf)[:-1]))
         if text and name in there:
             statements.append(f"COMMENT ON COLUMN {table}.{quoted(name)} IS {_literal(text)}")
-    database.execute("; ".join(statements))  # at once: a call costs more than the comment
+    together(database, statements)
 
 
 def _texts(schema: Schema, path: Path) -> Iterator[tuple[Path, str]]:

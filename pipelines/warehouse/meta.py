@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.errors import WarehouseDamaged
 from pipelines.warehouse import quarantine
-from pipelines.warehouse.database import exists, quoted, scalar
+from pipelines.warehouse.database import exists, quoted, scalar, together
 
 FOLDS = """
 CREATE TABLE IF NOT EXISTS meta.folds (
@@ -161,5 +161,8 @@ def _told(counts: Mapping[str, int]) -> str:
 def tell(database: duckdb.DuckDBPyConnection, version: int, now: datetime) -> None:
     """Write `meta.freshness`: what each stream of a version is made of."""
     database.execute(FRESHNESS, {"now": now, "version": version})
-    for name, text in COMMENTS.items():
-        database.execute(f"COMMENT ON COLUMN meta.freshness.{name} IS '{text}'")
+    comments = COMMENTS.items()
+    together(
+        database,
+        (f"COMMENT ON COLUMN meta.freshness.{name} IS '{text}'" for name, text in comments),
+    )

@@ -3,16 +3,13 @@
 Here: writing it. Not here: what a grade means (state.proof).
 """
 
-from collections.abc import Sequence
-
 import duckdb
-import pyarrow as pa
 from sqlalchemy import Engine
 
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import meta
-from pipelines.warehouse.database import append
+from pipelines.warehouse.database import fill, together
 from pipelines.warehouse.meta import Held
 
 COLUMNS = (
@@ -33,8 +30,10 @@ COMMENTS = {
 def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
     """Write what is proven of every manifest in the tables, and what has happened since."""
     database.execute(f"CREATE OR REPLACE TABLE meta.proofs ({COLUMNS})")
-    for name, text in COMMENTS.items():
-        database.execute(f"COMMENT ON COLUMN meta.proofs.{name} IS '{text}'")
+    comments = COMMENTS.items()
+    together(
+        database, (f"COMMENT ON COLUMN meta.proofs.{name} IS '{text}'" for name, text in comments)
+    )
     newest = set(meta.held(database).values())
     proven = {
         (connection, stream): _by_file(ledger, connection, stream)
@@ -46,14 +45,7 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
         if manifest is not None:
             doubt = _doubt(ledger, manifest) if fold in newest else None
             rows.append([*_row(manifest), fold in newest, doubt])
-    _fill(database, rows)
-
-
-def _fill(database: duckdb.DuckDBPyConnection, rows: Sequence[Sequence[object]]) -> None:
-    """Append all rows at once: a year of nights has thousands."""
-    columns = database.table("meta.proofs").limit(0).to_arrow_table().schema
-    named = [dict(zip(columns.names, row, strict=True)) for row in rows]
-    append(database, "meta.proofs", pa.Table.from_pylist(named, columns))
+    fill(database, "meta.proofs", rows)
 
 
 def doubtful(ledger: Engine, folds: Held) -> list[str]:
