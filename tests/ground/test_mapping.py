@@ -43,7 +43,7 @@ def test_without_a_reference_partner_month_and_currency_match() -> None:
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_named(case: str) -> None:
     text, words = WRONG[case]
-    with pytest.raises(ConfigurationError, match="^mapping") as error:
+    with pytest.raises(ConfigurationError, match=r"^mapping") as error:
         mapping.parsed(text, mapping.FILE)
     assert words in str(error.value)
 
