@@ -8,7 +8,8 @@ import filelock
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, inspect
 
 from pipelines.errors import ConfigurationError, StorageFailed
-from pipelines.state.tables import METADATA, SHAPE
+from pipelines.state import judgements, tables
+from pipelines.state.tables import SHAPE
 
 STORAGE = {
     sqlite3.SQLITE_BUSY,
@@ -75,7 +76,8 @@ def _prepare(engine: Engine, file: Path) -> None:
     """Create the tables in an empty file; tell a ledger of ours from one of another shape."""
     with engine.begin() as ledger:
         if not inspect(ledger).get_table_names():
-            METADATA.create_all(ledger)
+            for each in (tables.METADATA, judgements.METADATA):
+                each.create_all(ledger)
             ledger.exec_driver_sql(f"PRAGMA user_version = {SHAPE}")
         found = ledger.exec_driver_sql("PRAGMA user_version").scalar()
     if found != SHAPE:

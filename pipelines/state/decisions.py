@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sqlalchemy import Engine, insert, select
 
-from pipelines.state.tables import DECISIONS
+from pipelines.state.judgements import DECISIONS
 
 
 class Kind(StrEnum):

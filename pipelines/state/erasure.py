@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Column, Engine
 
+from pipelines.state.judgements import BREAK_ACTS, BREAKS, DECISIONS
 from pipelines.state.tables import (
-    DECISIONS,
     DESCRIPTIONS,
     IDENTITIES,
     INTERFACE_CHANGES,
@@ -34,6 +34,8 @@ QUOTES: tuple[Column[Any], ...] = (
     DESCRIPTIONS.c.body,
     *(INTERFACE_CHANGES.c[name] for name in ("path", "before", "after")),
     *(INTERFACE_DIFFERENCES.c[name] for name in ("field", "described", "found")),
+    *(BREAKS.c[name] for name in ("partner", "subject", "cause")),
+    BREAK_ACTS.c.note,
     ROLLBACKS.c.reason,
     REDACTIONS.c.reason,
 )

@@ -1,7 +1,7 @@
 """The ledger's tables, in the order in which the chain writes them.
 
-Keys are strings (uuid) or what the world already counts by. Rows about decisions are only ever
-added, never changed.
+Keys are strings (uuid) or what the world already counts by. Not here: the tables of what people
+said (judgements).
 """
 
 from sqlalchemy import (
@@ -23,7 +23,7 @@ from pipelines.state.types import ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 7
+SHAPE = 8
 
 RUNS = Table(
     "runs",
@@ -129,20 +129,6 @@ IDENTITIES = Table(
     Column("words", String, nullable=False, comment="the same for people"),
     Column("pinned_at", UtcTime, nullable=False),
     Column("pinned_by", String, comment="who moved it; empty: the first landing did"),
-)
-
-DECISIONS = Table(
-    "decisions",
-    METADATA,
-    Column("number", Integer, primary_key=True),
-    Column("kind", String, nullable=False, comment="state/decisions.py lists them"),
-    Column("connection", String, nullable=False),
-    Column("stream", String, nullable=False),
-    Column("manifest", String, nullable=False, comment="from which it holds"),
-    Column("subject", String, nullable=False, comment="empty: the stream as a whole"),
-    Column("by", String, nullable=False),
-    Column("at", UtcTime, nullable=False),
-    Column("note", String, nullable=False),
 )
 
 VERSIONS = Table(

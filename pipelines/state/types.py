@@ -1,12 +1,13 @@
 """Column types that keep what they are given, where SQLite would not: times with their zone.
 
-Also a proof, as JSON.
+Also exact amounts, as text, and a proof, as JSON.
 """
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect
+from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.types import TypeDecorator
 
 from pipelines.state import proof
@@ -32,6 +33,23 @@ class UtcTime(TypeDecorator[datetime]):
         """Give the zone back."""
         del dialect
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class Exact(TypeDecorator[Decimal]):
+    """An amount, every digit of it (SQLite would make a float of it)."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> str | None:
+        """Store it without an exponent."""
+        del dialect
+        return None if value is None else f"{value:f}"
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Decimal | None:
+        """Give the amount back."""
+        del dialect
+        return None if value is None else Decimal(value)
 
 
 class ProofJson(TypeDecorator[Proof]):

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, inspect
 
 from pipelines.errors import ConfigurationError
-from pipelines.state import database, runs
-from pipelines.state.tables import METADATA, SHAPE
+from pipelines.state import database, judgements, runs, tables
+from pipelines.state.tables import SHAPE
 from tests.virtual import EPOCH
 
 # synchronous 2 is FULL: a commit is on the disk when it returns.
@@ -70,9 +70,8 @@ def test_a_ledger_is_opened_again_with_what_it_held(tmp_path: Path) -> None:
             held = connection.exec_driver_sql("SELECT run FROM runs ORDER BY run").scalars().all()
         ledger.dispose()
     assert held == ["first", "second"]
-    assert {table.name for table in METADATA.sorted_tables} == set(
-        inspect(ledger).get_table_names()
-    )
+    tables_made = {*tables.METADATA.tables, *judgements.METADATA.tables}
+    assert tables_made == set(inspect(ledger).get_table_names())
     ledger.dispose()
 
 
