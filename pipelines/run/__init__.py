@@ -27,6 +27,7 @@ from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, fold_days, replay
+from pipelines.run.reporting import ReportPage, ReportView, report, report_views
 from pipelines.run.retaining import retain
 from pipelines.run.session import Session, Watch, open  # noqa: A004
 from pipelines.run.standing import status
@@ -46,6 +47,8 @@ __all__ = [
     "Outcome",
     "Publication",
     "Replayed",
+    "ReportPage",
+    "ReportView",
     "Session",
     "Sought",
     "Standing",
@@ -78,6 +81,8 @@ __all__ = [
     "publish",
     "publish_folded",
     "replay",
+    "report",
+    "report_views",
     "retain",
     "roll_back",
     "set_aside",

@@ -52,6 +52,11 @@ class Home:
         return self.root / "exports"
 
     @property
+    def reports(self) -> Path:
+        """The pages that `report` wrote, for whoever opens them."""
+        return self.root / "reports"
+
+    @property
     def link(self) -> Path:
         """The one path that analysts open."""
         return self.root / "warehouse.duckdb"
