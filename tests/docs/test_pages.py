@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from pipelines.cli import app as program
 from pipelines.cli.app import app
+from pipelines.reports import REPORTS, Report
 from pipelines.settings import PREFIX, Settings
 from pipelines.streams import STREAMS
 from pipelines.streams.base import Stream
@@ -48,6 +49,12 @@ def test_every_picture_is_on_a_page_and_small() -> None:
 def test_every_stream_says_what_it_is(stream: Stream) -> None:
     assert stream.path in stream_charter(stream)
     assert stream.description.endswith(".")
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
+def test_every_report_and_its_question_are_in_docs(report: Report) -> None:
+    (row,) = [line for line in DOCS["reports.md"].splitlines() if f"`{report.table}`" in line]
+    assert row.endswith(f"| {report.question} |")
 
 
 def stream_charter(stream: Stream) -> str:
