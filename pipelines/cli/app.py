@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from pipelines.cli import (
+    breaks,
     check,
     connections,
     demo,
@@ -61,6 +62,7 @@ for group in (
     connections.app,
     schema.app,
     quarantine.app,
+    breaks.app,
 ):
     app.add_typer(group)
 

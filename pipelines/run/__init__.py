@@ -15,6 +15,10 @@ from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
 from pipelines.run.alerting import alert, alerted, fail, try_targets
+from pipelines.run.breaking import Break, Chosen, broken
+from pipelines.run.breaking import decide as decide_break
+from pipelines.run.breaking import totals as break_totals
+from pipelines.run.breaking import trail as break_trail
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.evidence import Evidence, Landing, evidence, lost
@@ -36,8 +40,10 @@ from pipelines.streams import known
 
 __all__ = [
     "Act",
+    "Break",
     "Checked",
     "Choice",
+    "Chosen",
     "Evidence",
     "Freshness",
     "Intent",
@@ -60,10 +66,14 @@ __all__ = [
     "again",
     "alert",
     "alerted",
+    "break_totals",
+    "break_trail",
+    "broken",
     "changed",
     "check",
     "closes",
     "columns",
+    "decide_break",
     "differing",
     "discover",
     "erase",
