@@ -38,6 +38,7 @@ class Erased:
     pages: int
     versions: tuple[str, ...]
     exports: tuple[str, ...]
+    reports: tuple[str, ...]
     quotes: tuple[str, ...]
     left: tuple[str, ...]
 
@@ -50,6 +51,8 @@ class Erased:
             lines.append(f"published files deleted: {', '.join(self.versions)}")
         if self.exports:
             lines.append(f"exports deleted: {', '.join(self.exports)}")
+        if self.reports:
+            lines.append(f"reports deleted: {', '.join(self.reports)}; report writes one anew")
         if self.quotes:
             lines.append(f"the ledger quoted it in {', '.join(self.quotes)}: replaced")
         lines += [f"still said by {file}: look at it yourself" for file in self.left]
@@ -84,12 +87,14 @@ def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int
     home = session.settings.place
     versions = link.keep_only(home, {version.version} if version else set())
     exports = _without_exports(home.exports, sought.identifier)
+    reports = _without_reports(home.reports)
     remain = traces.files(home.root, sought.identifier)
     return Erased(
         records=sum(len(each.rows) for each in made) + excised,
         pages=len(made),
         versions=tuple(versions),
         exports=tuple(exports),
+        reports=tuple(reports),
         quotes=tuple(quotes),
         left=tuple(str(file.relative_to(home.root)) for file in remain),
     )
@@ -153,3 +158,11 @@ def _without_exports(folder: Path, identifier: str) -> list[str]:
         if each.is_symlink() and not each.exists():
             each.unlink()
     return sorted(holding)
+
+
+def _without_reports(folder: Path) -> list[str]:
+    """Delete every page of reports: by its name and its figures it tells of a partner too."""
+    pages = sorted(folder.glob("*.html"))
+    for page in pages:
+        page.unlink()
+    return [page.name for page in pages]

