@@ -25,7 +25,7 @@ from pipelines.state.proof import Grade, Proof
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.fold import Terms, fold
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 
 ROWS, LIMIT, CHANGED = 1_000_000, 500, 100
 BEGIN = datetime(2026, 1, 1, 2, tzinfo=UTC)
@@ -144,7 +144,7 @@ def _land(home: Home, file: str) -> None:
         began = _seconds()
         fold(writer, archive, archive.read(file), Terms(), SYSTEM)
         folded = _seconds()
-    publish(work, ledger, "run", 3, SYSTEM)
+    publish(work, ledger, Edition("run", 3), SYSTEM)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cost = Cost(round(folded - began, 2), round(_seconds() - folded, 2), peak)
     print(json.dumps(cost.__dict__))

@@ -20,6 +20,8 @@ hypothesis.settings.load_profile("partner-sync")
 # Every commit waits for the disk, which tests ask for by the thousand and none can observe.
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+# It adds 0.3 s to a publication, of which tests make a thousand; its own tests switch it on.
+os.environ.setdefault("PARTNER_SYNC_RECONCILE", "false")
 gc.disable()  # while thousands of tests are collected, which stay
 
 

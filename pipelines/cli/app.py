@@ -34,6 +34,9 @@ from pipelines.cli import (
     sync,
     verify,
 )
+from pipelines.cli import (
+    map as map_,
+)
 from pipelines.errors import ConfigurationError, PartnerSyncError
 
 app = typer.Typer(
@@ -47,6 +50,7 @@ for group in (
     sandbox.app,
     check.app,
     discover.app,
+    map_.app,
     plan.app,
     sync.app,
     publish.app,

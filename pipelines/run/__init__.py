@@ -28,6 +28,7 @@ from pipelines.run.intent import Intent, closes, intent
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
+from pipelines.run.mapping import Accepted, Proposed, accept_mapping, propose
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, fold_days, replay
@@ -39,6 +40,7 @@ from pipelines.state import runs
 from pipelines.streams import known
 
 __all__ = [
+    "Accepted",
     "Act",
     "Break",
     "Checked",
@@ -51,6 +53,7 @@ __all__ = [
     "Lane",
     "Order",
     "Outcome",
+    "Proposed",
     "Publication",
     "Replayed",
     "ReportPage",
@@ -62,6 +65,7 @@ __all__ = [
     "Watch",
     "Word",
     "accept",
+    "accept_mapping",
     "accept_waiting",
     "again",
     "alert",
@@ -88,6 +92,7 @@ __all__ = [
     "open",
     "orders",
     "plan",
+    "propose",
     "publish",
     "publish_folded",
     "replay",

@@ -1,11 +1,12 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import duckdb
 
 from pipelines.errors import LandingFailed, PartnerSyncError
-from pipelines.run import interface
+from pipelines.run import interface, reconciling
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
 from pipelines.state import days, decisions, journal, runs, versions
@@ -20,6 +21,7 @@ from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.evolution import Policy
 from pipelines.warehouse.fold import Terms
 from pipelines.warehouse.meta import Fold, Held
+from pipelines.warehouse.publish import Edition
 
 SAID = 5  # changes of columns that a run names; the verb `schema` names all
 GONE = Kind.DISAPPEARED
@@ -137,8 +139,8 @@ def _accepted(session: Session, row: ManifestRow, kind: Kind) -> list[str]:
 
 def publish(session: Session, orders: Sequence[Order]) -> Publication:
     """Publish what is folded, all streams at once; say what the orders' days lack in it."""
-    keep, now = session.settings.keep_versions, session.clock.now
-    version = publishing.publish(session.work, session.ledger, orders[0].run, keep, session.clock)
+    now, wanted = session.clock.now, _edition(session, orders[0].run)
+    version = publishing.publish(session.work, session.ledger, wanted, session.clock)
     # What was rolled back was published once: it lacks nothing.
     newest = versions.latest(session.ledger) if version else None
     holds = newest.holds if newest else {}
@@ -150,8 +152,14 @@ def publish(session: Session, orders: Sequence[Order]) -> Publication:
 
 def publish_folded(session: Session) -> Version | None:
     """Publish what is folded, for nobody's day; None where nothing was ever folded."""
-    keep, clock = session.settings.keep_versions, session.clock
-    return publishing.publish(session.work, session.ledger, BY_HAND, keep, clock)
+    wanted = _edition(session, BY_HAND)
+    return publishing.publish(session.work, session.ledger, wanted, session.clock)
+
+
+def _edition(session: Session, run: str) -> Edition:
+    """Return the version that is wanted: with what reconciliation and reports make of it."""
+    add = partial(reconciling.tell, session)
+    return Edition(run, session.settings.keep_versions, add, reconciling.digest(session))
 
 
 def roll_back(session: Session, to: int | None, by: str, reason: str = "") -> Version:

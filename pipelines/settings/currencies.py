@@ -1,6 +1,7 @@
-"""Minor units of currencies (ISO 4217): the digits behind the point that an amount can have.
+"""Currencies (ISO 4217): their codes, and the digits behind the point that an amount can have.
 
-Source: ISO 4217, list one, "Mnr unt"; every currency that is not named has two.
+Source: ISO 4217, list one, "Mnr unt"; every currency that is not named has two. Codes withdrawn
+since 2014 are among them: bills are kept for longer.
 """
 
 from decimal import Decimal
@@ -12,6 +13,17 @@ _DIGITS = {
 }
 OTHERS = {code: digits for digits, codes in _DIGITS.items() for code in codes.split()}
 USUAL = 2
+_CODES = """
+AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP
+BYN BYR BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUC CUP CVE CZK DJF DKK DOP DZD EGP ERN
+ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD
+JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LTL LYD MAD MDL MGA MKD MMK MNT
+MOP MRO MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG
+QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SLL SOS SRD SSP STD STN SVC SYP SZL THB TJS
+TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VEF VES VND VUV WST XAF XCD XCG
+XOF XPF YER ZAR ZMW ZWG ZWL
+"""
+CODES = frozenset(_CODES.split())
 
 
 def unit(currency: str) -> Decimal:

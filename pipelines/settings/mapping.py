@@ -85,11 +85,15 @@ class Match(_Table):
 
 
 class Tolerance(_Table):
-    """What is no break: of a line and of a partner's month, in minor units of the currency."""
+    """What is no break: of a line and of a partner's month, in minor units of the currency.
+
+    A break of `material_minor` or more is one step more severe.
+    """
 
     line_minor: Annotated[int, Field(ge=0)] = 0
     line_percent: Annotated[Decimal, Field(ge=0, le=100)] = Decimal(0)
     month_minor: Annotated[int, Field(ge=0)] = 0
+    material_minor: Annotated[int, Field(ge=0)] = 100_000
 
 
 class Mapping(_Table):

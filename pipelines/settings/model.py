@@ -100,6 +100,9 @@ class Settings(BaseSettings):
         default=None, description="what connections share whose clients or keys are one actor"
     )
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
+    reconcile: bool = Field(
+        default=True, description="whether a publication holds reconciliation and reports"
+    )
     keep_readings: int = Field(
         default=400, ge=1, description="readings of each list that `retain` keeps in the archive"
     )

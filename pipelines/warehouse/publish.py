@@ -4,7 +4,7 @@ Analysts open `warehouse.duckdb`; whoever has an older version open keeps readin
 what is published, when, and the step back. Not here: the files (link), what `meta` says.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import file_digest
@@ -32,6 +32,8 @@ from pipelines.warehouse import (
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.meta import Held
 
+ADDED = ""  # no stream: what marks the additions of an edition
+
 
 @dataclass(frozen=True)
 class Content:
@@ -42,7 +44,25 @@ class Content:
     made_of: Mapping[str, str]
 
 
-def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Version | None:
+def _nothing(_database: duckdb.DuckDBPyConnection) -> None:
+    """Add nothing to the tables."""
+
+
+@dataclass(frozen=True)
+class Edition:
+    """A version that is wanted: the run that it is of, and how many are kept.
+
+    `add` makes of the tables what else belongs into the same file; `digest` tells whether that
+    would say something else of the same folds.
+    """
+
+    run: str
+    keep: int
+    add: Callable[[duckdb.DuckDBPyConnection], None] = _nothing
+    digest: str = ""
+
+
+def publish(work: Work, ledger: Engine, wanted: Edition, clock: Clock) -> Version | None:
     """Publish what the work database holds; return the version that analysts open now.
 
     What is published already is not copied again, nor what was rolled back; None where nothing was
@@ -54,12 +74,13 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
         with work.connected() as writer:
             folds = meta.held(writer)
             held, last = content(ledger, folds), versions.latest(ledger)
+            held = replace(held, made_of={**held.made_of, ADDED: wanted.digest})
             if not folds or (stays := _standing(home, ledger, held)):
                 return stays if folds else None
             number = _next_number(home, last)
-            version = Version(number, run, link.name(number), held.holds, {}, clock.now())
+            version = Version(number, wanted.run, link.name(number), held.holds, {}, clock.now())
             with _in_words():
-                version = _prepared(writer, ledger, folds, version)
+                version = _prepared(writer, ledger, (folds, wanted), version)
         version = replace(version, made_of=held.made_of, doubts=held.doubts)
         _untouched(version, last)
         version = replace(version, sha256=_digest(work.file))
@@ -67,7 +88,7 @@ def publish(work: Work, ledger: Engine, run: str, keep: int, clock: Clock) -> Ve
         link.put(home, work.file, file, lambda part: verify(part, version))
         link.point(home, file)
         versions.add(ledger, version)
-        link.prune(home, keep)
+        link.prune(home, wanted.keep)
     return version
 
 
@@ -136,7 +157,9 @@ def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
     last, opened = versions.latest(ledger), versions.opened(ledger)
     if last is None or opened is None or last.holds != content.holds:
         return None
-    if (opened == last and last.doubts != content.doubts) or last.made_of != content.made_of:
+    own, there = dict(content.made_of), dict(last.made_of)
+    added = own.pop(ADDED), there.pop(ADDED, "")
+    if own != there or (opened == last and (last.doubts != content.doubts or len({*added}) > 1)):
         return None
     file = home.published / opened.file
     if not file.is_file():
@@ -147,15 +170,20 @@ def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
 
 
 def _prepared(
-    writer: duckdb.DuckDBPyConnection, ledger: Engine, folds: Held, version: Version
+    writer: duckdb.DuckDBPyConnection,
+    ledger: Engine,
+    content: tuple[Held, Edition],
+    version: Version,
 ) -> Version:
     """Let `meta` say what this version is, and settle the file; return what it counts."""
+    folds, wanted = content
     meta.verify(writer, folds)
     with database.transaction(writer):
         meta.tell(writer, version.version, version.published_at)
         interface.tell(writer, ledger)
         proofs.tell(writer, ledger)
         effort.tell(writer, ledger)
+        wanted.add(writer)
         dictionary.describe(writer)
         comments.tell(writer)
         dictionary.tell(writer)

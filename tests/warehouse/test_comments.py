@@ -8,7 +8,7 @@ from pipelines.clock import SYSTEM
 from pipelines.state import runs
 from pipelines.state.runs import Call
 from pipelines.warehouse import comments
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import NOON, Warehouse
 from tests.warehouse.kept import night
 
@@ -18,7 +18,7 @@ RECORDS = '[{"id": 1, "events": [{"at": "2026-01-01T00:00:00Z"}]}, {"id": 2, "am
 
 def test_nothing_lacks_a_comment(warehouse: Warehouse) -> None:
     night(warehouse, RECORDS, '[{"id": 3}]')
-    publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+    publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
     with duckdb.connect(warehouse.home.link, read_only=True) as reader:
         bare = list(comments.lacking(reader))
@@ -30,7 +30,7 @@ def test_nothing_lacks_a_comment(warehouse: Warehouse) -> None:
 def test_what_is_commented_already_keeps_its_text(warehouse: Warehouse) -> None:
     night(warehouse, '[{"id": 1}]')
     warehouse.query("COMMENT ON TABLE current.things IS 'the service''s own words'")
-    publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+    publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
     found = "SELECT comment FROM duckdb_tables() WHERE schema_name = 'current'"
     assert warehouse.query(found) == [("the service's own words",)]
 
@@ -40,7 +40,7 @@ def test_runs_and_requests_are_told_once(warehouse: Warehouse) -> None:
         runs.begin(warehouse.ledger, f"run-{number}", "default", NOON.date(), NOON)
         runs.record(warehouse.ledger, f"run-{number}", CALL)
         night(warehouse, f'[{{"id": {number}}}]', number=number)
-        publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+        publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
     with duckdb.connect(warehouse.home.link, read_only=True) as reader:
         told = reader.execute(
@@ -59,7 +59,7 @@ def test_a_run_that_ended_since_and_one_that_was_not_known_are_told(warehouse: W
         runs.begin(warehouse.ledger, f"run-{number}", "default", NOON.date(), begun)
         runs.end(warehouse.ledger, f"run-{number - 1}", "published", NOON)
         night(warehouse, f'[{{"id": {number}}}]', number=number)
-        publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+        publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
     with duckdb.connect(warehouse.home.link, read_only=True) as reader:
         ran = reader.execute("SELECT run, outcome FROM meta.runs ORDER BY run").fetchall()

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.clock import SYSTEM
 from pipelines.warehouse import damage, database
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.kept import night
 from tests.warehouse.test_verify import faults
@@ -61,7 +61,7 @@ def folded(warehouse: Warehouse) -> Warehouse:
         for each in range(ROWS)
     ]
     night(warehouse, json.dumps(rows))
-    publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+    publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
     return warehouse
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines.clock import SYSTEM
 from pipelines.errors import NothingPublished
 from pipelines.warehouse import frames
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import Warehouse
 
 AMOUNT = "12345678901234567.89"
@@ -19,7 +19,7 @@ AMOUNT = "12345678901234567.89"
 def night(warehouse: Warehouse, *amounts: str) -> None:
     rows = ", ".join(f'{{"id": {i}, "amount": {each}}}' for i, each in enumerate(amounts))
     warehouse.fold(warehouse.manifest(f"[{rows}]"))
-    assert publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+    assert publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
 
 def test_a_decimal_keeps_every_digit_and_its_sum_too(warehouse: Warehouse) -> None:

@@ -18,13 +18,13 @@ from pipelines.state.journal import Reading
 from pipelines.state.versions import Version
 from pipelines.warehouse import link
 from pipelines.warehouse import publish as publishing
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import NOON, Warehouse
 from tests.warehouse.kept import night
 
 
 def published(warehouse: Warehouse, keep: int = 3) -> Version:
-    version = publish(warehouse.work, warehouse.ledger, "run", keep, SYSTEM)
+    version = publish(warehouse.work, warehouse.ledger, Edition("run", keep), SYSTEM)
     assert version is not None
     return version
 
@@ -134,7 +134,7 @@ def test_a_copy_that_differs_is_refused(
 
 
 def test_nothing_new_is_not_copied_again(warehouse: Warehouse) -> None:
-    assert publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM) is None
+    assert publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM) is None
     warehouse.fold(warehouse.manifest('[{"id": 1}]'))
     assert published(warehouse) == published(warehouse)
 

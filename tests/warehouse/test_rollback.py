@@ -9,7 +9,7 @@ from pipelines.clock import SYSTEM
 from pipelines.errors import ConfigurationError, PublicationFailed
 from pipelines.state import versions
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse.publish import publish, roll_back
+from pipelines.warehouse.publish import Edition, publish, roll_back
 from tests.virtual import EPOCH
 from tests.warehouse.conftest import Warehouse
 
@@ -23,7 +23,7 @@ def nights(warehouse: Warehouse, count: int, *, first: int = 1) -> None:
 
 
 def again(warehouse: Warehouse) -> Version:
-    version = publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+    version = publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
     assert version is not None
     return version
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.clock import SYSTEM
-from pipelines.warehouse.publish import publish
+from pipelines.warehouse.publish import Edition, publish
 from pipelines.warehouse.verify import Checked, Fault, Verification
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.kept import night
@@ -23,7 +23,7 @@ def nights(warehouse: Warehouse) -> None:
     for number in range(2):
         records = f'[{{"id": 1, "amount": {number}.5}}, {{"id": 2, "amount": 7}}]'
         night(warehouse, records, number=number)
-        publish(warehouse.work, warehouse.ledger, "run", 3, SYSTEM)
+        publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
 
 def page(warehouse: Warehouse) -> Path:

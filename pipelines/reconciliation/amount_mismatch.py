@@ -1,0 +1,64 @@
+"""The same usage with another amount, currency or partner on its bill."""
+
+from pipelines.reconciliation.base import Example, Rule, Severity
+
+SQL = """
+WITH wrong AS (
+    SELECT m.*, CASE
+        WHEN status = 'amount' AND abs(m.billed_amount - m.used_amount) <= coalesce(unit, 0.01)
+        THEN 'amount, by one minor unit' ELSE status END AS cause
+    FROM matched m LEFT JOIN units USING (currency)
+    WHERE status IN ('amount', 'another currency') OR (
+        status = 'another partner'
+        AND EXISTS (FROM payers p WHERE (p.connection, p.partner) = (m.connection, m.partner))
+        AND EXISTS (
+            FROM payers p WHERE (p.connection, p.partner) = (m.connection, m.billed_partner)
+        )
+    )
+)
+SELECT w.connection, w.key AS subject, w.partner, w.month, w.currency, w.cause, 'usage' AS side,
+       u.id, u.amount, u.quantity, u.page, u.row
+FROM wrong w JOIN used u USING (connection, key)
+UNION ALL
+SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', b.id, b.amount,
+       b.quantity, b.page, b.row
+FROM wrong w JOIN billed b USING (connection, key)
+"""
+
+USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
+LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
+
+RULE = Rule(
+    name="amount_mismatch",
+    question="Where does a bill ask for another amount than the usage it is of?",
+    sql=SQL,
+    means="Usage and bill agree on what was used and not on what it costs, on the currency, or on "
+    "who pays. By one minor unit: as a rule one side rounds otherwise.",
+    remedy="See both records (`partner-sync explain`), then dispute the bill or accept it.",
+    severity=Severity.MEDIUM,
+    needs=("usage.id", "usage.amount", "billing.amount"),
+    tolerance="line_minor and line_percent of the mapping, whichever is more",
+    examples=(
+        Example("equal", [USED], [LINE]),
+        Example(
+            "a cent more",
+            [USED],
+            [{**LINE, "amount": "5.01"}],
+            found=["amount, by one minor unit"],
+        ),
+        Example("more", [USED], [{**LINE, "amount": "6.00"}], found=["amount"]),
+        Example(
+            "in another currency",
+            [USED],
+            [{**LINE, "currency": "USD"}],
+            found=["another currency"],
+        ),
+        Example(
+            "of another partner",
+            [USED],
+            [{**LINE, "partner": "Q"}],
+            ["P", "Q"],
+            found=["another partner"],
+        ),
+    ),
+)

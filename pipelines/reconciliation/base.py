@@ -1,0 +1,232 @@
+"""What a rule is, and what runs all of them: schema `reconciliation` of the work database.
+
+A rule with a severity returns records of breaks, grouped here by what they are about; one without
+informs. A rule whose roles are not mapped is not evaluated, and says so. Not here: the two sides
+(warehouse.matching), what people did about a break (state.breaks).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import duckdb
+from sqlalchemy import Engine
+
+from pipelines.state import breaks
+from pipelines.state.breaks import Finding, Standing
+from pipelines.warehouse import breaks as standings
+from pipelines.warehouse.database import literal, quoted, together
+from pipelines.warehouse.matching import Matching
+
+SCHEMA = "reconciliation"
+
+
+class Severity(StrEnum):
+    """How bad a break is before its age is known."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Rows of both sides, and the causes of the breaks that a rule finds among them."""
+
+    words: str
+    used: Sequence[Row] = ()
+    billed: Sequence[Row] = ()
+    payers: Sequence[str] = ("P",)
+    found: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One question to the two sides; `needs` are the roles without which nobody can answer it.
+
+    With a severity `sql` returns records of breaks: connection, subject, partner, month, currency,
+    cause, side, id, amount, quantity, page, row. `tolerance` says in words what is no break.
+    """
+
+    name: str
+    question: str
+    sql: str
+    means: str
+    remedy: str
+    severity: Severity | None = None
+    needs: tuple[str, ...] = ()
+    tolerance: str = "none"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    examples: tuple[Example, ...] = ()
+
+
+RECORDS = """
+CREATE OR REPLACE TABLE reconciliation.break_rows (
+    break_id VARCHAR, side VARCHAR, id VARCHAR, amount {kind}, quantity {kind}, page VARCHAR,
+    row INTEGER
+)
+"""
+FOUND = """
+CREATE OR REPLACE TEMP TABLE found AS
+SELECT 'B' || left(sha256($rule || '|' || connection || '|' || subject), 12) AS break_id, *
+FROM ({sql})
+"""
+BREAKS = """
+CREATE OR REPLACE TABLE {table} AS
+SELECT break_id, connection, min(partner) AS partner, min(month) AS month,
+       min(currency) AS currency, subject, min(cause) AS cause,
+       sum(amount) FILTER (side = 'usage') AS used_amount,
+       sum(amount) FILTER (side <> 'usage') AS billed_amount,
+       CASE WHEN count(amount) > 0 THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END
+           AS difference,
+       count(*) AS rows
+FROM found GROUP BY break_id, connection, subject ORDER BY break_id
+"""
+OWN = {
+    "break_id": "what the break is called, the same every night",
+    "rule": "the rule that found it",
+    "connection": "whose credentials read the records",
+    "partner": "the partner's identifier, as the service has it",
+    "partner_name": "the partner's name in the list of partners",
+    "month": "the first day of the month that the records are of",
+    "currency": "ISO 4217 code; amounts of two currencies are never added",
+    "subject": "what the break is about: it makes its identifier",
+    "cause": "the likely cause",
+    "used_amount": "sum of the usage records, NULL where there are none or no amount is mapped",
+    "billed_amount": "sum of the billed records, NULL where there are none or none is mapped",
+    "difference": "billed less used",
+    "rows": "how many records it is about",
+    "side": "the list that the record is of",
+    "id": "the record's identifier; of a bill's line, bill#place",
+    "amount": "the record's amount",
+    "quantity": "the record's quantity",
+    "page": "the page of the archive that it was read from, by its SHA-256",
+    "row": "the row in that page, from 0",
+    "question": "what the rule asks",
+    "severity": "how bad a break is at first; NULL: it only informs",
+    "evaluated": "whether all the roles that it needs are mapped",
+    "not_evaluated": "why it could not be evaluated",
+    "breaks": "how many breaks it found",
+    "means": "what a break of it means",
+    "remedy": "what to do",
+    "tolerance": "what is no break",
+}
+RULES = """
+CREATE OR REPLACE TABLE reconciliation.rules (
+    rule VARCHAR, question VARCHAR, severity VARCHAR, tolerance VARCHAR, evaluated BOOLEAN,
+    not_evaluated VARCHAR, breaks BIGINT, means VARCHAR, remedy VARCHAR
+)
+"""
+
+
+WORDS = {
+    "rules": "every rule, and whether it could be evaluated",
+    "breaks": "every break that there ever was: what, since when, how it stands",
+    "break_rows": "the records that each break of tonight is about, with their pages",
+    "break_aging": "open breaks by rule, severity, currency and age",
+}
+
+
+def evaluate(
+    database: duckdb.DuckDBPyConnection, matching: Matching, rules: Sequence[Rule], ledger: Engine
+) -> list[Standing]:
+    """Write a table for each rule, their list, the breaks and their records; return the breaks.
+
+    What is found goes into the ledger first, which knows since when and what people did; rules
+    that only inform come last, since they count breaks.
+    """
+    kind = _kind(database)
+    database.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    database.execute(RECORDS.format(kind=kind))
+    database.execute(RULES)
+    lacking = {rule.name: matching.roles.lacking(rule.needs) for rule in rules}
+    judging = [rule for rule in rules if rule.severity]
+    found = [each for rule in judging for each in _judged(database, rule, lacking[rule.name])]
+    evaluated = {rule.name for rule in judging if not lacking[rule.name]}
+    breaks.sight(ledger, found, matching.as_of, evaluated)
+    standing = breaks.standing(ledger)
+    standings.tell(database, standing, kind)
+    for rule in rules:
+        if rule.severity is None:
+            _informed(database, rule, lacking[rule.name])
+    for table, words in WORDS.items():
+        describe(database, table, words, standings.COLUMNS)
+    return standing
+
+
+def describe(
+    database: duckdb.DuckDBPyConnection,
+    table: str,
+    words: str,
+    columns: Mapping[str, str] | None = None,
+) -> None:
+    """Comment on a table of the schema and on its columns."""
+    name = f"{SCHEMA}.{quoted(table)}"
+    texts = OWN | dict(columns or {})
+    there = [column for column, *_ in database.execute(f"DESCRIBE {name}").fetchall()]
+    comments = [f"COMMENT ON TABLE {name} IS {literal(words)}"]
+    comments += [
+        f"COMMENT ON COLUMN {name}.{quoted(column)} IS {literal(texts[column])}" for column in there
+    ]
+    together(database, comments)
+
+
+def _judged(database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str) -> list[Finding]:
+    """Write the table of a rule that finds breaks, an empty one where it cannot be evaluated."""
+    table = f"{SCHEMA}.{quoted(rule.name)}"
+    database.execute(FOUND.format(sql=_sql(rule, lacking)), {"rule": rule.name})
+    database.execute(BREAKS.format(table=table))
+    database.execute(
+        f"INSERT INTO {SCHEMA}.break_rows SELECT break_id, side, id, amount, quantity, page, row "
+        "FROM found"
+    )
+    rows = database.execute(f"FROM {table}").fetchall()
+    database.execute("DROP TABLE found")
+    _enter(database, rule, lacking, len(rows))
+    return [Finding(break_id, rule.name, *rest) for break_id, *rest in rows]
+
+
+def _informed(database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str) -> None:
+    table = f"{SCHEMA}.{quoted(rule.name)}"
+    database.execute(f"CREATE OR REPLACE TABLE {table} AS {_sql(rule, lacking)}")
+    _enter(database, rule, lacking, None)
+
+
+def _sql(rule: Rule, lacking: str) -> str:
+    return f"SELECT * FROM ({rule.sql}) LIMIT 0" if lacking else rule.sql
+
+
+def _enter(
+    database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str, count: int | None
+) -> None:
+    """Enter a rule into the list, and say in the comment of its table what it asks."""
+    database.execute(
+        "INSERT INTO reconciliation.rules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            rule.name,
+            rule.question,
+            rule.severity,
+            rule.tolerance,
+            not lacking,
+            lacking or None,
+            None if lacking else count,
+            rule.means,
+            rule.remedy,
+        ],
+    )
+    told = f" NOT EVALUATED: {lacking}" if lacking else ""
+    describe(database, rule.name, f"{rule.question}{told}", rule.columns)
+
+
+def _kind(database: duckdb.DuckDBPyConnection) -> str:
+    """Return the DECIMAL that holds the amounts and quantities of both sides, every digit."""
+    kinds = database.execute(
+        "DESCRIBE SELECT u.amount AS a, u.quantity AS b, l.amount AS c, l.quantity AS d "
+        "FROM used AS u, billed AS l"
+    ).fetchall()
+    scale = max(int(kind.partition(",")[2].rstrip(")")) for _, kind, *_ in kinds)
+    return f"DECIMAL(38, {scale})"

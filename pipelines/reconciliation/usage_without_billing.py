@@ -1,0 +1,46 @@
+"""Usage of a month whose bills are due, on no bill."""
+
+from pipelines.reconciliation.base import Example, Rule, Severity
+
+SQL = """
+WITH issued AS (
+    SELECT connection, partner, month, max(issued_at) AS last FROM bills GROUP BY ALL
+), unbilled AS (
+    SELECT u.*, CASE WHEN u.recorded_at > i.last THEN 'late' ELSE 'missing' END AS cause
+    FROM used u JOIN matched m USING (connection, key)
+    LEFT JOIN issued i ON (i.connection, i.partner, i.month) = (u.connection, u.partner, u.month)
+    CROSS JOIN terms
+    WHERE m.status = 'usage without billing'
+      AND (u.month + INTERVAL 1 MONTH)::DATE + grace_days <= as_of::DATE
+      AND EXISTS (FROM payers p WHERE (p.connection, p.partner) = (u.connection, u.partner))
+)
+SELECT connection, concat_ws('|', partner, month, currency, cause) AS subject, partner, month,
+       currency, cause, 'usage' AS side, id, amount, quantity, page, row
+FROM unbilled
+"""
+
+USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
+LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1", "issued_at": "2026-09-30 22:00:00Z"}
+
+RULE = Rule(
+    name="usage_without_billing",
+    question="Which usage of months whose bills are due is on no bill?",
+    sql=SQL,
+    means="What was used and not billed: revenue that nobody has asked for. `late` was recorded "
+    "after the partner's last bill of the month was issued, `missing` before.",
+    remedy="Late usage belongs on the next bill; for missing usage ask why the bill lacks it.",
+    severity=Severity.HIGH,
+    needs=("usage.id", "usage.partner", "usage.period"),
+    tolerance="usage of months that are not over for grace_days",
+    examples=(
+        Example("billed", [USED], [LINE]),
+        Example("never billed", [USED], found=["missing"]),
+        Example(
+            "recorded after the bill was issued",
+            [USED, {**USED, "id": "u2", "recorded_at": "2026-10-03 09:00:00Z"}],
+            [LINE],
+            found=["late"],
+        ),
+        Example("the month is not over", [{**USED, "month": "2026-11-01"}]),
+    ),
+)
