@@ -24,6 +24,7 @@ WORDS = {
     "archive": "Its pages as they were received, and the manifest that lists them in order.",
     "current": "One row for each record, as it was read last, typed to the last digit.",
     "history": "Every version of every record, with the time in which it held (SCD type 2).",
+    "reports": "A table of the published file; what is summed here names no partner.",
     "published": "All streams at once; a version is copied, verified and swapped in whole.",
 }
 PAGES = {
@@ -31,12 +32,14 @@ PAGES = {
     "current": "analysts.md",
     "history": "analysts.md",
     "published": "analysts.md",
+    "reports": "reports.md",
 }
 FLOORS = {
     "archive": ("api", "streams", "state", "run"),
     "current": ("warehouse", "run"),
     "history": ("warehouse", "run"),
     "published": ("warehouse", "run"),
+    "reports": ("reconciliation", "reports"),
 }
 
 

@@ -8,11 +8,12 @@ from assets.current import fold
 from assets.freshness import FRESHNESS, deadlines, fresh
 from assets.lost import lost_runs
 from assets.published import published
+from assets.reports import report
 from assets.resources import Sync
 from assets.schedule import NIGHTLY, follow, nightly
 
 defs = dg.Definitions(
-    assets=[fetch, fold, published],
+    assets=[fetch, fold, published, report],
     asset_checks=[fresh],
     jobs=[NIGHTLY, FRESHNESS],
     schedules=[nightly, deadlines],

@@ -51,7 +51,7 @@ HEALTH = Report(
         "refused": count("of these, answered with 429"),
         "seconds_waited": count("that these requests waited for the request budget"),
         "runs": count("runs of the connection in the last 30 days"),
-        "runs_published": count("of these, those that published every list"),
+        "runs_published": count("of these, those that published every list, and are over"),
         "sentence": Column("what was proven, in words"),
         "doubt": Column("why the rows are not what they should be; empty: nothing is wrong"),
     }

@@ -7,7 +7,7 @@ drawn (charts), the figures (reports), which publication wrote.
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,10 +57,13 @@ def report(home: Home, out: Path | None = None) -> ReportPage:
 
 
 def report_views(home: Home, names: Sequence[str]) -> list[ReportView]:
-    """Return what may be shown of some reports for ever: no row of a partner is in it."""
+    """Return what may be shown of some reports for ever: no row of a partner is in it.
+
+    Nothing is returned where there are no reports.
+    """
     from pipelines.run import html  # noqa: PLC0415 as above
 
-    with _opened(home) as source:
+    with suppress(NothingPublished), _opened(home) as source:
         told = html.contents(source.database)
         return [
             ReportView(
@@ -73,6 +76,7 @@ def report_views(home: Home, names: Sequence[str]) -> list[ReportView]:
             for each in REPORTS
             if each.name in names
         ]
+    return []
 
 
 @contextmanager
@@ -80,8 +84,8 @@ def _opened(home: Home) -> Iterator[Published]:
     with published.opened(home.link) as source:
         if not exists(source.database, "reports", "contents"):
             raise NothingPublished(
-                f"{source.file.name} was published before there were reports in it: run "
-                "partner-sync sync, and report again"
+                f"{source.file.name} was published before there were reports in it, or with "
+                "reconcile = false: run partner-sync publish, and report again"
             )
         yield source
 
