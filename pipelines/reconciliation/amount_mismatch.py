@@ -57,7 +57,7 @@ RULE = Rule(
             "of another partner",
             [USED],
             [{**LINE, "partner": "Q"}],
-            ["P", "Q"],
+            payers=["P", "Q"],
             found=["another partner"],
         ),
     ),

@@ -35,12 +35,16 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Example:
-    """Rows of both sides, and the causes of the breaks that a rule finds among them."""
+    """Rows of both sides, and the causes of the breaks that a rule finds among them.
+
+    `versions` are those of usage that there ever were.
+    """
 
     words: str
     used: Sequence[Row] = ()
     billed: Sequence[Row] = ()
     payers: Sequence[str] = ("P",)
+    versions: Sequence[Row] = ()
     found: Sequence[str] = ()
 
 

@@ -34,13 +34,14 @@ def laid_out(database: duckdb.DuckDBPyConnection, example: Example) -> Matching:
     database.execute("SET TimeZone = 'UTC'")
     matching.prepare(database, Mapping(), AS_OF)
     bills = {row["bill"]: row for row in reversed(example.billed)}.values()
-    rows = {
+    rows: dict[str, Sequence[Row]] = {
         "used": [{"key": row["id"], **row} for row in example.used],
         "billed": [{"key": row["reference"], **row} for row in example.billed],
         "bills": [
             {name: value for name, value in row.items() if name not in {"id", "reference"}}
             for row in bills
         ],
+        "used_versions": list(example.versions),
         "payers": [{"partner": partner} for partner in example.payers],
         "units": [{"currency": "EUR", "unit": "0.01"}],
     }

@@ -11,7 +11,7 @@ from pipelines import reconciliation
 from pipelines.reconciliation import RULES, Example, Rule
 from pipelines.settings.mapping import Mapping
 from pipelines.state.breaks import Finding, State
-from pipelines.warehouse import matching
+from pipelines.warehouse import matching, meta, proofs
 from pipelines.warehouse.matching import Matching
 from tests import ledgers
 from tests.reconciliation.examples import AS_OF, laid_out
@@ -32,6 +32,8 @@ def _found(
     database: duckdb.DuckDBPyConnection, matching: Matching, rules: Sequence[Rule], ledger: Engine
 ) -> list[Finding]:
     """Return the breaks that stand."""
+    meta.prepare(database)
+    proofs.tell(database, ledger)
     every = reconciliation.evaluate(database, matching, rules, ledger)
     return [each.finding for each in every if each.state is not State.RESOLVED]
 

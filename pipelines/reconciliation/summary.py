@@ -1,0 +1,107 @@
+"""Used and billed of every partner, month and currency, and the verdict."""
+
+from pipelines.reconciliation.base import Rule
+
+SQL = """
+WITH usage AS (
+    SELECT connection, month, partner, currency, count(*) AS used_rows,
+           sum(quantity) AS used_quantity, sum(TRY(quantity * price)) AS expected_amount,
+           sum(amount) AS used_amount, count(amount) AS priced
+    FROM used GROUP BY ALL
+), billing AS (
+    SELECT connection, month, partner, currency, sum(amount) AS billed_amount FROM bills
+    GROUP BY ALL
+), lines AS (
+    SELECT connection, month, partner, currency, count(*) AS billed_rows FROM billed GROUP BY ALL
+), agreed AS (
+    SELECT connection, month, partner, currency, sum(used_rows) AS keys,
+           sum(used_rows) FILTER (status IN ('balanced', 'within tolerance')) AS right,
+           sum(used_amount) AS value,
+           sum(used_amount) FILTER (status IN ('balanced', 'within tolerance')) AS right_value
+    FROM matched WHERE used_rows > 0 GROUP BY ALL
+), open AS (
+    SELECT connection, month, partner, currency, count(*) AS open_breaks
+    FROM reconciliation.breaks WHERE state <> 'RESOLVED' AND NOT artefact GROUP BY ALL
+), every AS (
+    SELECT connection, month, partner, currency FROM usage
+    UNION SELECT connection, month, partner, currency FROM billing
+), joined AS (
+    SELECT e.*, p.name AS partner_name, coalesce(u.used_rows, 0) AS used_rows,
+           coalesce(l.billed_rows, 0) AS billed_rows, u.used_quantity, u.expected_amount,
+           CASE WHEN u.used_rows IS NULL AND b.billed_amount IS NOT NULL THEN 0
+                ELSE u.used_amount END AS used_amount,
+           CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
+                ELSE b.billed_amount END AS billed_amount,
+           a.keys, a.right, a.value, a.right_value, coalesce(o.open_breaks, 0) AS open_breaks
+    FROM every e
+    LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
+    LEFT JOIN agreed a ON {same_a} LEFT JOIN open o ON {same_o}
+    LEFT JOIN (SELECT connection, partner, min(name) AS name FROM payers GROUP BY ALL) p
+      ON (p.connection, p.partner) = (e.connection, e.partner)
+)
+SELECT connection, month, partner, partner_name, j.currency, used_rows, billed_rows, used_quantity,
+       expected_amount, used_amount, billed_amount, billed_amount - used_amount AS variance,
+       {variance_percent} AS variance_percent,
+       {matched_share_rows} AS matched_share_rows, {matched_share_value} AS matched_share_value,
+       open_breaks,
+       CASE
+           WHEN used_amount IS NULL OR billed_amount IS NULL OR month IS NULL THEN 'not evaluated'
+           WHEN (month + INTERVAL 1 MONTH)::DATE + grace_days > as_of::DATE THEN 'tentative'
+           WHEN open_breaks = 0 AND variance = 0 THEN 'balanced'
+           WHEN open_breaks = 0 AND abs(variance) <= month_minor * coalesce(unit, 0.01)
+               THEN 'within tolerance'
+           ELSE 'out of balance'
+       END AS verdict,
+       nullif(concat_ws('; ',
+           CASE WHEN month IS NULL THEN 'no period is known' END,
+           CASE WHEN used_amount IS NULL THEN 'no amount of the usage is known' END,
+           CASE WHEN billed_amount IS NULL THEN 'no amount of the bills is known' END,
+           CASE WHEN used_quantity IS NULL THEN 'no quantity is known' END,
+           CASE WHEN expected_amount IS NULL THEN 'no price is known' END
+       ), '') AS not_evaluated
+FROM joined j CROSS JOIN terms LEFT JOIN units ON units.currency = j.currency
+ORDER BY connection, month, partner, j.currency
+"""
+KEYS = ("connection", "month", "partner", "currency")
+
+
+def _same(other: str) -> str:
+    """Return the SQL by which groups are the same, of unknown partners or months too."""
+    return " AND ".join(f"{other}.{key} IS NOT DISTINCT FROM e.{key}" for key in KEYS)
+
+
+def _share(part: str, whole: str) -> str:
+    """Return the SQL of a share in percent with two decimals, without a floating point number."""
+    most = f"nullif(abs(({whole}) * 10000)::HUGEINT, 0)"
+    return f"((({part}) * 10000)::HUGEINT * 10000 // {most})::DECIMAL(38, 0) * 0.01"
+
+
+SHARES = {
+    "variance_percent": _share("billed_amount - used_amount", "used_amount"),
+    "matched_share_rows": _share("coalesce(j.right, 0)", "keys"),
+    "matched_share_value": _share("coalesce(right_value, 0)", "value"),
+}
+
+RULE = Rule(
+    name="summary",
+    question="Does billing agree with usage, for each partner, month and currency?",
+    sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublao"}, **SHARES),
+    means="`balanced`: equal to the last digit and no open break. `tentative`: the month's bills "
+    "may still come. `not evaluated`: an amount is not mapped.",
+    remedy="Look at the breaks of the partner and month.",
+    columns={
+        "used_rows": "records of usage",
+        "billed_rows": "lines of bills",
+        "used_quantity": "sum of the quantities",
+        "expected_amount": "sum of quantity times price, not rounded",
+        "used_amount": "sum of the usage's amounts",
+        "billed_amount": "sum of the bills' amounts",
+        "variance": "billed less used",
+        "variance_percent": "the variance in percent of what was used, cut to two decimals",
+        "matched_share_rows": "percent of the usage records that agree with their bill",
+        "matched_share_value": "percent of the used amount that agrees with its bill",
+        "open_breaks": "breaks that nobody resolved, paging artefacts apart",
+        "verdict": "balanced, within tolerance, out of balance, tentative or not evaluated",
+        "not_evaluated": "what is unknown, and why figures are NULL",
+    },
+)
