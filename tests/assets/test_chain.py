@@ -9,6 +9,7 @@ import pytest
 
 from assets.definitions import defs
 from pipelines.cli.sandbox import Service
+from pipelines.reports import REPORTS
 from pipelines.streams import STREAMS
 from tests.assets.conftest import ON_DISK, TODAY, Materialize, yesterday
 
@@ -16,6 +17,7 @@ SCHEMAS = ("archive", "current", "history")
 KEYS = {f"{group}/{stream.name}" for group in SCHEMAS for stream in STREAMS} | {
     "published/warehouse"
 }
+KEYS |= {f"reports/{report.name}" for report in REPORTS}
 
 
 def admitted(service: Service) -> int:
