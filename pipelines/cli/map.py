@@ -46,6 +46,7 @@ def _show(proposed: Proposed) -> None:
         {
             "not mapped": each.role,
             "why": "; ".join(each.evidence),
+            "not evaluated": ", ".join(run.needing(each.role)),
         }
         for each in proposed.proposals
         if not each.path

@@ -22,13 +22,15 @@ from pipelines.run.breaking import trail as break_trail
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.evidence import Evidence, Landing, evidence, lost
+from pipelines.run.explaining import explain
+from pipelines.run.explanation import Explanation
 from pipelines.run.forecast import plan
 from pipelines.run.freshness import Freshness, freshness
 from pipelines.run.intent import Intent, closes, intent
 from pipelines.run.interface import changed, differing
 from pipelines.run.keeping import Checked, verify
 from pipelines.run.landing import fold, publish, publish_folded, roll_back
-from pipelines.run.mapping import Accepted, Proposed, accept_mapping, propose
+from pipelines.run.mapping import Accepted, Proposed, accept_mapping, needing, propose
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
 from pipelines.run.replay import Replayed, again, fold_days, replay
@@ -47,6 +49,7 @@ __all__ = [
     "Choice",
     "Chosen",
     "Evidence",
+    "Explanation",
     "Freshness",
     "Intent",
     "Landing",
@@ -82,6 +85,7 @@ __all__ = [
     "discover",
     "erase",
     "evidence",
+    "explain",
     "fail",
     "fetch",
     "fold",
@@ -89,6 +93,7 @@ __all__ = [
     "freshness",
     "intent",
     "lost",
+    "needing",
     "open",
     "orders",
     "plan",

@@ -15,6 +15,7 @@ from uuid import uuid4
 import duckdb
 
 from pipelines.errors import ConfigurationError, StorageFailed
+from pipelines.reconciliation import RULES
 from pipelines.run import fields, hints, roles
 from pipelines.run.fields import Fields
 from pipelines.run.proposing import Proposal
@@ -101,6 +102,11 @@ def accept_mapping(session: Session, proposed: Proposed, by: str, *, anew: bool)
     head = f"# Proposed by partner-sync map from version {proposed.version}; accepted by {by},"
     _write(file, f"{head}\n# {now:%Y-%m-%d %H:%M} UTC.\n{rendered(proposed.mapping)}")
     return Accepted(file, written=True, changes=changes)
+
+
+def needing(role: str) -> list[str]:
+    """Return the rules that are not evaluated without a role."""
+    return [rule.name for rule in RULES if role in rule.needs]
 
 
 def check_mapping(database: duckdb.DuckDBPyConnection, mapping: Roles) -> None:

@@ -140,6 +140,21 @@ def pages(engine: Engine, scan: str) -> tuple[LinkedPage, ...]:
         return tuple(LinkedPage(**row) for row in ledger.execute(query).mappings())
 
 
+def first_read(engine: Engine, digest: str) -> tuple[str, str, LinkedPage] | None:
+    """Return the connection and stream of which a page was first read, and that reading of it."""
+    columns = [column for column in PAGES.c if column.name != "scan"]
+    query = (
+        select(SCANS.c.connection, SCANS.c.stream, *columns)
+        .join(SCANS, SCANS.c.scan == PAGES.c.scan)
+        .where(PAGES.c.sha256 == digest)
+        .order_by(PAGES.c.answered_at)
+        .limit(1)
+    )
+    with engine.connect() as ledger:
+        row = ledger.execute(query).first()
+    return None if row is None else (row[0], row[1], LinkedPage(*row[2:]))
+
+
 def unbound(engine: Engine, since: datetime) -> set[str]:
     """Return the pages of later readings without a manifest: under way, failed, not proven."""
     query = select(PAGES.c.sha256).join(SCANS, SCANS.c.scan == PAGES.c.scan)

@@ -3,14 +3,24 @@
 Here: making and copying. Not here: what a night is (kept_nights).
 """
 
+import os
 import shutil
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from pipelines.cli import sandbox
 from pipelines.run import Session
+from pipelines.settings import mapping
+from tests.end_to_end.stand import synced
 from tests.run.kept_nights import home
+from tests.sandbox.running import sandboxed
+from tests.virtual import Haste
+
+PLANTED = ("--rate=0", "--partners=80", "--usage=1200", "--billing=120", "--plant")
+SHIPPED = files("pipelines.settings") / "sandbox.toml"
 
 Live = Callable[[Session], None]
 Begun = Callable[[Live], Path]
@@ -37,3 +47,19 @@ def begun(
         return Path(shutil.copytree(made[live], to, symlinks=True))
 
     return copied
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home synced once with a sandbox's data, planted errors in it, and its mapping."""
+    made, before = tmp_path_factory.mktemp("planted") / "home", dict(os.environ)
+    (made / "config").mkdir(parents=True)
+    (made / "config" / mapping.FILE).write_text(SHIPPED.read_text())
+    try:
+        with sandboxed(*PLANTED) as service:
+            sandbox.point_at(service)
+            assert synced(made, Haste().clock, "partners", "usage", "billing").version
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return made

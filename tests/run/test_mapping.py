@@ -3,19 +3,16 @@
 The data have planted errors, so that no share is whole that need not be.
 """
 
-import os
 import shutil
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from pipelines import run
-from pipelines.cli import sandbox
 from pipelines.errors import ConfigurationError, NothingPublished
 from pipelines.run import Proposed, fields, measures, roles
 from pipelines.run.fields import Field, Fields
@@ -25,12 +22,8 @@ from pipelines.run.proposing import Finding, Proposal, candidates
 from pipelines.settings import Settings, mapping
 from pipelines.warehouse import published
 from tests.cli.program import ran
-from tests.end_to_end.stand import synced
-from tests.sandbox.running import sandboxed
-from tests.virtual import Haste
+from tests.run.conftest import SHIPPED
 
-SIZES = ("--rate=0", "--partners=80", "--usage=1200", "--billing=120", "--plant")
-SHIPPED = files("pipelines.settings") / "sandbox.toml"
 # What the rows tell without a name: keys by what refers to them, money by what multiplies and adds
 # up, currencies by their codes. Which of a bill's two unique fields is its key, nothing tells.
 KNOWN = {
@@ -51,28 +44,17 @@ KNOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home that was synced once with a sandbox's data."""
-    home, before = tmp_path_factory.mktemp("mapped") / "home", dict(os.environ)
-    try:
-        with sandboxed(*SIZES) as service:
-            sandbox.point_at(service)
-            assert synced(home, Haste().clock, *STREAMS).version
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return home
-
-
 @pytest.fixture
-def home(lived: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(lived, tmp_path / "home", symlinks=True))
+def home(planted: Path, tmp_path: Path) -> Path:
+    """Return a home of its own, without a mapping."""
+    made = Path(shutil.copytree(planted, tmp_path / "home", symlinks=True))
+    (made / "config" / mapping.FILE).unlink()
+    return made
 
 
 @pytest.fixture(scope="module")
-def tables(lived: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with published.opened(lived / "warehouse.duckdb") as source:
+def tables(planted: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with published.opened(planted / "warehouse.duckdb") as source:
         yield source.database
 
 
@@ -103,8 +85,8 @@ def test_every_role_of_the_sandbox_is_proposed_as_the_shipped_mapping_has_it(hom
     assert own == mapping.parsed(SHIPPED.read_text(), "sandbox.toml")
 
 
-def test_each_proposal_says_what_the_rows_say_for_it(lived: Path) -> None:
-    said = {each.role: "; ".join(each.evidence) for each in proposed(lived).proposals}
+def test_each_proposal_says_what_the_rows_say_for_it(planted: Path) -> None:
+    said = {each.role: "; ".join(each.evidence) for each in proposed(planted).proposals}
     assert "are in partners.partnerId" in said["usage.partner"]
     assert "quantity x unitPrice = amount" in said["usage.amount"]
     assert "100.00 %) are the sum of the bill's lines[].amount" in said["billing.amount"]
@@ -193,6 +175,7 @@ def test_the_verb_shows_the_proposal_and_writes_it_on_a_word(home: Path) -> None
     assert shown.returncode == 0, shown.stderr
     assert "partner-sync map --accept" in shown.stdout
     assert "billing.kind" in shown.stdout.split("not mapped")[1]
+    assert "mapping.toml yet" in shown.stdout
     assert f"written: {home / 'config' / mapping.FILE}" in written.stdout
     file = home / "config" / mapping.FILE
     file.write_text(file.read_text().replace('"planId"', '"planID"'))
