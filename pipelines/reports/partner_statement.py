@@ -30,7 +30,9 @@ STATEMENT = Report(
         "billed": money("billed for the month"),
         "adjustments": money("credits and other bills that are for no usage"),
         "closing": money("used and not billed when the month ended"),
-        "difference": money("closing less the same reckoned directly from the tables: must be 0"),
+        "difference": money(
+            "closing less the same reckoned from the tables, in the newest month: must be 0"
+        ),
         "open_breaks": count("breaks of this partner, month and currency that nobody resolved"),
         "verdict": Column("balanced, within tolerance, out of balance, tentative or not evaluated"),
     }

@@ -68,27 +68,27 @@ PACK = Report(
                    concat_ws(': ', coalesce(partner_name, partner, subject), cause) AS says
             FROM top
         )
-        SELECT row_number() OVER (ORDER BY part, connection, month DESC, currency,
-                   list_position(['high', 'medium', 'low'], verdict), abs(difference) DESC, what,
-                   break_id) AS line,
-               section, connection, what, month, currency, rows::BIGINT AS rows, used_amount,
-               billed_amount, difference, verdict, says, break_id, not_evaluated
+        SELECT row_number() OVER (ORDER BY part, connection, CASE WHEN part < 5 THEN month END DESC,
+                   currency, list_position(['high', 'medium', 'low'], verdict),
+                   abs(difference) DESC, what, break_id) AS line,
+               section, what, month, currency, verdict, difference, says, break_id,
+               used_amount, billed_amount, rows::BIGINT AS rows, connection, not_evaluated
         FROM lines ORDER BY line
     """,
     columns={
         "line": count("the place in the pack: completeness first"),
         "section": Column("completeness, close, total, rule or break"),
-        "connection": KEYS["connection"],
         "what": Column("the list, the close, the currency or the rule"),
         "month": KEYS["month"],
         "currency": KEYS["currency"],
-        "rows": count("rows read, partners with their month, breaks found, or records of a break"),
-        "used_amount": money("what was used"),
-        "billed_amount": money("what was billed"),
-        "difference": money("billed less used"),
         "verdict": Column("of a total, the state of a close, the severity of a rule or break"),
+        "difference": money("billed less used"),
         "says": Column("in words: the proof, the verdicts of the partners, what a break is"),
         "break_id": Column("the break; partner-sync explain walks it back to the archive"),
+        "used_amount": money("what was used"),
+        "billed_amount": money("what was billed"),
+        "rows": count("rows read, partners with their month, breaks found, or records of a break"),
+        "connection": KEYS["connection"],
     }
     | LAST,
     grain=("section", "month", "currency", "verdict"),

@@ -93,10 +93,10 @@ def _figure(panels: list[Panel]) -> Figure:
     longest = max((len(each.places) for each in panels if not each.upright), default=LEAST)
     height = max(2.3, 0.9 + 0.26 * longest)
     figure = Figure(figsize=(9.6, height * lines), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False).flat
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     for panel, axis in zip(panels, axes, strict=False):
         _draw(axis, panel)
-    for axis in list(axes)[len(panels) :] if panels else figure.axes:
+    for axis in axes[len(panels) :]:
         axis.set_axis_off()
     if panels and len(panels[0].heights) > 1:
         handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -118,7 +118,8 @@ def _draw(axis: Axes, panel: Panel) -> None:
     named, measured = (axis.xaxis, axis.yaxis) if panel.upright else (axis.yaxis, axis.xaxis)
     named.set_ticks(middle, panel.places, rotation=45 if panel.upright else 0)
     measured.set_major_formatter(lambda value, _place: _short(value))
-    measured.set_tick_params(labelrotation=0)
+    if not any(height for heights in panel.heights.values() for height in heights):
+        measured.set_ticks([0])
     least = max(LEAST, len(panel.places))  # or a single bar would fill the panel
     axis.set(**{"xlim" if panel.upright else "ylim": (-0.6, least - 0.2)})
     if not panel.upright:

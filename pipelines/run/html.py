@@ -27,7 +27,7 @@ from pipelines.warehouse.published import Published
 
 LARGEST, LEAST = 2_000_000, 1 / 64  # bytes of a page; the part of the rows that is shown at least
 ROWS, BREAKS, OF_BREAK, TOTALS = 250, 120, 20, 200
-LETTERS, LINE = 160, 40  # of a text in a cell, and of one that stays on its line
+LETTERS, LINE = 300, 40  # of a text in a cell, and of one that stays on its line
 FIRST = "reconciliation_pack"  # what is read first
 HERE = Path(__file__).parent
 WORST = "list_position(['high', 'medium', 'low'], severity)"
@@ -75,6 +75,7 @@ class Sheet:
 
     names: list[str]
     texts: list[str]
+    looks: list[str]
     rows: list[list[Cell]]
     more: int
     table: str
@@ -100,7 +101,10 @@ class Part:
         ]
         names = [name.replace("_", " ") for name in kept]
         texts = [self.texts.get(name, "") for name in kept]
-        return Sheet(names, texts, cells, self.more, self.table)
+        looks = [
+            "n" if "n" in {cell.look for cell in each} else "" for each in zip(*cells, strict=True)
+        ]
+        return Sheet(names, texts, looks or [""] * len(kept), cells, self.more, self.table)
 
     def _cell(self, name: str, row: Mapping[Any, Any], anchors: Collection[str]) -> Cell:
         value = row[name]
@@ -213,7 +217,7 @@ def _part(database: duckdb.DuckDBPyConnection, report: Report, told: Told, room:
 
 def _says(column: pd.Series, name: str) -> bool:
     """Tell whether a column says something; that all is of one connection does not."""
-    return bool(column.notna().any()) and (name != "connection" or len(set(column)) > 1)
+    return bool(column.notna().any()) and (name != "connection" or len(set(column.dropna())) > 1)
 
 
 def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Break], int]:
