@@ -36,7 +36,7 @@ RULE = Rule(
     "who pays. By one minor unit: as a rule one side rounds otherwise.",
     remedy="See both records (`partner-sync explain`), then dispute the bill or accept it.",
     severity=Severity.MEDIUM,
-    needs=("usage.id", "usage.amount", "billing.amount"),
+    needs=("key", "usage.id", "usage.amount", "billing.amount"),
     tolerance="line_minor and line_percent of the mapping, whichever is more",
     examples=(
         Example("equal", [USED], [LINE]),

@@ -52,6 +52,8 @@ class Example:
 class Rule:
     """One question to the two sides; `needs` are the roles without which nobody can answer it.
 
+    `key` among them stands for the roles by which the sides are matched. `absent` are the sides of
+    which a break says that something is not there: it is no more certain than their proof.
     With a severity `sql` returns records of breaks: connection, subject, partner, month, currency,
     cause, side, id, amount, quantity, page, row. `tolerance` says in words what is no break.
     """
@@ -63,6 +65,7 @@ class Rule:
     remedy: str
     severity: Severity | None = None
     needs: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     tolerance: str = "none"
     columns: Mapping[str, str] = field(default_factory=dict)
     examples: tuple[Example, ...] = ()
@@ -147,13 +150,15 @@ def evaluate(
     database.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     database.execute(RECORDS.format(kind=kind))
     database.execute(RULES)
-    lacking = {rule.name: matching.roles.lacking(rule.needs) for rule in rules}
+    lacking = {rule.name: matching.lacking(rule.needs) for rule in rules}
     judging = [rule for rule in rules if rule.severity]
     found = [each for rule in judging for each in _judged(database, rule, lacking[rule.name])]
     evaluated = {rule.name for rule in judging if not lacking[rule.name]}
     breaks.sight(ledger, found, matching.as_of, evaluated)
     standing = breaks.standing(ledger)
-    standings.tell(database, standing, kind)
+    streams = matching.roles.streams
+    absences = [(rule.name, streams[side]) for rule in rules for side in rule.absent]
+    standings.tell(database, standing, kind, absences)
     for rule in rules:
         if rule.severity is None:
             _informed(database, rule, lacking[rule.name])

@@ -23,7 +23,8 @@ RULE = Rule(
     remedy="Ask which usage the bill is of before it is paid; lines without a reference (flat "
     "fees) are not asked.",
     severity=Severity.HIGH,
-    needs=("usage.id", "billing.id", "billing.partner"),
+    needs=("key", "usage.id", "billing.id", "billing.partner", "partners.id"),
+    absent=("usage",),
     examples=(
         Example("used", [USED], [LINE]),
         Example("never used", [], [LINE], found=["no usage of the line"]),

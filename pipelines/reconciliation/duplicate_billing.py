@@ -18,18 +18,21 @@ WITH ranked AS (
     JOIN (SELECT connection, bill, count(*) AS lines FROM again GROUP BY ALL)
     USING (connection, bill, lines)
 ), alike AS (
-    SELECT *, row_number() OVER (
-        PARTITION BY connection, partner, month, currency, amount ORDER BY issued_at, number, bill
-    ) AS place
-    FROM bills WHERE amount IS NOT NULL AND NOT EXISTS (FROM billed WHERE reference IS NOT NULL)
+    SELECT *, CASE WHEN amount IS NULL OR month IS NULL THEN 'equal but for the key'
+                   ELSE 'same partner, month and amount' END AS cause,
+           row_number() OVER (
+               PARTITION BY connection, partner, month, currency, amount,
+                            CASE WHEN amount IS NULL OR month IS NULL THEN content END
+               ORDER BY issued_at, number, bill
+           ) AS place
+    FROM bills WHERE NOT EXISTS (FROM billed WHERE reference IS NOT NULL)
 )
 SELECT a.connection, a.bill AS subject, a.partner, a.month, a.currency,
        CASE WHEN w.bill IS NULL THEN 'lines billed twice' ELSE 'second bill' END AS cause,
        'billing' AS side, a.id, a.amount, a.quantity, a.page, a.row
 FROM again a LEFT JOIN whole w USING (connection, bill)
 UNION ALL
-SELECT connection, bill, partner, month, currency, 'same partner, month and amount', 'billing',
-       bill, amount, NULL, page, row
+SELECT connection, bill, partner, month, currency, cause, 'billing', bill, amount, NULL, page, row
 FROM alike WHERE place > 1
 """
 
@@ -42,7 +45,8 @@ RULE = Rule(
     question="Which usage is billed more than once?",
     sql=SQL,
     means="The partner is asked twice for the same. The bill that was issued first counts; where "
-    "no line refers to usage, bills of one partner, month and amount are only alike.",
+    "no line refers to usage, bills of one partner, month and amount are only alike; without "
+    "those roles, bills that are equal in all but their key.",
     remedy="Dispute the second bill. Records that paging showed twice are merged before and never "
     "come here: `meta.freshness` counts them as duplicates.",
     severity=Severity.HIGH,

@@ -27,7 +27,8 @@ RULE = Rule(
     "identifier that is wrong.",
     remedy="Look the identifier up with the service; what it is about is in nobody's totals.",
     severity=Severity.HIGH,
-    needs=("partners.id",),
+    needs=("partners.id", "usage.partner", "billing.partner"),
+    absent=("partners",),
     examples=(
         Example("known", [USED], [LINE]),
         Example("usage", [{**USED, "partner": "X"}], found=["usage of an unknown partner"]),

@@ -30,7 +30,7 @@ RULE = Rule(
     "changed when its bill had been issued.",
     remedy="A restated quantity belongs on a correction; anything else is asked about.",
     severity=Severity.HIGH,
-    needs=("usage.id", "usage.quantity", "billing.line_quantity"),
+    needs=("key", "usage.id", "usage.quantity", "billing.line_quantity"),
     examples=(
         Example("equal", [USED], [LINE]),
         Example("more", [USED], [{**LINE, "quantity": "11"}], found=["quantity"]),

@@ -30,7 +30,8 @@ RULE = Rule(
     "after the partner's last bill of the month was issued, `missing` before.",
     remedy="Late usage belongs on the next bill; for missing usage ask why the bill lacks it.",
     severity=Severity.HIGH,
-    needs=("usage.id", "usage.partner", "usage.period"),
+    needs=("key", "usage.id", "usage.partner", "usage.period", "partners.id"),
+    absent=("billing",),
     tolerance="usage of months that are not over for grace_days",
     examples=(
         Example("billed", [USED], [LINE]),

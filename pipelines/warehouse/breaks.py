@@ -6,15 +6,14 @@ proof: what was not read completely may only seem to be missing. Not here: what 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import duckdb
 
 from pipelines.state.breaks import Standing
 from pipelines.state.proof import Grade
-from pipelines.warehouse.database import exists, fill
+from pipelines.warehouse.database import fill
 
-MARKED = ", ".join(f"'{grade.value}'" for grade in Grade if grade.marked)
+COUNTING = ", ".join(f"'{grade.value}'" for grade in Grade if grade.counts_missing)
 STANDING = """
 CREATE OR REPLACE TEMP TABLE standing (
     break_id VARCHAR, rule VARCHAR, connection VARCHAR, partner VARCHAR, month DATE,
@@ -23,16 +22,17 @@ CREATE OR REPLACE TEMP TABLE standing (
     gone_at TIMESTAMPTZ, state VARCHAR, owner VARCHAR, note VARCHAR, resolved_by VARCHAR
 )
 """
-DOUBT = """
+# What a rule takes for absent may only have been missed where its list is not proven complete.
+UNPROVEN = """
 CREATE OR REPLACE TEMP TABLE unproven AS
-SELECT connection, string_agg(DISTINCT stream || ': ' || coalesce(doubt, grade), '; ') AS reason
-FROM meta.proofs WHERE in_force AND (grade IN ({marked}) OR doubt IS NOT NULL) GROUP BY ALL
+SELECT rule, connection, string_agg(stream || ': ' || coalesce(doubt, grade), '; ') AS reason
+FROM meta.proofs JOIN absences USING (stream)
+WHERE in_force AND (grade NOT IN ({counting}) OR doubt IS NOT NULL) GROUP BY ALL
 """
-NO_DOUBT = "CREATE OR REPLACE TEMP TABLE unproven (connection VARCHAR, reason VARCHAR)"
 BREAKS = """
 CREATE OR REPLACE TABLE reconciliation.breaks AS
 WITH aged AS (
-    SELECT s.*, greatest(0, coalesce(s.gone_at, $as_of)::DATE - s.first_seen::DATE) AS age_days,
+    SELECT s.*, greatest(0, coalesce(s.gone_at, as_of)::DATE - s.first_seen::DATE) AS age_days,
            (list_position(['low', 'medium', 'high'], r.severity)
             + (abs(coalesce(s.difference, 0)) >= material_minor * coalesce(unit, 0.01))::INTEGER
             + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER) AS level
@@ -47,7 +47,7 @@ SELECT break_id, rule, CASE WHEN level >= 3 THEN 'high' WHEN level = 2 THEN 'med
             THEN '4-7' WHEN age_days <= 30 THEN '8-30' ELSE '>30' END AS bucket,
        state, owner, note, resolved_by, u.reason IS NOT NULL AS artefact,
        u.reason AS artefact_reason
-FROM aged a LEFT JOIN unproven u USING (connection) LEFT JOIN (
+FROM aged a LEFT JOIN unproven u USING (rule, connection) LEFT JOIN (
     SELECT connection, partner, min(name) AS name FROM payers GROUP BY ALL
 ) p ON (p.connection, p.partner) = (a.connection, a.partner)
 ORDER BY state = 'RESOLVED', level DESC, abs(difference) DESC NULLS LAST, break_id
@@ -67,21 +67,29 @@ COLUMNS = {
     "owner": "who it is assigned to",
     "note": "what was said about it last",
     "resolved_by": "evidence: it is found no more; else the person who resolved it",
-    "artefact": "whether a list behind it was not read completely: no reason to dispute a bill",
+    "artefact": "whether what it misses may only have been missed: the list is not proven complete",
     "artefact_reason": "which list, and what is not proven of it",
     "breaks": "how many open breaks, paging artefacts apart",
     "difference": "billed less used, of all of them; of one currency",
 }
 
 
-def tell(database: duckdb.DuckDBPyConnection, standings: Sequence[Standing], kind: str) -> None:
-    """Write the tables; `kind` is the DECIMAL that holds every amount."""
+def tell(
+    database: duckdb.DuckDBPyConnection,
+    standings: Sequence[Standing],
+    kind: str,
+    absences: Sequence[tuple[str, str]],
+) -> None:
+    """Write the tables; `kind` is the DECIMAL that holds every amount.
+
+    `absences` are rules, each with a stream of which it says that something is not there.
+    """
     database.execute(STANDING.format(kind=kind))
     fill(database, "standing", [_row(each) for each in standings])
-    there = exists(database, "meta", "proofs")
-    database.execute(DOUBT.format(marked=MARKED) if there else NO_DOUBT)
-    as_of: list[tuple[datetime]] = database.execute("SELECT as_of FROM terms").fetchall()
-    database.execute(BREAKS, {"as_of": as_of[0][0]})
+    database.execute("CREATE OR REPLACE TEMP TABLE absences (rule VARCHAR, stream VARCHAR)")
+    fill(database, "absences", absences)
+    database.execute(UNPROVEN.format(counting=COUNTING))
+    database.execute(BREAKS)
     database.execute(AGING)
 
 

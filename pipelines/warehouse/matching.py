@@ -7,7 +7,7 @@ is not mapped is NULL. Not here: what is wrong with it (the rules
 of reconciliation), which columns the roles are (roles).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,15 @@ from pipelines.warehouse.database import exists, fill, quoted
 from pipelines.warehouse.roles import LINE, Column, Roles
 
 WHOLE = "DECIMAL(38, 0)"
+KEY = "key"  # stands for these roles of both sides:
+KEY_ROLES = {
+    "usage": ("usage.id", "billing.line_usage"),
+    "partner": ("usage.partner", "billing.partner"),
+    "month": ("usage.period", "billing.period"),
+    "currency": ("usage.currency", "billing.currency"),
+    "plan": ("usage.plan", "billing.line_plan"),
+    "organization": ("usage.organization", "billing.organization"),
+}
 # Only rows that the newest complete reading has: one that is missing is the rule `disappeared`'s.
 THERE = "missing_since IS NULL"
 # What every table of records has: where there is none, it is shown empty.
@@ -81,6 +90,13 @@ class Matching:
     given: Given
     roles: Roles
     as_of: datetime
+
+    def lacking(self, needs: Sequence[str]) -> str:
+        """Say why what needs these roles cannot be evaluated; `key` is what is matched by."""
+        wanted = [each for each in needs if each != KEY]
+        for key in self.given.keys if KEY in needs else ():
+            wanted += KEY_ROLES[key]
+        return self.roles.lacking(tuple(dict.fromkeys(wanted)))
 
 
 def prepare(database: duckdb.DuckDBPyConnection, given: Given, as_of: datetime) -> Matching:
@@ -187,6 +203,7 @@ class _Sides:
             "issued_at": self._time("billing.issued"),
             "updated_at": self._time("billing.updated"),
             "kind": self._text("billing.kind"),
+            "content": self._content("billing"),
         }
         self._show("bills", "billing", columns)
         self._versions("bill_versions", "billing", columns)
@@ -261,6 +278,13 @@ class _Sides:
 
     def _text(self, role: str) -> str:
         return f"{self._named(role)}::VARCHAR"
+
+    def _content(self, side: str) -> str:
+        """Return what tells records apart that differ in more than their key."""
+        own, stream = self.roles.columns.get(f"{side}.id"), self.roles.streams[side]
+        columns = roles.data(self.database, stream)
+        others = [quoted(each) for each in columns if own is None or each != own.name]
+        return f"hash({', '.join(others)})" if others else "NULL::UBIGINT"
 
     def _number(self, role: str) -> str:
         """Return a number as it is, whatever its scale: nothing is rounded on the way."""

@@ -48,7 +48,8 @@ class Roles:
 
     def lacking(self, needs: tuple[str, ...]) -> str:
         """Say why what needs these roles cannot be evaluated; empty where it can."""
-        return "; ".join(self.unknown[role] for role in needs if role not in self.columns)
+        unknown = (self.unknown[role] for role in needs if role not in self.columns)
+        return "; ".join(dict.fromkeys(unknown))
 
     def has(self, *roles: str) -> bool:
         """Whether all of them are known."""
@@ -92,6 +93,12 @@ def find(
             else:
                 unknown[role] = f"{role} is not mapped"
     return Roles(columns, unknown, streams)
+
+
+def data(database: duckdb.DuckDBPyConnection, stream: str) -> list[str]:
+    """Return the columns of a stream's own table that hold what the service said."""
+    found = (column for _path, column in _columns(database, stream))
+    return [column.name for column in found if column.table == stream]
 
 
 def _own(

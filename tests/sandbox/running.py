@@ -59,6 +59,17 @@ class Running:
     line: str
     place: str
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What points partner-sync at it."""
+        return {
+            f"{PREFIX}BASE_URL": self.url,
+            f"{PREFIX}AUTH_URL": self.url,
+            f"{PREFIX}AUDIENCE": AUDIENCE,
+            f"{PREFIX}CLIENT_ID": "demo",
+            f"{PREFIX}CLIENT_SECRET": SECRET,
+        }
+
     def client(self, token: str | None = None, key: str | None = None) -> httpx.Client:
         """Give a client of this sandbox, with or without a bearer token or an API key."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -174,16 +185,7 @@ def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
 def sandboxed(*options: str) -> Iterator[Service]:
     """Start a sandbox as the sync's own `sandbox.running` does."""
     with started(*options) as running:
-        yield Service(
-            running.url,
-            {
-                f"{PREFIX}BASE_URL": running.url,
-                f"{PREFIX}AUTH_URL": running.url,
-                f"{PREFIX}AUDIENCE": AUDIENCE,
-                f"{PREFIX}CLIENT_ID": "demo",
-                f"{PREFIX}CLIENT_SECRET": SECRET,
-            },
-        )
+        yield Service(running.url, running.environment)
 
 
 def clients_file(folder: Path, text: str = CLIENTS, mode: int = 0o600) -> Path:
