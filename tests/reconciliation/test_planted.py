@@ -35,7 +35,7 @@ def test_each_is_found_and_nothing_else(tmp_path: Path) -> None:
     with started(*SIZES) as service:
         home = _home(tmp_path)
         _synced(service, home)
-        _assert_found(home, service)
+        assert_found(home, service)
 
 
 def test_the_same_under_faults_and_of_lists_that_change_while_they_are_read(
@@ -61,7 +61,7 @@ def test_the_same_the_night_after_and_they_keep_their_names(tmp_path: Path) -> N
     for day in ("2026-12-08", "2026-12-09"):
         with started(*SIZES, f"--now={day}") as service:
             _synced(service, home, PARTNER_SYNC_NOW=f"{day}T02:00:00Z")
-            _assert_found(home, service)
+            assert_found(home, service)
         names.append(_rows(home, "SELECT break_id FROM reconciliation.breaks ORDER BY ALL"))
     assert names[0] == names[1]
     restated = _rows(home, "SELECT count(*), sum(difference) FROM reconciliation.restatements")
@@ -107,7 +107,7 @@ def _synced(service: Running, home: Path, **others: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _assert_found(home: Path, service: Running) -> None:
+def assert_found(home: Path, service: Running) -> None:
     wanted = _planted(service)
     assert wanted.total() > 20
     assert Counter(_rows(home, BREAKS)) == wanted
