@@ -17,7 +17,6 @@ from pipelines.warehouse import roles
 from pipelines.warehouse.database import exists, fill, quoted
 from pipelines.warehouse.roles import LINE, Column, Roles
 
-WHOLE = "DECIMAL(38, 0)"
 # Only rows that the newest complete reading has: one that is missing is the rule `disappeared`'s.
 THERE = "missing_since IS NULL"
 # What every table of records has: where there is none, it is shown empty.
@@ -188,9 +187,7 @@ class Sides:
 
     def _number(self, role: str) -> str:
         """Return a number as it is, whatever its scale: nothing is rounded on the way."""
-        column = self.roles.columns.get(role)
-        whole = column is None or not column.type.startswith("DECIMAL")
-        return f"{self._named(role)}::{WHOLE}" if whole else self._named(role)
+        return f"{self._named(role)}::{self.roles.kind(role)}"
 
     def _time(self, role: str) -> str:
         return f"try_cast({self._named(role)} AS TIMESTAMPTZ)"
