@@ -21,13 +21,17 @@ def explain(
     ],
     currency: Annotated[str | None, typer.Option(help="Of a month: this currency only.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Records shown; 0: all of them.")] = 20,
+    *,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Of a month: from every page of both lists, too.")
+    ] = False,
 ) -> None:
     """Walk a figure back to the archive, and add it up again from archived pages alone.
 
     Exit codes: 0 the same; 1 not the same, or a page is damaged; 2 there is no such figure.
     """
     with run.open(settings.load()) as session:
-        found = run.explain(session, target, currency)
+        found = run.explain(session, target, currency, whole=whole)
     for each in found:
         _show(each, most or len(each.lines))
     raise typer.Exit(0 if all(each.equal for each in found) else 1)

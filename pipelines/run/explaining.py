@@ -17,6 +17,7 @@ import duckdb
 from pipelines.errors import ConfigurationError
 from pipelines.run.explanation import Explanation, Figure, Line, added
 from pipelines.run.raw import Opener
+from pipelines.run.rereading import Numbers, Rereading, Wanted
 from pipelines.run.session import Session
 from pipelines.settings import mapping as file_of
 from pipelines.settings.mapping import Mapping as Roles
@@ -68,8 +69,12 @@ GROUP BY connection, month, currency ORDER BY connection, currency
 """
 
 
-def explain(session: Session, target: str, currency: str | None = None) -> list[Explanation]:
+def explain(
+    session: Session, target: str, currency: str | None = None, *, whole: bool = False
+) -> list[Explanation]:
     """Explain a break by its id, or the figures of PARTNER/2026-09; `all` is every partner.
+
+    `whole`: a month's figures from every page of both lists too, so that no row is left out.
 
     Raises ConfigurationError for what is not there, NothingPublished before the first publication.
     """
@@ -81,7 +86,7 @@ def explain(session: Session, target: str, currency: str | None = None) -> list[
                 f"{source.file.name} has no reconciliation: publish once more with the setting "
                 "reconcile switched on"
             )
-        explainer = _Explainer(source.database, given, Opener(session))
+        explainer = _Explainer(source.database, given, Opener(session), whole)
         if BREAK.fullmatch(target):
             return [explainer.broken(target[0].upper() + target[1:].lower())]
         if which := MONTH.fullmatch(target):
@@ -100,6 +105,7 @@ class _Explainer:
     database: duckdb.DuckDBPyConnection
     given: Roles
     opener: Opener
+    whole: bool
 
     def broken(self, break_id: str) -> Explanation:
         """Explain a break."""
@@ -151,24 +157,40 @@ class _Explainer:
         rows = self.database.execute(BOTH, which | {"every": every}).fetchall()
         lines = self._lines(rows)
         about = [own["connection"], own["partner_name"] or own["partner"], own["currency"]]
-        used, billed = (self.given.usage, self.given.billing)
-        words = [
-            f"used: the sum of {used.amount} of {used.stream} whose {used.period} is in the month",
-            f"expected: the sum of {used.quantity} times {used.price} of the same, not rounded",
-            f"billed: the sum of {billed.amount} of {billed.stream} whose {billed.period} is in it",
-            "difference: billed less used",
-            *([f"verdict: {own['verdict']}"] if own["verdict"] else []),
-            *([f"not evaluated: {own['not_evaluated']}"] if own["not_evaluated"] else []),
-        ]
         title = " · ".join([f"{own['month']:%Y-%m}", *(each for each in about if each)])
         usage = [each for each in lines if each.side == "usage"]
         again = {
             "used_rows": Decimal(len([each for each in usage if not each.raw.trouble])),
             "used_quantity": added(each.sent_quantity for each in usage),
             "expected_amount": added(each.expected for each in usage),
+            "used_amount": added(each.sent_amount for each in usage),
+            "billed_amount": added(each.sent_amount for each in lines if each.side != "usage"),
         }
-        more = [Figure(name, own[name], each) for name, each in again.items()]
-        return Explanation(title, tuple(words), tuple(lines), (*more, *_sums(own, lines)))
+        figures = _figures(own, again)
+        if self.whole:
+            figures += _figures(own, self._reread(own, every=every), " of every page")
+        return Explanation(title, tuple(self._words(own)), tuple(lines), tuple(figures))
+
+    def _reread(self, own: Mapping[str, Any], *, every: bool) -> Numbers:
+        """Return a month's figures from every page of the published readings."""
+        query = "SELECT stream, manifest FROM meta.freshness WHERE connection = ?"
+        manifests = dict(self.database.execute(query, [own["connection"]]).fetchall())
+        wanted = Wanted(own["month"], own["currency"], own["partner"], every)
+        return Rereading(self.opener.session.archive, self.given).figures(wanted, manifests)
+
+    def _words(self, own: Mapping[str, Any]) -> list[str]:
+        """Say how the figures of a month are made."""
+        used, billed = self.given.usage, self.given.billing
+        of = f"{used.stream} whose {used.period} is in the month"
+        words = [f"used: the sum of {used.amount} of {of}"] if used.amount else []
+        if used.quantity and used.price:
+            words.append(f"expected: the sum of {used.quantity} times {used.price}, not rounded")
+        if billed.amount:
+            of = f"{billed.stream} whose {billed.period} is in it"
+            words.append(f"billed: the sum of {billed.amount} of {of}")
+        words.append("difference: billed less used")
+        said = [(name, own[name]) for name in ("verdict", "not_evaluated") if own[name]]
+        return [*words, *(f"{name.replace('_', ' ')}: {each}" for name, each in said)]
 
     def _lines(self, rows: Iterable[Sequence[Any]]) -> list[Line]:
         """Open the record behind each row."""
@@ -210,13 +232,21 @@ class _Explainer:
 
 
 def _sums(own: dict[str, Any], lines: Sequence[Line]) -> tuple[Figure, ...]:
-    """Add up both sides, and billed less used, as the rule does; a side without rows may be 0."""
+    """Add up both sides of a break, and billed less used, as every rule does."""
     used = added(each.sent_amount for each in lines if each.side == "usage")
     billed = added(each.sent_amount for each in lines if each.side != "usage")
     nothing = used is None and billed is None
     difference = None if nothing else (billed or Decimal(0)) - (used or Decimal(0))
     again = {"used_amount": used, "billed_amount": billed, "difference": difference}
-    return tuple(
-        Figure(name, own[name], own[name] if each is None and own[name] == 0 else each)
+    return tuple(Figure(name, own[name], each) for name, each in again.items())
+
+
+def _figures(own: Mapping[str, Any], again: Numbers, which: str = "") -> list[Figure]:
+    """Put a month's figures beside the published ones; a side that has no records is 0 there."""
+    known = {
+        name: Decimal(0) if each is None and own[name] == 0 else each
         for name, each in again.items()
-    )
+    }
+    used, billed = known["used_amount"], known["billed_amount"]
+    known["difference"] = None if used is None or billed is None else billed - used
+    return [Figure(f"{name}{which}", own[name], each) for name, each in known.items()]

@@ -50,8 +50,10 @@ class Opener:
     trouble: str = ""
     list_of: str = ""
 
-    def record(self, digest: str, row: int) -> Raw:
+    def record(self, digest: str | None, row: int | None) -> Raw:
         """Return a record; the SHA-256 of its page is checked whenever that is opened."""
+        if digest is None or row is None:
+            return Raw("", -1, trouble="it comes from no archived page")
         if digest != self.digest:
             self._open(digest)
         found, trouble = None, self.trouble

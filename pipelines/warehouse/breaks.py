@@ -80,17 +80,25 @@ def tell(
     kind: str,
     absences: Sequence[tuple[str, str]],
 ) -> None:
-    """Write the tables; `kind` is the DECIMAL that holds every amount.
+    """Write the tables; `kind` is the DECIMAL that holds every amount of tonight.
 
     `absences` are rules, each with a stream of which it says that something is not there.
     """
-    database.execute(STANDING.format(kind=kind))
+    database.execute(STANDING.format(kind=_widened(kind, standings)))
     fill(database, "standing", [_row(each) for each in standings])
     database.execute("CREATE OR REPLACE TEMP TABLE absences (rule VARCHAR, stream VARCHAR)")
     fill(database, "absences", absences)
     database.execute(UNPROVEN.format(counting=COUNTING))
     database.execute(BREAKS)
     database.execute(AGING)
+
+
+def _widened(kind: str, standings: Sequence[Standing]) -> str:
+    """Return the kind with as many places as a break has, which another mapping may have found."""
+    found = [each.finding for each in standings]
+    amounts = [each for one in found for each in (one.used_amount, one.billed_amount)]
+    places = [-int(each.as_tuple().exponent) for each in amounts if each is not None]
+    return f"DECIMAL(38, {max([int(kind.partition(',')[2].rstrip(')')), *places])})"
 
 
 def _row(each: Standing) -> list[object]:

@@ -65,7 +65,9 @@ SELECT schema_name, table_name, column_name, type,
 FROM described
 LEFT JOIN column_sources USING (table_name, column_name)
 LEFT JOIN first USING (table_name, column_name)
-WHERE schema_name IN ('current', 'past', 'history', 'quarantine', 'meta')
+WHERE schema_name IN (
+    'current', 'past', 'history', 'quarantine', 'meta', 'reconciliation', 'reports'
+)
 ORDER BY schema_name, table_name, column_index NULLS FIRST
 """
 

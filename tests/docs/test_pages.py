@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from pipelines.cli import app as program
 from pipelines.cli.app import app
+from pipelines.reconciliation import RULES, Rule
 from pipelines.reports import REPORTS, Report
 from pipelines.settings import PREFIX, Settings
 from pipelines.streams import STREAMS
@@ -55,6 +56,12 @@ def test_every_stream_says_what_it_is(stream: Stream) -> None:
 def test_every_report_and_its_question_are_in_docs(report: Report) -> None:
     (row,) = [line for line in DOCS["reports.md"].splitlines() if f"`{report.table}`" in line]
     assert row.endswith(f"| {report.question} |")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_is_in_docs(rule: Rule) -> None:
+    (row,) = [line for line in DOCS["reconciliation.md"].splitlines() if f"`{rule.name}`" in line]
+    assert rule.severity is None or row.endswith(f"| {rule.severity} |")
 
 
 def stream_charter(stream: Stream) -> str:

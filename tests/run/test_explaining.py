@@ -15,6 +15,7 @@ from pipelines import run
 from pipelines.errors import ConfigurationError
 from pipelines.run import Explanation, raw
 from pipelines.settings import Settings, mapping
+from pipelines.warehouse import redaction
 from tests.cli.program import ran
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reconciliation.md").read_text(encoding="utf-8")
@@ -51,7 +52,7 @@ def breaks(planted: Path) -> list[str]:
 
 
 def explained(home: Path, *targets: str) -> list[Explanation]:
-    with run.open(Settings(home=home)) as session:
+    with run.open(Settings(home=home, reconcile=True)) as session:
         return [each for target in targets for each in run.explain(session, target)]
 
 
@@ -75,14 +76,17 @@ def test_a_month_is_the_same_again_for_a_partner_and_for_all(planted: Path) -> N
     assert one.title == same.title
     assert len(every) > 2
     assert [each.title for each in (one, same, *every) if not each.equal] == []
-    with run.open(Settings(home=planted)) as session:
-        (euros,) = run.explain(session, "all/2026-09", "EUR")
+    with run.open(Settings(home=planted, reconcile=True)) as session:
+        (euros,) = run.explain(session, "all/2026-09", "EUR", whole=True)
     assert euros.title.endswith("EUR")
+    assert euros.equal
+    assert [figure.name for figure in euros.figures][len(FIGURES)] == "used_rows of every page"
+    assert len(euros.figures) == 2 * len(FIGURES)
 
 
 def test_twenty_lines_without_our_code_say_the_same(planted: Path, tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.split("## Explain")[1], re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) <= 22
+    assert len([line for line in code.splitlines() if line]) == 20
     (tmp_path / "explain.py").write_text(code)
     for partner, _name, currency, *figures in wrong(planted)[:2]:
         done = subprocess.run(
@@ -110,6 +114,33 @@ def test_a_damaged_page_is_said_and_ends_with_1(home: Path, breaks: list[str]) -
     assert done.returncode == 1
     assert "was changed since it was read" in done.stderr
     assert "NOT EQUAL" in done.stdout
+
+
+def test_a_page_from_which_others_were_erased_still_explains_and_says_so(home: Path) -> None:
+    with run.open(Settings(home=home, reconcile=True)) as session:
+        name = f"{wrong(home)[0][0]}/2026-09"
+        (before,) = run.explain(session, name)
+        digest, own = before.pages[0].digest, {each.raw.row for each in before.lines}
+        other = next(row for row in range(len(own) + 1) if row not in own)
+        act = run.Act("ann", session.clock.now(), "request 7")
+        session.archive.redact([redaction.redacted(session.archive, digest, [other], act)])
+        (after,) = run.explain(session, name)
+        gone = raw.Opener(session).record(digest, other)
+    assert (before.redactions, after.equal) == ([], True)
+    words = f"{digest[:12]}: 1 of its records erased on {act.at:%Y-%m-%d} by ann: request 7"
+    assert after.redactions == [f"page {words}"]
+    assert gone.trouble == "the record was erased"
+
+
+def test_what_nobody_mapped_is_not_made_up(home: Path) -> None:
+    file = home / "config" / mapping.FILE
+    file.write_text('[usage]\nperiod = "period.start"\n[billing]\nperiod = "period.start"\n')
+    published = ran({"PARTNER_SYNC_HOME": str(home)}, "publish")
+    assert published.returncode == 0, published.stderr
+    (found,) = explained(home, "all/2026-09")
+    assert found.equal
+    assert [one.name for one in found.figures if one.published is not None] == ["used_rows"]
+    assert any("not evaluated: no amount" in words for words in found.words)
 
 
 def test_a_figure_that_the_pages_do_not_give_is_said(home: Path, breaks: list[str]) -> None:
