@@ -35,7 +35,8 @@ WITH usage AS (
                 ELSE u.used_amount END AS used_amount,
            CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
                 ELSE b.billed_amount END AS billed_amount,
-           a.keys, a.right, a.value, a.right_value, a.tolerated, l.unreferenced, coalesce(o.open_breaks, 0) AS open_breaks
+           a.keys, a.right, a.value, a.right_value, a.tolerated, l.unreferenced,
+           coalesce(o.open_breaks, 0) AS open_breaks
     FROM every e
     LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
     LEFT JOIN agreed a ON {same_a} LEFT JOIN open o ON {same_o}
