@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets import rules
 from assets.alerts import alerts, failed_runs
 from assets.archive import fetch
 from assets.current import fold
@@ -14,7 +15,7 @@ from assets.schedule import NIGHTLY, follow, nightly
 
 defs = dg.Definitions(
     assets=[fetch, fold, published, report],
-    asset_checks=[fresh],
+    asset_checks=[fresh, *rules.OWN],
     jobs=[NIGHTLY, FRESHNESS],
     schedules=[nightly, deadlines],
     sensors=[follow, lost_runs, failed_runs, alerts],

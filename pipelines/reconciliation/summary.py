@@ -12,12 +12,15 @@ WITH usage AS (
     SELECT connection, month, partner, currency, sum(amount) AS billed_amount FROM bills
     GROUP BY ALL
 ), lines AS (
-    SELECT connection, month, partner, currency, count(*) AS billed_rows FROM billed GROUP BY ALL
+    SELECT connection, month, partner, currency, count(*) AS billed_rows,
+           sum(amount) FILTER (key IS NULL) AS unreferenced
+    FROM billed GROUP BY ALL
 ), agreed AS (
     SELECT connection, month, partner, currency, sum(used_rows) AS keys,
            sum(used_rows) FILTER (status IN ('balanced', 'within tolerance')) AS right,
            sum(used_amount) AS value,
-           sum(used_amount) FILTER (status IN ('balanced', 'within tolerance')) AS right_value
+           sum(used_amount) FILTER (status IN ('balanced', 'within tolerance')) AS right_value,
+           sum(billed_amount - used_amount) FILTER (status = 'within tolerance') AS tolerated
     FROM matched WHERE used_rows > 0 GROUP BY ALL
 ), open AS (
     SELECT connection, month, partner, currency, count(*) AS open_breaks
@@ -32,7 +35,8 @@ WITH usage AS (
                 ELSE u.used_amount END AS used_amount,
            CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
                 ELSE b.billed_amount END AS billed_amount,
-           a.keys, a.right, a.value, a.right_value, coalesce(o.open_breaks, 0) AS open_breaks
+           a.keys, a.right, a.value, a.right_value, a.tolerated, l.unreferenced,
+           coalesce(o.open_breaks, 0) AS open_breaks
     FROM every e
     LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
     LEFT JOIN agreed a ON {same_a} LEFT JOIN open o ON {same_o}
@@ -43,7 +47,7 @@ SELECT connection, month, partner, partner_name, j.currency, used_rows, billed_r
        expected_amount, used_amount, billed_amount, billed_amount - used_amount AS variance,
        {variance_percent} AS variance_percent,
        {matched_share_rows} AS matched_share_rows, {matched_share_value} AS matched_share_value,
-       open_breaks,
+       coalesce(tolerated, 0) AS tolerated, coalesce(unreferenced, 0) AS unreferenced, open_breaks,
        CASE
            WHEN used_amount IS NULL OR billed_amount IS NULL OR month IS NULL THEN 'not evaluated'
            WHEN (month + INTERVAL 1 MONTH)::DATE + grace_days > as_of::DATE THEN 'tentative'
@@ -100,6 +104,8 @@ RULE = Rule(
         "variance_percent": "the variance in percent of what was used, cut to two decimals",
         "matched_share_rows": "percent of the usage records that agree with their bill",
         "matched_share_value": "percent of the used amount that agrees with its bill",
+        "tolerated": "sum of the differences that are within the tolerance, of either sign",
+        "unreferenced": "billed on lines that no usage can be matched with, such as flat fees",
         "open_breaks": "breaks that nobody resolved, paging artefacts apart",
         "verdict": "balanced, within tolerance, out of balance, tentative or not evaluated",
         "not_evaluated": "what is unknown, and why figures are NULL",

@@ -34,6 +34,7 @@ from pipelines.run.landing import fold, publish, publish_folded, roll_back
 from pipelines.run.mapping import Accepted, Proposed, accept_mapping, needing, propose
 from pipelines.run.order import Choice, Order, Outcome, Publication, StreamOutcome, outcomes
 from pipelines.run.reading import fetch, fetch_all
+from pipelines.run.reconciling import Judged, judged
 from pipelines.run.replay import Replayed, again, fold_days, replay
 from pipelines.run.reporting import ReportPage, ReportView, report, report_views
 from pipelines.run.retaining import retain
@@ -53,6 +54,7 @@ __all__ = [
     "Explanation",
     "Freshness",
     "Intent",
+    "Judged",
     "Landing",
     "Lane",
     "Order",
@@ -96,6 +98,7 @@ __all__ = [
     "fold_days",
     "freshness",
     "intent",
+    "judged",
     "lost",
     "needing",
     "open",

@@ -20,6 +20,7 @@ VARYING = [
     (r"in those \d+ s ", "in those SECONDS s "),
     (r"\S*python -c", "PYTHON -c"),
     (r"'[^']*warehouse\.duckdb'", "'WAREHOUSE'"),
+    (r"report: \S*/reports/", "report: REPORTS/"),
     (r" +", " "),
 ]
 
@@ -53,7 +54,7 @@ def test_the_output_shown_is_the_output(tmp_path: Path) -> None:
         env=os.environ | {"COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     with sqlite3.connect(tmp_path / "demo" / "state" / "state.sqlite") as ledger:
