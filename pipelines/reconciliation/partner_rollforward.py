@@ -74,9 +74,9 @@ FROM (
     AND d.partner IS NOT DISTINCT FROM c.partner AND d.currency IS NOT DISTINCT FROM c.currency
 ORDER BY c.connection, c.partner, c.currency, c.month
 """
-# The month of a moment, in UTC as every moment here.
+# The month of a moment, in the time zone of the mapping.
 MONTHS = {
-    name: f"date_trunc('month', {name} AT TIME ZONE 'UTC')::DATE"
+    name: f"date_trunc('month', {name} AT TIME ZONE (SELECT zone FROM terms))::DATE"
     for name in ("valid_from", "valid_to", "recorded_at")
 }
 

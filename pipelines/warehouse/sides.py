@@ -42,7 +42,7 @@ class Sides:
             "CREATE OR REPLACE TEMP TABLE terms AS SELECT $as_of::TIMESTAMPTZ AS as_of, "
             "$grace::INTEGER AS grace_days, $line::BIGINT AS line_minor, "
             "($percent::DECIMAL(9, 4) * 0.01)::DECIMAL(11, 6) AS line_percent, "
-            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor",
+            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor, $zone AS zone",
             {
                 "as_of": as_of,
                 "grace": self.given.grace_days,
@@ -50,6 +50,7 @@ class Sides:
                 "percent": own.line_percent,
                 "month": own.month_minor,
                 "material": own.material_minor,
+                "zone": self.given.time_zone,
             },
         )
 
