@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import duckdb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.reconciliation import RULES
@@ -55,6 +55,7 @@ def histories(draw: st.DrawFn) -> list[Version]:
     return rows
 
 
+@settings(max_examples=40)
 @given(histories(), histories())
 def test_it_foots_whatever_happened(used: list[Version], bills: list[Version]) -> None:
     database, billed = _empty(), [{**row, "bill": row["id"]} for row in bills]
