@@ -58,7 +58,8 @@ class Closed:
     def words(self) -> str:
         """The same for people."""
         at = f"archive/closes/{self.close.month:%Y-%m}/{self.close.number:03}"
-        stand = f"; {self.breaks:,} breaks of it stand" if self.breaks else ""
+        many = "breaks of it stand" if self.breaks > 1 else "break of it stands"
+        stand = f"; {self.breaks:,} {many}" if self.breaks else ""
         return (
             f"{self.close.month:%Y-%m} is closed: {self.close.records:,} records in {at}, "
             f"manifest {self.close.sha256}{stand}"

@@ -8,9 +8,9 @@ changed (outdated).
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from operator import itemgetter
 
 import duckdb
-import pyarrow as pa
 from sqlalchemy import Engine
 
 from pipelines.state import closes
@@ -22,7 +22,7 @@ from pipelines.warehouse.frozen import SIDES, Copies
 from pipelines.warehouse.outdated import NONE, About, Change, net, said
 
 LONGEST = timedelta(days=31)
-UNREADABLE = "not compared, `partner-sync verify` says more of its frozen copy"
+UNREADABLE = "not compared: `partner-sync verify` says what is wrong with its frozen copy"
 TABLES = {
     "closes": (
         "month DATE, number INTEGER, state VARCHAR, preparer VARCHAR, reviewer VARCHAR, "
@@ -78,19 +78,17 @@ def tell(
     for close in every:
         if close.act is Kind.CLOSE and standing.get(close.month) != close:
             rows.append(_row(close, "REOPENED", None, _reopened(every, close)))
-    for month, close in standing.items():
-        try:
-            changes = outdated.changes(database, copies, close, as_of)
-        except (OSError, pa.ArrowException) as error:
-            rows.append(_row(close, "CLOSED", None, f"{UNREADABLE}: {error}"))
+    for close, changes in outdated.changes(database, copies, standing.values(), as_of).items():
+        if changes is None:
+            rows.append(_row(close, "CLOSED", None, UNREADABLE))
             continue
         before = closes.posted(ledger, close)
-        to = _open(month, standing)
+        to = _open(close.month, standing)
         closes.post(ledger, [*_postings(changes, before, close, (to, as_of))])
         posted += closes.posted(ledger, close)
         business = any(each.why != "erased" for each in changes)
         rows.append(_row(close, "OUTDATED" if business else "CLOSED", changes, said(changes)))
-    _write(database, sorted(rows, key=lambda row: row[:2]), posted)
+    _write(database, sorted(rows, key=itemgetter(0, 1)), posted)
 
 
 def _open(month: date, closed: Mapping[date, Close]) -> date:

@@ -6,7 +6,7 @@ source pages are pinned, so that retention keeps them. Not here: what has change
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import file_digest, sha256
@@ -33,6 +33,18 @@ PAGES = """
 SELECT DISTINCT page FROM (SELECT page, month FROM used UNION ALL SELECT page, month FROM billed)
 WHERE month = {month} AND page IS NOT NULL ORDER BY page
 """
+# One number for all records of a month: as many equal hashes do not come about by chance.
+PRINTS = """
+SELECT month, count(*) || ' ' || sum(md5_number_lower(concat_ws(chr(31), side,
+           coalesce(connection, chr(1)), coalesce(id, chr(1)), coalesce(partner, chr(1)),
+           coalesce(currency, chr(1)), coalesce(quantity::VARCHAR, chr(1)),
+           coalesce(amount::VARCHAR, chr(1)))))
+FROM (
+    SELECT 'usage' AS side, month, connection, id, partner, currency, quantity, amount FROM used
+    UNION ALL
+    SELECT 'billing', month, connection, id, partner, currency, quantity, amount FROM billed
+) WHERE list_contains($months::DATE[], month) GROUP BY month
+"""
 READINGS = """
 SELECT connection, stream, manifest, grade, rows, ended_at FROM meta.freshness ORDER BY ALL
 """
@@ -58,7 +70,10 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Frozen(msgspec.Struct, frozen=True):
-    """The manifest of a copy; `mapping` is the SHA-256 of mapping.toml, `pages` of every source."""
+    """The manifest of a copy; `mapping` is the SHA-256 of mapping.toml, `pages` of every source.
+
+    `print` is what tells at once that every record is as it was.
+    """
 
     month: date
     number: int
@@ -68,6 +83,7 @@ class Frozen(msgspec.Struct, frozen=True):
     note: str
     version: int
     mapping: str
+    print: str
     readings: tuple[Reading, ...]
     files: Mapping[str, Part]
     pages: tuple[str, ...]
@@ -135,6 +151,10 @@ class Copies:
         content = (self.folder(close.month, close.number) / MANIFEST).read_bytes()
         return msgspec.json.decode(content, type=Frozen)
 
+    def mapping(self, close: Close) -> str:
+        """Return the mapping that a month was signed off on."""
+        return (self.folder(close.month, close.number) / "mapping.toml").read_text()
+
     def schema(self, close: Close, table: str) -> pa.Schema:
         """Return the types of a table of a copy."""
         folder = self.folder(close.month, close.number)
@@ -181,6 +201,11 @@ class Copies:
         link.fsync(file.parent)
 
 
+def prints(database: duckdb.DuckDBPyConnection, months: Sequence[date]) -> dict[date, str]:
+    """Return of each month what its records are, all in one; a month without any is not there."""
+    return dict(database.execute(PRINTS, {"months": list(months)}).fetchall())
+
+
 def _written(database: duckdb.DuckDBPyConnection, head: Head, number: int, folder: Path) -> Frozen:
     month = f"DATE '{head.month}'"
     queries = {each: f"SELECT * FROM {each} WHERE month = {month}" for each in SIDES.values()}
@@ -208,6 +233,7 @@ def _written(database: duckdb.DuckDBPyConnection, head: Head, number: int, folde
         note=head.note,
         version=versions[0][0],
         mapping=sha256(head.mapping).hexdigest(),
+        print=prints(database, [head.month])[head.month],
         readings=tuple(Reading(*row) for row in readings),
         files=files,
         pages=tuple(page for (page,) in pages),

@@ -5,7 +5,7 @@ same in words. Not here: the tables that analysts read of it (corrections).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -18,7 +18,7 @@ from pipelines.settings.mapping import parsed
 from pipelines.state.closes import Close
 from pipelines.warehouse import matching
 from pipelines.warehouse.database import append, fill, together
-from pipelines.warehouse.frozen import SIDES, Copies
+from pipelines.warehouse.frozen import SIDES, Copies, Frozen, prints
 
 About = tuple[str | None, ...]
 FROZEN = """
@@ -81,16 +81,47 @@ class Change:
         return (self.amount_now or NONE) - (self.amount_then or NONE)
 
 
+Found = dict[Close, list[Change] | None]
+
+
 def changes(
-    database: duckdb.DuckDBPyConnection, copies: Copies, close: Close, as_of: datetime
+    database: duckdb.DuckDBPyConnection, copies: Copies, closed: Iterable[Close], as_of: datetime
+) -> Found:
+    """Compare frozen copies with the records of their months as they are now.
+
+    None where a copy cannot be read.
+    """
+    found: Found = {}
+    copied = dict[str, list[Close]]()
+    for close in closed:
+        try:
+            copied.setdefault(copies.mapping(close), []).append(close)
+        except OSError:
+            found[close] = None
+    for mapping, some in copied.items():
+        matching.prepare(database, parsed(mapping, "mapping.toml"), as_of)
+        now = prints(database, [each.month for each in some])
+        found |= {each: _changes(database, copies, each, now.get(each.month)) for each in some}
+    return found
+
+
+def _changes(
+    database: duckdb.DuckDBPyConnection, copies: Copies, close: Close, now: str | None
+) -> list[Change] | None:
+    """Compare one copy, record by record where they are not all the same."""
+    try:
+        frozen = copies.read(close)
+        return [] if frozen.print == now else _compared(database, copies, close, frozen)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _compared(
+    database: duckdb.DuckDBPyConnection, copies: Copies, close: Close, frozen: Frozen
 ) -> list[Change]:
-    """Compare a frozen copy with the records of its month as they are now."""
-    mapping = copies.folder(close.month, close.number) / "mapping.toml"
-    matching.prepare(database, parsed(mapping.read_text(), mapping.name), as_of)
     scales = _scales(database, copies, close)
     _load(database, copies, close, FROZEN.format(**scales))
-    archive = copies.archive
-    gone = [(page, row) for page in copies.read(close).pages for row in archive.erased(page)]
+    gone = [(page, row) for page in frozen.pages for row in copies.archive.erased(page)]
     database.execute("CREATE OR REPLACE TEMP TABLE erased (page VARCHAR, row INTEGER)")
     fill(database, "erased", sorted(gone))
     found = database.execute(CHANGED.format(**scales), {"month": close.month}).fetchall()

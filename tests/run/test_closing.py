@@ -268,7 +268,7 @@ def test_verify_finds_what_is_not_as_it_was_signed_off(begun: Begun) -> None:
         (fault,) = faults(session)
         assert "manifest.json is missing" in fault
         night(session, 36, MORE)
-        assert stands(session)[1].startswith("not compared, `partner-sync verify` says more")
+        assert stands(session)[1].startswith("not compared: `partner-sync verify` says")
 
 
 def test_retention_keeps_the_pages_of_a_closed_month(begun: Begun) -> None:
