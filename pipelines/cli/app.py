@@ -14,6 +14,7 @@ from rich.markup import escape
 from pipelines.cli import (
     breaks,
     check,
+    close,
     connections,
     demo,
     disappeared,
@@ -69,6 +70,7 @@ for group in (
     schema.app,
     quarantine.app,
     breaks.app,
+    close.app,
 ):
     app.add_typer(group)
 

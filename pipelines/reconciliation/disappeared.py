@@ -3,28 +3,28 @@
 from pipelines.reconciliation.base import Example, Rule, Severity
 
 SQL = """
-WITH gone AS (
-    SELECT connection, 'usage' AS side, id, partner, month, currency, amount, quantity, page, row
-    FROM used_versions v
-    WHERE missing_since IS NOT NULL OR (
-        why = 'missing' AND NOT EXISTS (
-            FROM used_versions n
-            WHERE (n.connection, n.id) = (v.connection, v.id) AND n.valid_from >= v.valid_to
-        )
-    )
+WITH lost AS (
+    SELECT connection, 'usage' AS side, id, partner, month, currency, amount, quantity, page, row,
+           missing_since, valid_to
+    FROM used_versions WHERE missing_since IS NOT NULL OR why = 'missing'
     UNION ALL
-    SELECT connection, 'billing', bill, partner, month, currency, amount, NULL, page, row
-    FROM bill_versions v
-    WHERE missing_since IS NOT NULL OR (
-        why = 'missing' AND NOT EXISTS (
-            FROM bill_versions n
-            WHERE (n.connection, n.bill) = (v.connection, v.bill) AND n.valid_from >= v.valid_to
-        )
-    )
+    SELECT connection, 'billing', bill, partner, month, currency, amount, NULL, page, row,
+           missing_since, valid_to
+    FROM bill_versions WHERE missing_since IS NOT NULL OR why = 'missing'
+), back AS (
+    SELECT connection, 'usage' AS side, id, valid_from FROM used_versions
+    SEMI JOIN lost USING (connection, id)
+    UNION ALL
+    SELECT connection, 'billing', bill, valid_from FROM bill_versions
+    WHERE bill IN (SELECT id FROM lost)
 )
 SELECT connection, side || '|' || id AS subject, partner, month, currency,
        side || ' that is no longer there' AS cause, side, id, amount, quantity, page, row
-FROM gone
+FROM lost l
+WHERE missing_since IS NOT NULL OR NOT EXISTS (
+    FROM back b WHERE (b.connection, b.side, b.id) = (l.connection, l.side, l.id)
+        AND b.valid_from >= l.valid_to
+)
 """
 
 VERSION = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}

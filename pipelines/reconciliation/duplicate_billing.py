@@ -14,7 +14,10 @@ WITH ranked AS (
     SELECT * FROM ranked WHERE place > used_rows
 ), whole AS (
     SELECT connection, bill
-    FROM (SELECT connection, bill, count(*) AS lines FROM billed GROUP BY ALL)
+    FROM (
+        SELECT connection, bill, count(*) AS lines FROM billed
+        WHERE bill IN (SELECT bill FROM again) GROUP BY ALL
+    )
     JOIN (SELECT connection, bill, count(*) AS lines FROM again GROUP BY ALL)
     USING (connection, bill, lines)
 ), alike AS (

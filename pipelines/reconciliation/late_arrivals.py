@@ -3,12 +3,15 @@
 from pipelines.reconciliation.base import Rule
 
 SQL = """
-WITH lagged AS (
-    SELECT connection, month, greatest(0, date_diff('day', day, recorded_at::DATE)) AS lag,
-           greatest(0, date_diff(
-               'day', (month + INTERVAL 1 MONTH)::DATE, recorded_at::DATE
-           ) + 1) AS after
-    FROM used WHERE day IS NOT NULL AND recorded_at IS NOT NULL
+WITH recorded AS (
+    SELECT connection, month, day, (recorded_at AT TIME ZONE zone)::DATE AS recorded
+    FROM used CROSS JOIN terms WHERE day IS NOT NULL AND recorded_at IS NOT NULL
+), lagged AS (
+    SELECT connection, month, greatest(0, date_diff('day', day, recorded)) AS lag,
+           greatest(
+               0, date_diff('day', (month + INTERVAL 1 MONTH)::DATE, recorded) + 1
+           ) AS after
+    FROM recorded
 )
 SELECT connection, month, count(*) AS rows, count(*) FILTER (after > 0) AS late_rows,
        quantile_disc(lag, 0.5) AS lag_p50, quantile_disc(lag, 0.95) AS lag_p95,

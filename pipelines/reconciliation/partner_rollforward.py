@@ -4,16 +4,18 @@ from pipelines.reconciliation.base import Rule
 
 SQL = """
 WITH used_firsts AS (
-    SELECT connection, id, min(valid_from) AS first FROM used_versions GROUP BY ALL
+    SELECT connection, id, min(valid_from) AS first FROM used_versions WHERE valid_to IS NOT NULL
+    GROUP BY ALL
 ), bill_firsts AS (
-    SELECT connection, bill, min(valid_from) AS first FROM bill_versions GROUP BY ALL
+    SELECT connection, bill, min(valid_from) AS first FROM bill_versions WHERE valid_to IS NOT NULL
+    GROUP BY ALL
 ), posted AS (
     SELECT connection, partner, currency, amount,
            CASE WHEN valid_from > first THEN greatest(month, {valid_from})
                 ELSE greatest(month, coalesce({recorded_at}, month)) END AS month,
            CASE WHEN valid_from > first THEN 'restated'
                 WHEN {recorded_at} > month THEN 'late' ELSE 'rated' END AS kind
-    FROM used_versions JOIN used_firsts USING (connection, id)
+    FROM used_versions LEFT JOIN used_firsts USING (connection, id)
     UNION ALL
     SELECT connection, partner, currency, -amount, greatest(month, {valid_to}), 'restated'
     FROM used_versions WHERE valid_to IS NOT NULL
@@ -21,7 +23,7 @@ WITH used_firsts AS (
     SELECT connection, partner, currency, amount,
            CASE WHEN valid_from > first THEN greatest(month, {valid_from}) ELSE month END,
            CASE WHEN valid_from > first THEN 'adjustments' ELSE 'billed' END
-    FROM bill_versions JOIN bill_firsts USING (connection, bill)
+    FROM bill_versions LEFT JOIN bill_firsts USING (connection, bill)
     UNION ALL
     SELECT connection, partner, currency, -amount, greatest(month, {valid_to}), 'adjustments'
     FROM bill_versions WHERE valid_to IS NOT NULL
@@ -74,9 +76,9 @@ FROM (
     AND d.partner IS NOT DISTINCT FROM c.partner AND d.currency IS NOT DISTINCT FROM c.currency
 ORDER BY c.connection, c.partner, c.currency, c.month
 """
-# The month of a moment, in UTC as every moment here.
+# The month of a moment, in the time zone of the mapping.
 MONTHS = {
-    name: f"date_trunc('month', {name} AT TIME ZONE 'UTC')::DATE"
+    name: f"date_trunc('month', {name} AT TIME ZONE (SELECT zone FROM terms))::DATE"
     for name in ("valid_from", "valid_to", "recorded_at")
 }
 

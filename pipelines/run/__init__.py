@@ -19,6 +19,7 @@ from pipelines.run.breaking import Break, Chosen, broken
 from pipelines.run.breaking import decide as decide_break
 from pipelines.run.breaking import totals as break_totals
 from pipelines.run.breaking import trail as break_trail
+from pipelines.run.closing import Signing, close_month, closed_months, reopen_month
 from pipelines.run.discovery import discover
 from pipelines.run.erasure import Act, Sought, erase
 from pipelines.run.evidence import Evidence, Landing, evidence, lost
@@ -64,6 +65,7 @@ __all__ = [
     "ReportPage",
     "ReportView",
     "Session",
+    "Signing",
     "Sought",
     "Standing",
     "StreamOutcome",
@@ -80,6 +82,8 @@ __all__ = [
     "broken",
     "changed",
     "check",
+    "close_month",
+    "closed_months",
     "closes",
     "columns",
     "decide_break",
@@ -103,6 +107,7 @@ __all__ = [
     "propose",
     "publish",
     "publish_folded",
+    "reopen_month",
     "replay",
     "report",
     "report_views",

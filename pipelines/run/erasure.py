@@ -55,10 +55,17 @@ class Erased:
             lines.append(f"reports deleted: {', '.join(self.reports)}; report writes one anew")
         if self.quotes:
             lines.append(f"the ledger quoted it in {', '.join(self.quotes)}: replaced")
-        lines += [f"still said by {file}: look at it yourself" for file in self.left]
+        lines += [f"still said by {file}: {_advice(file)}" for file in self.left]
         others = "copies that analysts made, files they still have open, backups"
         service = "what the service has of it: the next sync reads again what is there then"
         return [*lines, f"not erased: {others}, and {service}"]
+
+
+def _advice(file: str) -> str:
+    """Say what is to be done about a file that says the identifier still."""
+    if file.startswith("archive/closes/"):
+        return "the frozen copy of a closed month, which never changes; keep or delete it yourself"
+    return "look at it yourself"
 
 
 def erase(session: Session, sought: Sought, act: Act, told: Callable[[int, int], None]) -> Erased:

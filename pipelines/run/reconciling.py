@@ -16,9 +16,10 @@ from pipelines.errors import NothingPublished
 from pipelines.reconciliation import RULES, Rule
 from pipelines.run.session import Session
 from pipelines.settings import Home, mapping
-from pipelines.state import breaks
-from pipelines.warehouse import matching, meta, published
+from pipelines.state import breaks, closes
+from pipelines.warehouse import corrections, matching, meta, published
 from pipelines.warehouse.database import exists, together
+from pipelines.warehouse.frozen import Copies
 
 SCHEMAS = ("reconciliation", "reports")
 UNSAID = "SELECT not_evaluated FROM reconciliation.rules WHERE rule = $rule"
@@ -44,6 +45,7 @@ def tell(session: Session, database: duckdb.DuckDBPyConnection) -> None:
         return
     given = mapping.load(session.settings.place.config)
     as_of = max(fold.ended_at for fold in meta.held(database).values())
+    corrections.tell(database, Copies(session.archive), session.ledger, as_of)
     found = matching.prepare(database, given.mapping, as_of)
     matching.match(database, found)
     reconciliation.evaluate(database, found, RULES, session.ledger)
@@ -86,5 +88,6 @@ def digest(session: Session) -> str:
     """Return what tells whether a publication of the same folds would say something else."""
     if not session.settings.reconcile:
         return ""
-    given = mapping.load(session.settings.place.config)
-    return sha256(f"{given.digest} {breaks.digest(session.ledger)}".encode()).hexdigest()
+    given, ledger = mapping.load(session.settings.place.config), session.ledger
+    marks = (given.digest, breaks.digest(ledger), closes.digest(ledger))
+    return sha256(" ".join(marks).encode()).hexdigest()

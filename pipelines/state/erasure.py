@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Column, Engine
 
-from pipelines.state.judgements import BREAK_ACTS, BREAKS, DECISIONS
+from pipelines.state.judgements import BREAK_ACTS, BREAKS, CLOSES, CORRECTIONS, DECISIONS
 from pipelines.state.tables import (
     DESCRIPTIONS,
     IDENTITIES,
@@ -36,6 +36,8 @@ QUOTES: tuple[Column[Any], ...] = (
     *(INTERFACE_DIFFERENCES.c[name] for name in ("field", "described", "found")),
     *(BREAKS.c[name] for name in ("partner", "subject", "cause")),
     BREAK_ACTS.c.note,
+    CLOSES.c.note,
+    *(CORRECTIONS.c[name] for name in ("id", "partner")),
     ROLLBACKS.c.reason,
     REDACTIONS.c.reason,
 )

@@ -1,10 +1,10 @@
-"""The ledger's tables of what people said: decisions, and what they did with breaks.
+"""The ledger's tables of what people said: decisions, breaks and what they did with them, closes.
 
 Rows are only ever added, never changed; only sightings of a break follow what is found. Not here:
 the tables of the work itself (tables).
 """
 
-from sqlalchemy import Column, Date, Integer, MetaData, String, Table
+from sqlalchemy import Column, Date, Index, Integer, MetaData, String, Table
 
 from pipelines.state.types import Exact, UtcTime
 
@@ -60,4 +60,40 @@ BREAK_ACTS = Table(
     Column("amount", Exact, comment="the difference at that time"),
     Column("rows", Integer, nullable=False, comment="of the break at that time"),
     Column("returns", Integer, nullable=False, comment="of the break at that time"),
+)
+
+# Months that were signed off (state/closes.py), and every change of them since, each posted once.
+CLOSES = Table(
+    "closes",
+    METADATA,
+    Column("sequence", Integer, primary_key=True, comment="the newest of a month counts"),
+    Column("month", Date, nullable=False, comment="its first day"),
+    Column("number", Integer, nullable=False, comment="of the frozen copy of the month"),
+    Column("act", String, nullable=False, comment="close | reopen"),
+    Column("preparer", String, nullable=False, comment="of reopen: who did it"),
+    Column("reviewer", String, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("note", String, nullable=False),
+    Column("sha256", String(64), nullable=False, comment="of the frozen copy's manifest"),
+    Column("records", Integer, nullable=False, comment="used and billed, in the frozen copy"),
+)
+
+CORRECTIONS = Table(
+    "corrections",
+    METADATA,
+    Column("sequence", Integer, primary_key=True),
+    Column("month", Date, nullable=False),
+    Column("number", Integer, nullable=False, comment="of the frozen copy that it corrects"),
+    Column("connection", String),
+    Column("side", String, nullable=False, comment="usage | billing"),
+    Column("id", String),
+    Column("partner", String),
+    Column("currency", String),
+    Column("amount_then", Exact),
+    Column("amount_now", Exact),
+    Column("difference", Exact),
+    Column("why", String, nullable=False, comment="restated | new | gone | back"),
+    Column("posted_to", Date, nullable=False, comment="the open month that takes it"),
+    Column("seen_at", UtcTime, nullable=False, comment="as of which data it was first found"),
+    Index("corrections_of", "month", "number"),
 )

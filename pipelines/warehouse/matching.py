@@ -58,6 +58,8 @@ SELECT connection, key, coalesce(used_by, billed_partner) AS partner, billed_par
        coalesce(used_in, billed_in) AS currency, billed_in AS billed_currency, month,
        used_rows, billed_rows, used_quantity, billed_quantity, used_amount, billed_amount,
        CASE
+           WHEN NOT {once} AND (month + INTERVAL 1 MONTH)::DATE + grace_days > as_of::DATE
+               THEN 'tentative'
            WHEN billed_rows = 0 THEN 'usage without billing'
            WHEN used_rows = 0 THEN 'billing without usage'
            WHEN {once} AND billed_rows > used_rows THEN 'billed twice'

@@ -5,6 +5,7 @@ a rule is not evaluated for it. What tells records apart needs no mapping: a str
 where another list has a field of that name. Not here: what is done with the columns (matching).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ SETTINGS = {"stream"}
 LINE = "line_"  # roles of a bill's lines begin with it
 TEXT = "VARCHAR"
 NUMBERS = ("quantity", "price", "amount")
+INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}  # their digits
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,16 @@ class Roles:
         """Whether all of them are known."""
         return all(role in self.columns for role in roles)
 
+    def kind(self, role: str) -> str:
+        """Return the DECIMAL that holds a role's numbers and those that they are compared with.
+
+        One for both sides: where two kinds meet, DuckDB keeps 38 digits and rounds the rest away.
+        """
+        measure = next(each for each in NUMBERS if role.endswith(each))
+        of = [each for name, each in self.columns.items() if name.endswith(measure)]
+        digits, scales = zip(*[_digits(each.type) for each in of] or [(18, 0)], strict=True)
+        return f"DECIMAL({min(38, max(digits) + max(scales))}, {max(scales)})"
+
     @cached_property
     def lines(self) -> str | None:
         """The child table of a bill's lines; None where no role of them is known."""
@@ -64,6 +76,13 @@ class Roles:
             if role.startswith(f"billing.{LINE}")
         }
         return min(tables, default=None)
+
+
+def _digits(kind: str) -> tuple[int, int]:
+    """Return how many digits a column's numbers have before and behind the point."""
+    if found := re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", kind):
+        return int(found[1]) - int(found[2]), int(found[2])
+    return INTEGERS.get(kind, 38), 0
 
 
 def find(

@@ -17,7 +17,6 @@ from pipelines.warehouse import roles
 from pipelines.warehouse.database import exists, fill, quoted
 from pipelines.warehouse.roles import LINE, Column, Roles
 
-WHOLE = "DECIMAL(38, 0)"
 # Only rows that the newest complete reading has: one that is missing is the rule `disappeared`'s.
 THERE = "missing_since IS NULL"
 # What every table of records has: where there is none, it is shown empty.
@@ -43,7 +42,7 @@ class Sides:
             "CREATE OR REPLACE TEMP TABLE terms AS SELECT $as_of::TIMESTAMPTZ AS as_of, "
             "$grace::INTEGER AS grace_days, $line::BIGINT AS line_minor, "
             "($percent::DECIMAL(9, 4) * 0.01)::DECIMAL(11, 6) AS line_percent, "
-            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor",
+            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor, $zone AS zone",
             {
                 "as_of": as_of,
                 "grace": self.given.grace_days,
@@ -51,6 +50,7 @@ class Sides:
                 "percent": own.line_percent,
                 "month": own.month_minor,
                 "material": own.material_minor,
+                "zone": self.given.time_zone,
             },
         )
 
@@ -188,9 +188,7 @@ class Sides:
 
     def _number(self, role: str) -> str:
         """Return a number as it is, whatever its scale: nothing is rounded on the way."""
-        column = self.roles.columns.get(role)
-        whole = column is None or not column.type.startswith("DECIMAL")
-        return f"{self._named(role)}::{WHOLE}" if whole else self._named(role)
+        return f"{self._named(role)}::{self.roles.kind(role)}"
 
     def _time(self, role: str) -> str:
         return f"try_cast({self._named(role)} AS TIMESTAMPTZ)"

@@ -12,12 +12,13 @@ from sqlalchemy import Engine
 
 from pipelines.errors import LandingFailed, PartnerSyncError
 from pipelines.settings import Home
-from pipelines.state import bases, journal, redactions, versions
+from pipelines.state import bases, closes, journal, redactions, versions
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
 from pipelines.warehouse import base, damage, database, link, meta, publish, totals
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.frozen import Copies
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Verification:
         yield from self._manifests()
         yield from self._tables()
         yield from self._versions()
+        yield from self._closes()
 
     def _pages(self) -> Iterator[Fault]:
         files = {digest: file.stat().st_size for digest, file in self.archive.pages()}
@@ -165,6 +167,15 @@ class Verification:
         if opened and not link.leads_to(self.home, opened):
             what = f"it does not lead to {opened.file}"
             yield Fault(self.home.link.name, what, "Analysts open another file, or none", AGAIN)
+
+    def _closes(self) -> Iterator[Fault]:
+        copies = Copies(self.archive)
+        for close in closes.every(self.ledger):
+            if close.act is closes.Kind.CLOSE:
+                where = str(copies.folder(close.month, close.number).relative_to(self.home.root))
+                means = f"What was signed off for {close.month:%Y-%m} can not be shown as it was"
+                do = "Restore it from a copy of the archive; the tables of now are as they were"
+                yield from (Fault(where, each, means, do) for each in copies.faults(close))
 
 
 REBUILD = "Move it away and run sync: it is built again from the archive"

@@ -29,10 +29,15 @@ KNOWN = Roles(
 )
 
 
-def laid_out(database: duckdb.DuckDBPyConnection, example: Example) -> Matching:
-    """Fill the two sides with an example's rows, each bill once, and match them."""
+def laid_out_empty(database: duckdb.DuckDBPyConnection) -> None:
+    """Lay out two sides without a row."""
     database.execute("SET TimeZone = 'UTC'")
     matching.prepare(database, Mapping(), AS_OF)
+
+
+def laid_out(database: duckdb.DuckDBPyConnection, example: Example) -> Matching:
+    """Fill the two sides with an example's rows, each bill once, and match them."""
+    laid_out_empty(database)
     bills = {row["bill"]: row for row in reversed(example.billed)}.values()
     rows: dict[str, Sequence[Row]] = {
         "used": [{"key": row["id"], **row} for row in example.used],
@@ -46,13 +51,14 @@ def laid_out(database: duckdb.DuckDBPyConnection, example: Example) -> Matching:
         "units": [{"currency": "EUR", "unit": "0.01"}],
     }
     for table, some in rows.items():
-        _fill(database, table, some)
+        filled(database, table, some)
     found = Matching(GIVEN, KNOWN, AS_OF)
     matching.match(database, found)
     return found
 
 
-def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
+def filled(database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
+    """Put rows in the place of a view of one side; what they do not say is NULL."""
     kinds = database.execute(f"DESCRIBE {table}").fetchall()
     columns = {name: kind.replace(",0)", ",2)") for name, kind, *_rest in kinds}
     database.execute(f"DROP {'TABLE' if table == 'units' else 'VIEW'} {table}")

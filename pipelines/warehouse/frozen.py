@@ -1,0 +1,247 @@
+"""The frozen copy of a closed month: Parquet beside the archive, and a manifest of hashes.
+
+A copy appears whole or not at all and is never written again: archive/closes/<month>/<number>. Its
+source pages are pinned, so that retention keeps them. Not here: what has changed since
+(corrections), who may close (run.closing).
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import file_digest, sha256
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+from pipelines.errors import StorageFailed
+from pipelines.state.closes import Close, Kind
+from pipelines.warehouse import link
+from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.database import exists
+
+BATCH = 20_000  # rows in memory at a time
+MANIFEST = "manifest.json"
+# The two sides are every record of the month; what was said of it is as it was published.
+SIDES = {"usage": "used", "billing": "billed"}
+TABLES = ("summary", "breaks", "partner_rollforward")
+PAGES = """
+SELECT DISTINCT page FROM (SELECT page, month FROM used UNION ALL SELECT page, month FROM billed)
+WHERE month = {month} AND page IS NOT NULL ORDER BY page
+"""
+READINGS = """
+SELECT connection, stream, manifest, grade, rows, ended_at FROM meta.freshness ORDER BY ALL
+"""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One file of a copy."""
+
+    sha256: str
+    size: int
+    rows: int | None = None
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A list as it was read last before the month was closed."""
+
+    connection: str
+    stream: str
+    manifest: str
+    grade: str
+    rows: int
+    ended_at: datetime
+
+
+class Frozen(msgspec.Struct, frozen=True):
+    """The manifest of a copy; `mapping` is the SHA-256 of mapping.toml, `pages` of every source."""
+
+    month: date
+    number: int
+    preparer: str
+    reviewer: str
+    closed_at: datetime
+    note: str
+    version: int
+    mapping: str
+    readings: tuple[Reading, ...]
+    files: Mapping[str, Part]
+    pages: tuple[str, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records of both sides are in it."""
+        return sum(self.files[f"{each}.parquet"].rows or 0 for each in SIDES.values())
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a person says when a month is closed, and on which mapping (its file's text)."""
+
+    month: date
+    preparer: str
+    reviewer: str
+    at: datetime
+    note: str
+    mapping: bytes
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The frozen copies of one archive."""
+
+    archive: Archive
+
+    def folder(self, month: date, number: int) -> Path:
+        """Return where a copy lies."""
+        return self._of(month) / f"{number:03}"
+
+    def write(self, database: duckdb.DuckDBPyConnection, head: Head, number: int) -> Close:
+        """Freeze a month of a published version; return what is to be recorded of it.
+
+        The database has `used` and `billed` (matching) beside its tables. What a kill left of an
+        earlier try goes. Raises StorageFailed where the disk does not take it.
+        """
+        folder = self.folder(head.month, number)
+        making = folder.with_name(f"{uuid4().hex}.making")
+        try:
+            making.mkdir(parents=True, mode=0o700)
+            frozen = _written(database, head, number, making)
+            _settle(making, folder)
+            self._pin(head.month, frozen.pages)
+        except OSError as error:
+            raise StorageFailed(
+                f"{folder} cannot be written: {error.strerror}. {head.month:%Y-%m} is not closed: "
+                "make room, then close it again."
+            ) from None
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+        digest = _digest(folder / MANIFEST)
+        said = (head.preparer, head.reviewer, head.at, head.note)
+        return Close(head.month, number, Kind.CLOSE, *said, digest, frozen.records)
+
+    def sweep(self, month: date, recorded: set[int]) -> None:
+        """Remove copies of a month that a kill left before the ledger knew of them."""
+        for folder in self._of(month).glob("*"):
+            if folder.suffix == ".making" or int(folder.name) not in recorded:
+                shutil.rmtree(folder)
+
+    def read(self, close: Close) -> Frozen:
+        """Return the manifest of a copy."""
+        content = (self.folder(close.month, close.number) / MANIFEST).read_bytes()
+        return msgspec.json.decode(content, type=Frozen)
+
+    def schema(self, close: Close, table: str) -> pa.Schema:
+        """Return the types of a table of a copy."""
+        folder = self.folder(close.month, close.number)
+        return parquet.read_schema(folder / f"{table}.parquet")
+
+    def batches(self, close: Close, table: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a table of a copy."""
+        file = self.folder(close.month, close.number) / f"{table}.parquet"
+        with parquet.ParquetFile(file) as rows:
+            yield from rows.iter_batches(BATCH)
+
+    def faults(self, close: Close) -> Iterator[str]:
+        """Yield what of a copy is not as it was signed off; erased records are accepted."""
+        folder = self.folder(close.month, close.number)
+        if not (folder / MANIFEST).is_file():
+            yield f"{MANIFEST} is missing"
+            return
+        if _digest(folder / MANIFEST) != close.sha256:
+            yield f"{MANIFEST} is not what the ledger says that was signed off"
+            return
+        frozen = self.read(close)
+        for name, part in frozen.files.items():
+            file = folder / name
+            if not file.is_file():
+                yield f"{name} is missing"
+            elif _digest(file) != part.sha256:
+                yield f"{name} was changed since it was signed off"
+        for page in frozen.pages:
+            if not self.archive.has(page):
+                yield f"its source page {page} is missing in the archive"
+
+    def _of(self, month: date) -> Path:
+        return self.archive.folder / "closes" / f"{month:%Y-%m}"
+
+    def _pin(self, month: date, pages: tuple[str, ...]) -> None:
+        """Let retention keep the source pages, of earlier copies of the month too."""
+        file = self.archive.folder / "pins" / f"{month:%Y-%m}.json"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        before = msgspec.json.decode(file.read_bytes(), type=list[str]) if file.exists() else []
+        part = file.with_name(f".{uuid4().hex}.part")
+        part.write_bytes(msgspec.json.encode(sorted({*before, *pages})))
+        link.fsync(part)
+        part.replace(file)
+        link.fsync(file.parent)
+
+
+def _written(database: duckdb.DuckDBPyConnection, head: Head, number: int, folder: Path) -> Frozen:
+    month = f"DATE '{head.month}'"
+    queries = {each: f"SELECT * FROM {each} WHERE month = {month}" for each in SIDES.values()}
+    for each in TABLES:
+        if exists(database, "reconciliation", each):
+            queries[each] = f"SELECT * FROM reconciliation.{each} WHERE month = {month}"
+    if exists(database, "reconciliation", "corrections"):
+        queries["corrections"] = f"FROM reconciliation.corrections WHERE posted_to = {month}"
+    files = {}
+    for name, query in queries.items():
+        file = folder / f"{name}.parquet"
+        files[file.name] = _part(file, _rows(database, query, file))
+    given = folder / "mapping.toml"
+    given.write_bytes(head.mapping)
+    files[given.name] = _part(given)
+    readings = database.execute(READINGS).fetchall()
+    versions = database.execute("SELECT max(version) FROM meta.freshness").fetchall()
+    pages = database.execute(PAGES.format(month=month)).fetchall()
+    frozen = Frozen(
+        month=head.month,
+        number=number,
+        preparer=head.preparer,
+        reviewer=head.reviewer,
+        closed_at=head.at,
+        note=head.note,
+        version=versions[0][0],
+        mapping=sha256(head.mapping).hexdigest(),
+        readings=tuple(Reading(*row) for row in readings),
+        files=files,
+        pages=tuple(page for (page,) in pages),
+    )
+    content = msgspec.json.format(msgspec.json.encode(frozen), indent=1)
+    (folder / MANIFEST).write_bytes(content)
+    return frozen
+
+
+def _rows(database: duckdb.DuckDBPyConnection, query: str, file: Path) -> int:
+    """Write a query's rows, each type as it is; return how many."""
+    rows = 0
+    reader = database.sql(query).to_arrow_reader(BATCH)
+    with parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _part(file: Path, rows: int | None = None) -> Part:
+    return Part(_digest(file), file.stat().st_size, rows)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def _settle(making: Path, folder: Path) -> None:
+    """Make a copy durable, read-only and named."""
+    for file in making.iterdir():
+        link.fsync(file)
+        file.chmod(0o400)
+    link.fsync(making)
+    making.rename(folder)
+    link.fsync(folder.parent)
