@@ -94,7 +94,8 @@ def test_a_click_sorts_by_every_digit_and_another_turns_it(
 
 
 def test_a_break_of_the_pack_leads_to_its_records(page: Page) -> None:
-    link = page.locator("#reconciliation_pack a[href^='#B']").first
+    found = page.locator("#reconciliation_pack tr", has_text="O'Brien")
+    link = found.locator("a[href^='#B']").first
     name = link.inner_text()
     link.click()
     found = page.locator(f"details#{name}")
