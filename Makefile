@@ -37,7 +37,7 @@ demo: $(VENV)/.installed ## the whole job on the embedded sandbox, in half a min
 PROCESSES ?= 2
 PYTEST = -m pytest -n $(PROCESSES) --dist worksteal
 # The tests that meet DuckDB; the others would say the same with any version of it.
-MEETING := $(addprefix tests/,assets cli destinations docs/test_analysts.py end_to_end run warehouse)
+MEETING := $(addprefix tests/,assets cli destinations docs/test_analysts.py end_to_end reconciliation reports run warehouse)
 test: $(VENV)/.installed ## the tests (about seven minutes on two cores)
 	@$(IN) $(BIN)/python $(PYTEST)
 

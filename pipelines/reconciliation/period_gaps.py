@@ -11,7 +11,7 @@ WITH active AS (
     SELECT connection, side, partner, unnest(generate_series(
         min(month), max(month), INTERVAL 1 MONTH
     ))::DATE AS month
-    FROM active WHERE partner IS NOT NULL AND month IS NOT NULL GROUP BY ALL
+    FROM active WHERE partner IS NOT NULL AND month IS NOT NULL GROUP BY connection, side, partner
 )
 SELECT connection, side, partner, month FROM spine
 ANTI JOIN active USING (connection, side, partner, month) ORDER BY ALL

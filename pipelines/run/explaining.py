@@ -227,7 +227,7 @@ class _Explainer:
         return (billed.amount, None, None), None
 
     def _rows(self, query: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
-        found = self.database.execute(query, dict(values)).to_arrow_table()
+        found = self.database.sql(query, params=dict(values)).to_arrow_table()
         return list(found.to_pylist())
 
 

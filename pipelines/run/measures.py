@@ -24,7 +24,7 @@ JOINED = "(SELECT DISTINCT _connection, CAST({0} AS VARCHAR) AS value FROM {1})"
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many; `distinct` are the values among them, where they were counted."""
+    """So many of so many; `distinct` is about how many values they are, where that was counted."""
 
     part: int
     whole: int
@@ -58,11 +58,18 @@ def rows(field: Field) -> str:
 
 
 def filled(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
-    """Return in how many rows a field has a value, and how many different ones."""
-    name = field.sql
-    blank = f"nullif(trim({name}), '')" if field.textual else name
-    query = f"SELECT count({blank}), count(*), count(DISTINCT ({blank}, _connection))"
-    return _share(database, f"{query} FILTER (WHERE {blank} IS NOT NULL) FROM {rows(field)}")
+    """Return in how many rows a field has a value."""
+    name = f"nullif(trim({field.sql}), '')" if field.textual else field.sql
+    return _share(database, f"SELECT count({name}), count(*), 0 FROM {rows(field)}")
+
+
+def differing(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
+    """Return how many different values a field has, to the number of rows."""
+    whole = filled(database, field)
+    if whole.part < whole.whole:
+        return Share(0, whole.whole)
+    values = f"SELECT DISTINCT _connection, {field.sql} FROM {rows(field)}"
+    return Share(scalar(database, f"SELECT count(*) FROM ({values})"), whole.whole)
 
 
 def found(database: duckdb.DuckDBPyConnection, field: Field, target: Field) -> Share:
@@ -71,9 +78,10 @@ def found(database: duckdb.DuckDBPyConnection, field: Field, target: Field) -> S
     known = JOINED.format(target.sql, rows(target))
     return _share(
         database,
-        f"SELECT count(other.value), count(*), count(DISTINCT other.value) FROM {rows(field)} AS "
-        f"one LEFT JOIN {known} AS other ON one._connection = other._connection AND "
-        f"{value} = other.value WHERE one.{field.sql} IS NOT NULL",
+        "SELECT count(other.value), count(*), approx_count_distinct(other.value) "
+        f"FROM {rows(field)} AS one LEFT JOIN {known} AS other "
+        f"ON one._connection = other._connection AND {value} = other.value "
+        f"WHERE one.{field.sql} IS NOT NULL",
     )
 
 
@@ -88,12 +96,10 @@ def dates(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
 
 def codes(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
     """Return how many values of a field are currencies of ISO 4217."""
-    known = ", ".join(map(literal, sorted(currencies.CODES)))
-    return _share(
-        database,
-        f"SELECT count(*) FILTER ({field.sql} IN ({known})), count({field.sql}), "
-        f"count(DISTINCT {field.sql}) FROM {rows(field)}",
-    )
+    known, name = ", ".join(map(literal, sorted(currencies.CODES))), field.sql
+    code = f"CASE WHEN strlen({name}) = 3 THEN {name} IN ({known}) END"  # most are longer: quick
+    query = f"SELECT count(*) FILTER ({code}), count({name}), 0 FROM {rows(field)}"
+    return _share(database, query)
 
 
 def one_each(database: duckdb.DuckDBPyConnection, field: Field, other: Field) -> Share:

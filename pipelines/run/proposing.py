@@ -87,13 +87,12 @@ class Finding:
         """
         proven = of.at(of.key) if of.key else None
         if proven is not None:
-            share = measures.filled(self.database, proven)
-            differing = Share(share.distinct, share.whole)
-            self.give(role, proven, f"the sync tells records apart by it: {differing.words} differ")
+            share = measures.differing(self.database, proven)
+            self.give(role, proven, f"the sync tells records apart by it: {share.words} differ")
             return
         labels = [each for each in of.outer if each.textual or each.whole]
-        made = candidates(role, labels, lambda each: measures.filled(self.database, each))
-        unique = [each for each in made if each.share.distinct == each.share.whole > 1]
+        made = candidates(role, labels, lambda each: measures.differing(self.database, each))
+        unique = [each for each in made if each.share.part == each.share.whole > 1]
         self.best(role, unique, "differ in every row")
         if role in self.roles:
             return
