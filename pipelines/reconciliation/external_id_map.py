@@ -4,7 +4,7 @@ from pipelines.reconciliation.base import Rule
 
 SQL = """
 WITH active AS (
-    SELECT connection, partner, max(month) AS last_used FROM used GROUP BY ALL
+    SELECT connection, partner, max(month) AS last_used FROM used_groups GROUP BY ALL
 )
 SELECT p.connection, p.partner, p.name AS partner_name, p.external_id,
        CASE WHEN external_id IS NULL OR trim(external_id) = '' THEN 'blank'
