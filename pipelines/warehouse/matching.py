@@ -1,10 +1,10 @@
 """What was used beside what was billed: both in one form, and what of them belongs together.
 
 Temporary tables and views of a connection, on the work database as on a published file: `used`,
-`billed` (a line each), `bills`, `payers`, `terms`, `units`, `used_versions`, `bill_versions` (each
-version that there ever was), `used_groups`, and of the keys that do not plainly agree `matched`,
-`odd_used` and `odd_billed`. Not here: what is wrong with them (the rules of reconciliation), the
-columns of the two sides (sides).
+`billed` (a line each), `bills`, `payers`, `terms`, `units`, `used_versions`, `bill_versions`,
+`payer_versions` (each that there ever was), `used_groups`, and of the keys that do not plainly
+agree `matched`, `odd_used` and `odd_billed`. Not here: what is wrong with them (the rules of
+reconciliation), the columns of the two sides (sides).
 """
 
 from collections.abc import Sequence

@@ -73,6 +73,7 @@ class Sides:
             "external_id": self._text("partners.external_id"),
         }
         self._show("payers", "partners", columns)
+        self._versions("payer_versions", "partners", columns)
 
     def used(self) -> None:
         """Show what was used, a row for each record."""
