@@ -78,8 +78,8 @@ kills: $(VENV)/.installed ## 50 syncs, folds, replays, retentions and erasures e
 	@$(IN) $(BIN)/python -m tests.end_to_end.killed_folds 50
 	@$(IN) $(BIN)/python -m tests.end_to_end.killed_keeping 50
 
-BROWSER = $(IN) $(BIN)/python -m tests.browser.chromium && $(1) $(BIN)/python -m pytest --timeout=900 tests/browser/watching.py
-test-browser: $(VENV)/.installed ## Dagster's UI in a real browser, clicked as an operator does (minutes; needs Debian's chromium)
+BROWSER = $(IN) $(BIN)/python -m tests.browser.chromium && $(1) $(BIN)/python -m pytest --timeout=900 tests/browser/watching.py tests/browser/reading.py
+test-browser: $(VENV)/.installed ## Dagster's UI and the page of the reports in a real browser, clicked as an operator does (minutes; needs Debian's chromium)
 	@$(call BROWSER,)
 
 screenshots: $(VENV)/.installed ## the same, and its pictures into docs/screenshots

@@ -7,7 +7,7 @@ SELECT b.connection, b.bill AS subject, b.partner, b.month, b.currency,
        CASE WHEN count(*) OVER (PARTITION BY b.connection, b.bill) > 1 THEN 'no usage of the lines'
             ELSE 'no usage of the line' END AS cause,
        'billing' AS side, b.id, b.amount, b.quantity, b.page, b.row
-FROM billed b JOIN matched m USING (connection, key)
+FROM odd_billed b JOIN matched m USING (connection, key)
 WHERE m.status = 'billing without usage'
   AND EXISTS (FROM payers p WHERE (p.connection, p.partner) = (b.connection, b.partner))
 """

@@ -7,7 +7,7 @@ WITH ranked AS (
     SELECT b.*, m.used_rows, row_number() OVER (
         PARTITION BY b.connection, b.key ORDER BY b.issued_at, bills.number, b.bill
     ) AS place
-    FROM billed b JOIN matched m USING (connection, key)
+    FROM odd_billed b JOIN matched m USING (connection, key)
     JOIN bills ON (bills.connection, bills.bill) = (b.connection, b.bill)
     WHERE m.status = 'billed twice'
 ), again AS (

@@ -3,21 +3,26 @@
 from pipelines.reconciliation.base import Rule
 
 SQL = """
-WITH recorded AS (
-    SELECT connection, month, day, (recorded_at AT TIME ZONE zone)::DATE AS recorded
-    FROM used CROSS JOIN terms WHERE day IS NOT NULL AND recorded_at IS NOT NULL
+WITH days AS (
+    SELECT connection, month, day, recorded_on, count(*) AS rows
+    FROM used WHERE day IS NOT NULL AND recorded_on IS NOT NULL GROUP BY ALL
 ), lagged AS (
-    SELECT connection, month, greatest(0, date_diff('day', day, recorded)) AS lag,
-           greatest(
-               0, date_diff('day', (month + INTERVAL 1 MONTH)::DATE, recorded) + 1
-           ) AS after
-    FROM recorded
+    SELECT connection, month, rows, greatest(0, recorded_on - day) AS lag,
+           greatest(0, recorded_on - (month + INTERVAL 1 MONTH)::DATE + 1) AS after
+    FROM days
+), ranked AS (
+    SELECT *, sum(rows) OVER (PARTITION BY connection, month) AS every,
+           sum(rows) OVER (PARTITION BY connection, month ORDER BY lag) AS by_lag,
+           sum(rows) OVER (PARTITION BY connection, month ORDER BY after) AS by_after
+    FROM lagged
 )
-SELECT connection, month, count(*) AS rows, count(*) FILTER (after > 0) AS late_rows,
-       quantile_disc(lag, 0.5) AS lag_p50, quantile_disc(lag, 0.95) AS lag_p95,
-       quantile_disc(lag, 0.99) AS lag_p99, max(lag) AS lag_max,
-       quantile_disc(after, 0.99) AS suggested_grace_days
-FROM lagged GROUP BY ALL ORDER BY ALL
+SELECT connection, month, sum(rows)::BIGINT AS rows,
+       coalesce(sum(rows) FILTER (after > 0), 0)::BIGINT AS late_rows,
+       min(lag) FILTER (by_lag * 100 >= every * 50) AS lag_p50,
+       min(lag) FILTER (by_lag * 100 >= every * 95) AS lag_p95,
+       min(lag) FILTER (by_lag * 100 >= every * 99) AS lag_p99, max(lag) AS lag_max,
+       min(after) FILTER (by_after * 100 >= every * 99) AS suggested_grace_days
+FROM ranked GROUP BY ALL ORDER BY ALL
 """
 
 RULE = Rule(

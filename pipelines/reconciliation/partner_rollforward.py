@@ -11,21 +11,22 @@ WITH used_firsts AS (
     GROUP BY ALL
 ), posted AS (
     SELECT connection, partner, currency, amount,
-           CASE WHEN valid_from > first THEN greatest(month, {valid_from})
-                ELSE greatest(month, coalesce({recorded_at}, month)) END AS month,
+           CASE WHEN valid_from > first THEN greatest(month, from_month)
+                ELSE greatest(month, coalesce(date_trunc('month', recorded_on)::DATE, month))
+           END AS month,
            CASE WHEN valid_from > first THEN 'restated'
-                WHEN {recorded_at} > month THEN 'late' ELSE 'rated' END AS kind
+                WHEN date_trunc('month', recorded_on) > month THEN 'late' ELSE 'rated' END AS kind
     FROM used_versions LEFT JOIN used_firsts USING (connection, id)
     UNION ALL
-    SELECT connection, partner, currency, -amount, greatest(month, {valid_to}), 'restated'
+    SELECT connection, partner, currency, -amount, greatest(month, to_month), 'restated'
     FROM used_versions WHERE valid_to IS NOT NULL
     UNION ALL
     SELECT connection, partner, currency, amount,
-           CASE WHEN valid_from > first THEN greatest(month, {valid_from}) ELSE month END,
+           CASE WHEN valid_from > first THEN greatest(month, from_month) ELSE month END,
            CASE WHEN valid_from > first THEN 'adjustments' ELSE 'billed' END
     FROM bill_versions LEFT JOIN bill_firsts USING (connection, bill)
     UNION ALL
-    SELECT connection, partner, currency, -amount, greatest(month, {valid_to}), 'adjustments'
+    SELECT connection, partner, currency, -amount, greatest(month, to_month), 'adjustments'
     FROM bill_versions WHERE valid_to IS NOT NULL
 ), moved AS (
     SELECT connection, partner, currency, month,
@@ -76,16 +77,10 @@ FROM (
     AND d.partner IS NOT DISTINCT FROM c.partner AND d.currency IS NOT DISTINCT FROM c.currency
 ORDER BY c.connection, c.partner, c.currency, c.month
 """
-# The month of a moment, in the time zone of the mapping.
-MONTHS = {
-    name: f"date_trunc('month', {name} AT TIME ZONE (SELECT zone FROM terms))::DATE"
-    for name in ("valid_from", "valid_to", "recorded_at")
-}
-
 RULE = Rule(
     name="partner_rollforward",
     question="What is used and not yet billed, and how did it come about month by month?",
-    sql=SQL.format(**MONTHS),
+    sql=SQL,
     means="The movements are made of every version that there ever was; the newest closing is also "
     "added up from the tables of today. The difference has to be 0.",
     remedy="A difference that is not 0 is a defect of partner-sync: please report it.",

@@ -4,7 +4,7 @@ from pipelines.reconciliation.base import Rule
 
 SQL = """
 WITH active AS (
-    SELECT DISTINCT connection, 'usage' AS side, partner, month FROM used
+    SELECT connection, 'usage' AS side, partner, month FROM used_groups
     UNION
     SELECT DISTINCT connection, 'billing', partner, month FROM bills
 ), spine AS (

@@ -7,16 +7,16 @@ WITH wrong AS (
     SELECT m.connection, m.key, m.partner, m.month, m.currency,
            CASE WHEN max(u.updated_at) > max(b.issued_at) THEN 'restated after bill'
                 ELSE 'quantity' END AS cause
-    FROM matched m JOIN used u USING (connection, key) JOIN billed b USING (connection, key)
+    FROM matched m JOIN odd_used u USING (connection, key) JOIN odd_billed b USING (connection, key)
     WHERE m.status = 'quantity' GROUP BY ALL
 )
 SELECT w.connection, w.key AS subject, w.partner, w.month, w.currency, w.cause, 'usage' AS side,
        u.id, u.amount, u.quantity, u.page, u.row
-FROM wrong w JOIN used u USING (connection, key)
+FROM wrong w JOIN odd_used u USING (connection, key)
 UNION ALL
 SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', b.id, b.amount,
        b.quantity, b.page, b.row
-FROM wrong w JOIN billed b USING (connection, key)
+FROM wrong w JOIN odd_billed b USING (connection, key)
 """
 
 USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "quantity": "10"}

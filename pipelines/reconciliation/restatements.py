@@ -16,8 +16,9 @@ SELECT e.connection, e.side, e.id, n.partner, n.month, n.currency,
        e.amount AS amount_before, n.amount AS amount_after, n.amount - e.amount AS difference,
        e.quantity AS quantity_before, n.quantity AS quantity_after, e.why, e.changed_at,
        (n.month + INTERVAL 1 MONTH)::DATE <= e.changed_at::DATE AS after_month
-FROM ended e JOIN versions n ON (n.connection, n.side, n.id, n.valid_from)
-    = (e.connection, e.side, e.id, e.valid_to)
+FROM ended e JOIN (
+    SELECT * FROM versions SEMI JOIN ended USING (connection, side, id)
+) n ON (n.connection, n.side, n.id, n.valid_from) = (e.connection, e.side, e.id, e.valid_to)
 WHERE e.amount IS DISTINCT FROM n.amount OR e.quantity IS DISTINCT FROM n.quantity
 ORDER BY e.changed_at DESC, e.connection, e.side, e.id
 """

@@ -4,10 +4,8 @@ from pipelines.reconciliation.base import Rule
 
 SQL = """
 WITH usage AS (
-    SELECT connection, month, partner, currency, count(*) AS used_rows,
-           sum(quantity) AS used_quantity, sum(TRY(quantity * price)) AS expected_amount,
-           sum(amount) AS used_amount, count(amount) AS priced
-    FROM used GROUP BY ALL
+    SELECT connection, month, partner, currency, rows AS used_rows, quantity AS used_quantity,
+           expected AS expected_amount, amount AS used_amount FROM used_groups
 ), billing AS (
     SELECT connection, month, partner, currency, sum(amount) AS billed_amount FROM bills
     GROUP BY ALL
@@ -15,13 +13,12 @@ WITH usage AS (
     SELECT connection, month, partner, currency, count(*) AS billed_rows,
            sum(amount) FILTER (key IS NULL) AS unreferenced
     FROM billed GROUP BY ALL
-), agreed AS (
-    SELECT connection, month, partner, currency, sum(used_rows) AS keys,
-           sum(used_rows) FILTER (status IN ('balanced', 'within tolerance')) AS right,
-           sum(used_amount) AS value,
-           sum(used_amount) FILTER (status IN ('balanced', 'within tolerance')) AS right_value,
+), wrong AS (
+    SELECT connection, month, partner, currency,
+           sum(used_rows) FILTER (status NOT IN ('balanced', 'within tolerance')) AS wrong_rows,
+           sum(used_amount) FILTER (status NOT IN ('balanced', 'within tolerance')) AS wrong_value,
            sum(billed_amount - used_amount) FILTER (status = 'within tolerance') AS tolerated
-    FROM matched WHERE used_rows > 0 GROUP BY ALL
+    FROM matched GROUP BY ALL
 ), open AS (
     SELECT connection, month, partner, currency, count(*) AS open_breaks
     FROM reconciliation.breaks WHERE state <> 'RESOLVED' AND NOT artefact GROUP BY ALL
@@ -35,11 +32,11 @@ WITH usage AS (
                 ELSE u.used_amount END AS used_amount,
            CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
                 ELSE b.billed_amount END AS billed_amount,
-           a.keys, a.right, a.value, a.right_value, a.tolerated, l.unreferenced,
+           w.wrong_rows, w.wrong_value, w.tolerated, l.unreferenced,
            coalesce(o.open_breaks, 0) AS open_breaks
     FROM every e
     LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
-    LEFT JOIN agreed a ON {same_a} LEFT JOIN open o ON {same_o}
+    LEFT JOIN wrong w ON {same_w} LEFT JOIN open o ON {same_o}
     LEFT JOIN (SELECT connection, partner, min(name) AS name FROM payers GROUP BY ALL) p
       ON (p.connection, p.partner) = (e.connection, e.partner)
 )
@@ -82,14 +79,14 @@ def _share(part: str, whole: str) -> str:
 
 SHARES = {
     "variance_percent": _share("billed_amount - used_amount", "used_amount"),
-    "matched_share_rows": _share("coalesce(j.right, 0)", "keys"),
-    "matched_share_value": _share("coalesce(right_value, 0)", "value"),
+    "matched_share_rows": _share("used_rows - coalesce(wrong_rows, 0)", "used_rows"),
+    "matched_share_value": _share("used_amount - coalesce(wrong_value, 0)", "used_amount"),
 }
 
 RULE = Rule(
     name="summary",
     question="Does billing agree with usage, for each partner, month and currency?",
-    sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublao"}, **SHARES),
+    sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublwo"}, **SHARES),
     means="`balanced`: equal to the last digit and no open break. `tentative`: the month's bills "
     "may still come. `not evaluated`: an amount is not mapped.",
     remedy="Look at the breaks of the partner and month.",

@@ -7,7 +7,7 @@ WITH issued AS (
     SELECT connection, partner, month, max(issued_at) AS last FROM bills GROUP BY ALL
 ), unbilled AS (
     SELECT u.*, CASE WHEN u.recorded_at > i.last THEN 'late' ELSE 'missing' END AS cause
-    FROM used u JOIN matched m USING (connection, key)
+    FROM odd_used u JOIN matched m USING (connection, key)
     LEFT JOIN issued i ON (i.connection, i.partner, i.month) = (u.connection, u.partner, u.month)
     CROSS JOIN terms
     WHERE m.status = 'usage without billing'

@@ -32,7 +32,9 @@ FIRST = "reconciliation_pack"  # what is read first
 HERE = Path(__file__).parent
 WORST = "list_position(['high', 'medium', 'low'], severity)"
 OPEN = f"""
-FROM reconciliation.breaks WHERE state <> 'RESOLVED'
+SELECT breaks.*, means, remedy
+FROM reconciliation.breaks LEFT JOIN (SELECT rule, means, remedy FROM reconciliation.rules)
+USING (rule) WHERE state <> 'RESOLVED'
 ORDER BY artefact, {WORST}, currency, abs(difference) DESC NULLS LAST, break_id
 """
 COUNTED = "SELECT count(*) FROM reconciliation.breaks WHERE state <> 'RESOLVED'"
@@ -222,7 +224,7 @@ def _says(column: pd.Series, name: str) -> bool:
 
 def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Break], int]:
     """Return the open breaks there is room for, the worst first, and how many there are more."""
-    if not exists(database, "reconciliation", "breaks"):
+    if not _known(database):
         return [], 0
     found = frames.query(database, f"{OPEN} LIMIT {int(BREAKS * room)}")
     [(every,)] = database.execute(COUNTED).fetchall()
@@ -238,6 +240,10 @@ def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Brea
         part = Part(own, "reconciliation.break_rows", more, {}, {"amount"}, currency)
         breaks.append(Break(told, part.shown()))
     return breaks, every - len(found)
+
+
+def _known(database: duckdb.DuckDBPyConnection) -> bool:
+    return all(exists(database, "reconciliation", table) for table in ("breaks", "rules"))
 
 
 def _unsaid(database: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:

@@ -35,7 +35,10 @@ addEventListener("hashchange", open);
 open();
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("details:not([open])")];
+  closed.push(...document.querySelectorAll("details:not([open])"));
   for (const each of closed) each.open = true;
 });
-addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+addEventListener("afterprint", () => {
+  for (const each of closed) each.open = false;
+  closed = [];
+});

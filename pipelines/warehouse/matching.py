@@ -1,10 +1,10 @@
 """What was used beside what was billed: both in one form, and what of them belongs together.
 
 Temporary tables and views of a connection, on the work database as on a published file: `used`,
-`billed` (a line each), `bills`, `payers`, `terms`, `units`, `used_versions`, `bill_versions` (each
-version that there ever was), and `matched`, a row for each key of either side. A column whose role
-is not mapped is NULL. Not here: what is wrong with it (the rules
-of reconciliation), their columns (sides).
+`billed` (a line each), `bills`, `payers`, `terms`, `units`, `used_versions`, `bill_versions`,
+`payer_versions` (each that there ever was), `used_groups`, and of the keys that do not plainly
+agree `matched`, `odd_used` and `odd_billed`. Not here: what is wrong with them (the rules of
+reconciliation), the columns of the two sides (sides).
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,28 @@ KEY_ROLES = {
 KEYS = """
 SELECT stream, min(key) FROM meta.proofs WHERE in_force GROUP BY ALL HAVING min(key) = max(key)
 """
+# Most used rows agree with one line: only the keys of the others are looked at column by column.
+ODD = """
+CREATE OR REPLACE TEMP TABLE odd AS
+SELECT connection, key FROM (
+    SELECT connection, key, 1 AS sign, quantity, amount, hash(partner, currency) AS whose
+    FROM used WHERE key IS NOT NULL
+    UNION ALL
+    SELECT connection, key, -1, quantity, amount, hash(partner, currency)
+    FROM billed WHERE key IS NOT NULL
+) GROUP BY connection, key
+HAVING NOT {once} OR count(*) <> 2 OR sum(sign) <> 0 OR bit_xor(whose) <> 0
+    OR {counted} AND (count(quantity) = 1 OR sum(sign * quantity) <> 0)
+    OR {priced} AND (count(amount) = 1 OR sum(sign * amount) <> 0)
+"""
 MATCHED = """
 CREATE OR REPLACE TEMP TABLE matched AS
 WITH sides AS (
-    SELECT connection, key, true AS of_usage, partner, currency, month, quantity, amount FROM used
-    WHERE key IS NOT NULL
+    SELECT connection, key, true AS of_usage, partner, currency, month, quantity, amount
+    FROM used SEMI JOIN odd USING (connection, key)
     UNION ALL
-    SELECT connection, key, false, partner, currency, month, quantity, amount FROM billed
-    WHERE key IS NOT NULL
+    SELECT connection, key, false, partner, currency, month, quantity, amount
+    FROM billed SEMI JOIN odd USING (connection, key)
 ), keys AS (
     SELECT connection, key,
            min(partner) FILTER (of_usage) AS used_by,
@@ -74,6 +88,19 @@ SELECT connection, key, coalesce(used_by, billed_partner) AS partner, billed_par
        END AS status
 FROM keys CROSS JOIN terms LEFT JOIN units ON units.currency = coalesce(used_in, billed_in)
 """
+GROUPS = """
+CREATE OR REPLACE TEMP TABLE used_groups AS
+SELECT connection, partner, currency, month, count(*) AS rows, sum(quantity) AS quantity,
+       sum(TRY(quantity * price)) AS expected, sum(amount) AS amount
+FROM used GROUP BY ALL
+"""
+RECORDS = """
+CREATE OR REPLACE TEMP TABLE odd_{side} AS
+SELECT * FROM {side} SEMI JOIN (
+    SELECT connection, key FROM matched
+    WHERE status NOT IN ('balanced', 'within tolerance', 'tentative')
+) AS wrong USING (connection, key)
+"""
 
 
 @dataclass(frozen=True)
@@ -106,15 +133,17 @@ def prepare(database: duckdb.DuckDBPyConnection, given: Given, as_of: datetime) 
 
 
 def match(database: duckdb.DuckDBPyConnection, matching: Matching) -> None:
-    """Make `matched`: a row for each key of either side."""
+    """Make `matched`, a row for each key that is not plainly balanced; its records are `odd_`."""
     has = matching.roles.has
-    database.execute(
-        MATCHED.format(
-            once=matching.given.keys == ("usage",),
-            counted=has("usage.quantity", "billing.line_quantity"),
-            priced=has("usage.amount") and has(_amount(matching.roles)),
-        )
-    )
+    terms = {
+        "once": matching.given.keys == ("usage",),
+        "counted": has("usage.quantity", "billing.line_quantity"),
+        "priced": has("usage.amount") and has(_amount(matching.roles)),
+    }
+    for query in (ODD, MATCHED, GROUPS):
+        database.execute(query.format(**terms))
+    for side in ("used", "billed"):
+        database.execute(RECORDS.format(side=side))
 
 
 def _amount(found: Roles) -> str:

@@ -73,6 +73,7 @@ class Sides:
             "external_id": self._text("partners.external_id"),
         }
         self._show("payers", "partners", columns)
+        self._versions("payer_versions", "partners", columns)
 
     def used(self) -> None:
         """Show what was used, a row for each record."""
@@ -87,6 +88,7 @@ class Sides:
             "price": self._number("usage.price"),
             "amount": self._number("usage.amount"),
             "recorded_at": self._time("usage.recorded"),
+            "recorded_on": f"{self._local(self._time('usage.recorded'))}::DATE",
             "updated_at": self._time("usage.updated"),
         }
         columns["key"] = self._key(columns | {"usage": columns["id"]})
@@ -142,8 +144,11 @@ class Sides:
 
     def _versions(self, name: str, side: str, columns: Mapping[str, str]) -> None:
         """Show every version of a side's records, those that are missing now too."""
-        ours = {"valid_from": "valid_from", "valid_to": "valid_to", "why": "why"}
-        ours |= {"missing_since": "missing_since"}
+        ours = {name: name for name in ("valid_from", "valid_to", "why", "missing_since")}
+        ours |= {
+            name: f"date_trunc('month', {self._local(moment)})::DATE"
+            for name, moment in (("from_month", "valid_from"), ("to_month", "valid_to"))
+        }
         self._over(name, ("history", self.roles.streams[side]), dict(columns) | ours)
 
     def _over(
@@ -179,6 +184,12 @@ class Sides:
     def _text(self, role: str) -> str:
         return f"{self._named(role)}::VARCHAR"
 
+    def _local(self, moment: str) -> str:
+        """Return a moment in the mapping's time zone; UTC takes a quarter of the time so."""
+        if self.given.time_zone == "UTC":
+            return f"make_timestamp(epoch_us({moment}))"
+        return f"({moment} AT TIME ZONE '{self.given.time_zone}')"
+
     def _content(self, side: str) -> str:
         """Return what tells records apart that differ in more than their key."""
         own, stream = self.roles.columns.get(f"{side}.id"), self.roles.streams[side]
@@ -205,6 +216,6 @@ class Sides:
             return "NULL::DATE"
         name = quoted(column.name)
         if column.type == "TIMESTAMP WITH TIME ZONE":
-            return f"({name} AT TIME ZONE '{self.given.time_zone}')::DATE"
+            return f"{self._local(name)}::DATE"
         text = f"{name}::VARCHAR"
         return f"coalesce(try_cast({text} AS DATE), try_cast({text} || '-01' AS DATE))"

@@ -94,6 +94,8 @@ def test_a_break_opens_to_its_rows_and_says_where_the_others_are(seen: Seen) -> 
     said = " ".join(seen.said.split())
     assert "10 more rows in reconciliation.break_rows where break_id = 'Bbbbbbbbbbbbb'" in said
     assert "Bdddddddddddd" not in said  # resolved
+    assert "The amounts differ." in said
+    assert "Ask." in said
 
 
 def test_nothing_is_fetched_and_only_our_script_runs(page: str, seen: Seen) -> None:
