@@ -17,7 +17,10 @@ app = typer.Typer()
 @app.command()
 def explain(
     target: Annotated[
-        str, typer.Argument(help="A break's id, or PARTNER/2026-09 (all/2026-09: every partner).")
+        str,
+        typer.Argument(
+            help="A break's id, PARTNER/2026-09 (all/2026-09: every partner), or a list."
+        ),
     ],
     currency: Annotated[str | None, typer.Option(help="Of a month: this currency only.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Records shown; 0: all of them.")] = 20,
@@ -58,9 +61,9 @@ def _judge(each: Explanation) -> None:
         screen.show([_figure(one) for one in each.figures])
     for words in each.troubles:
         screen.ERR.print(f"[bold red]not the same:[/] {escape(words)}", soft_wrap=True)
-    if each.equal and each.lines:
-        pages = f"{len(each.pages):,} archived {'page' if len(each.pages) == 1 else 'pages'}"
-        said = f"the same again from {pages} alone; each is what was read (SHA-256)\n"
+    if each.equal and each.figures:
+        pages = f"{len(each.pages):,} " if each.pages else ""
+        said = f"the same again from {pages}archived pages alone; each is what was read (SHA-256)\n"
         screen.OUT.print(said, soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from pipelines.errors import ConfigurationError
+from pipelines.run import fields
 from pipelines.run.explanation import Explanation, Figure, Line, added
 from pipelines.run.raw import Opener
 from pipelines.run.rereading import Numbers, Rereading, Wanted
@@ -49,6 +50,10 @@ WHERE connection = $connection AND month = $month AND currency IS NOT DISTINCT F
   AND ($every OR partner IS NOT DISTINCT FROM $partner)
 ORDER BY page, row, side, id
 """
+READ = """
+SELECT connection, stream, manifest, rows, sentence, doubt FROM meta.proofs
+WHERE in_force AND stream = $stream ORDER BY connection
+"""
 ONE = """
 SELECT connection, partner, partner_name, month, currency, used_rows, used_quantity,
        expected_amount, used_amount, billed_amount, variance AS difference, verdict, not_evaluated
@@ -72,8 +77,9 @@ GROUP BY connection, month, currency ORDER BY connection, currency
 def explain(
     session: Session, target: str, currency: str | None = None, *, whole: bool = False
 ) -> list[Explanation]:
-    """Explain a break by its id, or the figures of PARTNER/2026-09; `all` is every partner.
+    """Explain a break by its id, the figures of PARTNER/2026-09, or the rows of a list.
 
+    `all` is every partner.
     `whole`: a month's figures from every page of both lists too, so that no row is left out.
 
     Raises ConfigurationError for what is not there, NothingPublished before the first publication.
@@ -92,9 +98,11 @@ def explain(
         if which := MONTH.fullmatch(target):
             month = date(int(which[2]), int(which[3]), 1)
             return explainer.months(which[1], month, currency)
+        if found := explainer.lists(target):
+            return found
     raise ConfigurationError(
         f"{target!r} is neither a break, such as B0123456789ab, nor a partner and a month, such as "
-        "PARTNER/2026-09 (all/2026-09 is every partner)"
+        "PARTNER/2026-09 (all/2026-09 is every partner), nor a list that was read"
     )
 
 
@@ -134,6 +142,17 @@ class _Explainer:
             tuple(lines),
             _sums(own, lines) if lines else (),
         )
+
+    def lists(self, stream: str) -> list[Explanation]:
+        """Explain how many rows a list has, and what is proven of them, by connection."""
+        return [self._list(own) for own in self._rows(READ, {"stream": stream})]
+
+    def _list(self, own: dict[str, Any]) -> Explanation:
+        manifest, count = self._rereading.count(own["manifest"])
+        read = f"{len(manifest.pages):,} pages, archive/manifests/{own['manifest']}"
+        words = [own["sentence"], read, *([own["doubt"]] if own["doubt"] else [])]
+        figures = (Figure("rows", own["rows"], Decimal(count)),)
+        return Explanation(f"{own['connection']} · {own['stream']}", tuple(words), (), figures)
 
     def months(self, partner: str, month: date, currency: str | None) -> list[Explanation]:
         """Explain what a partner, or all, used and was billed in a month, by currency."""
@@ -176,7 +195,13 @@ class _Explainer:
         query = "SELECT stream, manifest FROM meta.freshness WHERE connection = ?"
         manifests = dict(self.database.execute(query, [own["connection"]]).fetchall())
         wanted = Wanted(own["month"], own["currency"], own["partner"], every)
-        return Rereading(self.opener.session.archive, self.given).figures(wanted, manifests)
+        return self._rereading.figures(wanted, manifests)
+
+    @property
+    def _rereading(self) -> Rereading:
+        partners = self.given.partners
+        key = partners.id or fields.read(self.database, partners.stream).key
+        return Rereading(self.opener.session.archive, self.given, key)
 
     def _words(self, own: Mapping[str, Any]) -> list[str]:
         """Say how the figures of a month are made."""

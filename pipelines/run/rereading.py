@@ -33,10 +33,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Rereading:
-    """The archive, and which field is what."""
+    """The archive, and which field is what; `partner` is the key of the list of partners."""
 
     archive: Archive
     given: Roles
+    partner: str | None = None
 
     def figures(self, wanted: Wanted, manifests: Mapping[str, str]) -> Numbers:
         """Return the figures of a month; `manifests` are those of the lists, by the list's name.
@@ -62,26 +63,34 @@ class Rereading:
             return []
         manifest, found = self.archive.read(manifests[roles.stream]), dict[Any, Any]()
         for record in self._records(manifest):
-            key = str(record.get(manifest.key)) if manifest.key else json.dumps(record, default=str)
+            key = _key(record, manifest)
             found.pop(key, None)  # what is read last counts, also where it is of another month then
-            if self._is(record, roles, wanted):
+            if record is not None and self._is(record, roles, wanted):
                 found[key] = _numbers(record, roles)
         return list(found.values())
 
-    def _records(self, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    def count(self, file: str) -> tuple[Manifest, int]:
+        """Return a manifest, and how many different records its pages have, erased ones too."""
+        manifest = self.archive.read(file)
+        keys = {_key(record, manifest) for record in self._records(manifest)} - {None}
+        unknown = sum(record is None for record in self._records(manifest))
+        return manifest, len(keys) + unknown
+
+    def _records(self, manifest: Manifest) -> Iterator[dict[str, Any] | None]:
+        """Yield every record in the order of its reading, None where nobody can read it."""
         for linked in manifest.pages:
             for text in page.records(self.archive.body(linked.sha256)):
                 try:
                     found = json.loads(bytes(text), parse_float=Decimal, parse_int=Decimal)
                 except UNREADABLE:
-                    continue  # set aside: it is in no table
-                if isinstance(found, dict):
-                    yield found
+                    found = None  # set aside: it is in no table
+                yield found if isinstance(found, dict) else None
 
     def _is(self, record: Mapping[str, Any], roles: Any, wanted: Wanted) -> bool:
         if roles.currency and value(record, roles.currency) != wanted.currency:
             return False
-        whose = value(record, roles.partner) if roles.partner else None
+        partner = roles.partner or self.partner
+        whose = value(record, partner) if partner else None
         return (wanted.every or whose == wanted.partner) and self._month(
             value(record, roles.period) if roles.period else None
         ) == (wanted.month.year, wanted.month.month)
@@ -97,6 +106,13 @@ class Rereading:
         zone = ZoneInfo(self.given.time_zone)
         own = moment.astimezone(zone) if moment.tzinfo else moment
         return own.year, own.month
+
+
+def _key(record: Mapping[str, Any] | None, manifest: Manifest) -> str | None:
+    """Return what tells a record apart: its key, else all that it says."""
+    if record is None:
+        return None
+    return json.dumps(record.get(manifest.key) if manifest.key else record, default=str)
 
 
 def _numbers(record: Mapping[str, Any], roles: Any) -> tuple[Decimal | None, ...]:

@@ -3,11 +3,13 @@
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 
 import httpx
 
 from pipelines.cli import sandbox
+from pipelines.settings.mapping import FILE
 from tests.end_to_end.stand import synced
 from tests.sandbox.running import sandboxed
 from tests.virtual import Haste
@@ -24,6 +26,10 @@ def four(home: Path) -> None:
     try:
         with sandboxed(*SIZES) as service:
             sandbox.point_at(service)
+            os.environ["PARTNER_SYNC_RECONCILE"] = "true"
+            (home / "config").mkdir(parents=True)
+            mapped = files("pipelines.settings") / "sandbox.toml"
+            (home / "config" / FILE).write_bytes(mapped.read_bytes())
             for night in NIGHTS:
                 _sync(home, night)
                 _change(service.url)

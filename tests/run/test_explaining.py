@@ -19,6 +19,7 @@ from pipelines.warehouse import redaction
 from tests.cli.program import ran
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reconciliation.md").read_text(encoding="utf-8")
+LISTS = ("partners", "usage", "billing")
 FIGURES = (
     *("used_rows", "used_quantity", "expected_amount", "used_amount", "billed_amount"),
     "difference",
@@ -82,6 +83,14 @@ def test_a_month_is_the_same_again_for_a_partner_and_for_all(planted: Path) -> N
     assert euros.equal
     assert [figure.name for figure in euros.figures][len(FIGURES)] == "used_rows of every page"
     assert len(euros.figures) == 2 * len(FIGURES)
+
+
+def test_the_rows_of_every_list_are_counted_again(planted: Path) -> None:
+    found = explained(planted, *LISTS)
+    assert [each.title for each in found] == [f"default · {name}" for name in LISTS]
+    assert all(each.equal for each in found)
+    assert [int(each.figures[0].again or 0) for each in found][:2] == [80, 1200]
+    assert [each.words[0].partition(":")[0] for each in found] == list(LISTS)
 
 
 def test_twenty_lines_without_our_code_say_the_same(planted: Path, tmp_path: Path) -> None:
@@ -156,7 +165,7 @@ def test_a_figure_that_the_pages_do_not_give_is_said(home: Path, breaks: list[st
     [
         ("B000000000000", "there is no break B000000000000"),
         ("b00000000000A", "there is no break B00000000000a"),
-        ("2026-09", "is neither a break"),
+        ("2026-09", "nor a list that was read"),
         ("x/2026-13", "is neither a break"),
         ("nobody/2026-09", "no row of nobody in 2026-09"),
     ],
