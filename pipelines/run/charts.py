@@ -62,6 +62,20 @@ def png(report: Report, frame: pd.DataFrame) -> bytes:
     return _drawn(report, frame, "png")
 
 
+def caption(report: Report, frame: pd.DataFrame) -> str:
+    """Return what a chart shows, and what it has no room for."""
+    chart = report.chart
+    if chart is None:
+        return ""
+    panels, places = (len(set(frame[each])) for each in (chart.panel, chart.across))
+    words = [chart.words]
+    if panels > PANELS:
+        words.append(f"the first {PANELS} of {panels:,} by {chart.panel}")
+    if places > PLACES:
+        words.append(f"the last {PLACES} of each by {chart.across}")
+    return "; ".join(words)
+
+
 def _drawn(report: Report, frame: pd.DataFrame, kind: str) -> bytes:
     chart = report.chart
     if chart is None:

@@ -119,13 +119,21 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A chart on the page, and what it shows; nothing where there is nothing to draw."""
+
+    svg: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """A report on the page."""
 
     report: Report
     sheet: Sheet
     unsaid: str
-    picture: Markup
+    picture: Picture
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,7 @@ class Break:
 
 def page(source: Published) -> str:
     """Return the page; of long tables as many rows as it has room for."""
-    pictures = {each.name: _svg(source.database, each) for each in REPORTS}
+    pictures = {each.name: _picture(source.database, each) for each in REPORTS}
     text, room = "", 1.0
     while not text or (len(text.encode()) > LARGEST and room > LEAST):
         text, room = _rendered(source, pictures, room), room / 2
@@ -168,7 +176,7 @@ def _drawn(database: duckdb.DuckDBPyConnection, report: Report) -> pd.DataFrame 
     return frame if frame is not None and len(frame) else None
 
 
-def _rendered(source: Published, pictures: Mapping[str, Markup], room: float) -> str:
+def _rendered(source: Published, pictures: Mapping[str, Picture], room: float) -> str:
     database = source.database
     breaks, more = _breaks(database, room)
     anchors = {each.of["break_id"] for each in breaks}
@@ -205,10 +213,12 @@ def _rendered(source: Published, pictures: Mapping[str, Markup], room: float) ->
     )
 
 
-def _svg(database: duckdb.DuckDBPyConnection, report: Report) -> Markup:
+def _picture(database: duckdb.DuckDBPyConnection, report: Report) -> Picture:
     frame = _drawn(database, report)
-    # matplotlib escapes every text of a picture.
-    return Markup(charts.svg(report, frame) if frame is not None else "")  # noqa: S704
+    if frame is None:
+        return Picture()
+    drawn = Markup(charts.svg(report, frame))  # noqa: S704 matplotlib escapes every text
+    return Picture(drawn, charts.caption(report, frame))
 
 
 def _part(database: duckdb.DuckDBPyConnection, report: Report, told: Told, room: float) -> Part:
