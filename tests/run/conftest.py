@@ -16,6 +16,8 @@ from pipelines.run import Session
 from pipelines.settings import mapping
 from tests.end_to_end.stand import synced
 from tests.run.kept_nights import home
+from tests.run.months import closed, ended
+from tests.run.months import home as month_home
 from tests.sandbox.running import sandboxed
 from tests.virtual import Haste
 
@@ -63,3 +65,21 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         os.environ.clear()
         os.environ.update(before)
     return made
+
+
+@pytest.fixture(scope="session")
+def months(tmp_path_factory: pytest.TempPathFactory) -> dict[Live, Path]:
+    """Live through January twice: read to its end, and closed as well."""
+    lived: dict[Live, Path] = {
+        live: tmp_path_factory.mktemp("months") / "home" for live in (ended, closed)
+    }
+    for live, root in lived.items():
+        with month_home(root) as session:
+            live(session)
+    return lived
+
+
+@pytest.fixture
+def month(months: dict[Live, Path], tmp_path: Path) -> Begun:
+    """Return what gives the test a home of its own that begins with one of them."""
+    return lambda live: Path(shutil.copytree(months[live], tmp_path / "home", symlinks=True))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ currency = "currency"
 Amounts = Mapping[str, str]  # by identifier, as 10.00 EUR; the partner and the day follow from it
 USED: Amounts = {"u-1": "10.00 EUR", "u-2": "2.60 EUR", "u-3": "700 JPY", "u-9": "1.00 EUR"}
 BILLED: Amounts = {"b-1": "12.60 EUR", "b-3": "700 JPY"}
+COPY = Path("archive/closes/2026-01/001")
+MORE = {**USED, "u-1": "22.40 EUR"}  # 12.40 more than was signed off
 SIGNED = Signing(JANUARY, "ann", "bob", "as agreed")
 
 
@@ -115,3 +118,11 @@ def posted(session: Session) -> list[tuple[str, str, str, Decimal, date]]:
         (each["side"], each["id"], each["why"], each["difference"], each["posted_to"])
         for each in found
     ]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {file.name: sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
+
+
+def faults(session: Session) -> list[str]:
+    return [str(each) for each in run.verify(session, lambda _news: None).faults]

@@ -1,31 +1,34 @@
 """Closing a month: what is frozen, what is refused, and that later changes never touch the copy."""
 
 import json
-import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
 from pipelines import run
 from pipelines.errors import ConfigurationError
-from pipelines.run import Act, Session, Sought
+from pipelines.run import Session
 from pipelines.state import closes
 from pipelines.warehouse import published, retention
+from tests.run.conftest import Begun
 from tests.run.months import (
+    COPY,
     FEBRUARY,
     JANUARY,
     MARCH,
+    MORE,
     SIGNED,
     USED,
     closed,
+    contents,
     ended,
+    faults,
     home,
     night,
     posted,
@@ -37,44 +40,12 @@ from tests.run.months import (
 SHOWN = """
 SELECT state, preparer, reviewer, note, records, changed, said FROM reconciliation.closes
 """
-COPY = Path("archive/closes/2026-01/001")
-MORE = {**USED, "u-1": "22.40 EUR"}  # 12.40 more than was signed off
-
-
-Live = Callable[[Session], None]
-Begun = Callable[[Live], Path]
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> dict[Live, Path]:
-    """Live through January twice: read to its end, and closed as well."""
-    homes: dict[Live, Path] = {
-        live: tmp_path_factory.mktemp("months") / "home" for live in (ended, closed)
-    }
-    for live, root in homes.items():
-        with home(root) as session:
-            live(session)
-    return homes
-
-
-@pytest.fixture
-def begun(lived: dict[Live, Path], tmp_path: Path) -> Begun:
-    """Return what gives the test a home of its own that begins with one of them."""
-    return lambda live: Path(shutil.copytree(lived[live], tmp_path / "home", symlinks=True))
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {file.name: sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
-
-
-def faults(session: Session) -> list[str]:
-    return [str(each) for each in run.verify(session, lambda _news: None).faults]
 
 
 def test_a_frozen_copy_has_every_record_and_the_hash_of_all_that_it_is_made_of(
-    begun: Begun,
+    month: Begun,
 ) -> None:
-    root = begun(closed)
+    root = month(closed)
     manifest = json.loads((root / COPY / "manifest.json").read_bytes())
     mapping = (root / "config" / "mapping.toml").read_bytes()
     with home(root) as session:
@@ -101,8 +72,8 @@ def test_a_frozen_copy_has_every_record_and_the_hash_of_all_that_it_is_made_of(
     assert close.records == 5
 
 
-def test_a_closed_month_says_so_and_stays_as_signed_off(begun: Begun) -> None:
-    with home(begun(closed)) as session:
+def test_a_closed_month_says_so_and_stays_as_signed_off(month: Begun) -> None:
+    with home(month(closed)) as session:
         with published.opened(session.settings.place.link) as file:
             (shown,) = file.database.execute(SHOWN).fetchall()
         assert shown == ("CLOSED", "ann", "bob", "as agreed", 5, 0, "as it was signed off")
@@ -110,8 +81,8 @@ def test_a_closed_month_says_so_and_stays_as_signed_off(begun: Begun) -> None:
         assert stands(session)[1] == "1 record new since sign-off, net +3.00 EUR"
 
 
-def test_a_restatement_turns_it_outdated_and_is_posted_once(begun: Begun) -> None:
-    root = begun(closed)
+def test_a_restatement_turns_it_outdated_and_is_posted_once(month: Begun) -> None:
+    root = month(closed)
     before = contents(root / COPY)
     with home(root) as session:
         night(session, 36, MORE)
@@ -133,8 +104,17 @@ def test_a_restatement_turns_it_outdated_and_is_posted_once(begun: Begun) -> Non
     assert contents(root / COPY) == before
 
 
-def test_both_sides_are_said_apart(begun: Begun) -> None:
-    with home(begun(closed)) as session:
+def test_the_pack_says_it_too(month: Begun) -> None:
+    with home(month(closed)) as session:
+        night(session, 36, MORE)
+        assert run.publish_folded(session)
+        (line,) = rows(session, "FROM reports.reconciliation_pack WHERE section = 'close'")
+        words = "1 record restated since sign-off, net +12.40 EUR"
+        assert (line["what"], line["verdict"], line["says"]) == ("close 1", "OUTDATED", words)
+
+
+def test_both_sides_are_said_apart(month: Begun) -> None:
+    with home(month(closed)) as session:
         night(session, 36, MORE, {"b-1": "12.60 EUR", "b-2": "0.40 USD", "b-3": "690 JPY"})
         said = (
             "usage: 1 record restated since sign-off, net +12.40 EUR; "
@@ -144,8 +124,8 @@ def test_both_sides_are_said_apart(begun: Begun) -> None:
         assert stands(session) == ("OUTDATED", said, nets)
 
 
-def test_a_change_goes_to_the_month_that_is_open_then(begun: Begun) -> None:
-    with home(begun(closed)) as session:
+def test_a_change_goes_to_the_month_that_is_open_then(month: Begun) -> None:
+    with home(month(closed)) as session:
         night(session, 36, MORE)
         night(session, 70, MORE)
         run.publish_folded(session)
@@ -162,8 +142,8 @@ def test_a_change_goes_to_the_month_that_is_open_then(begun: Begun) -> None:
         assert stands(session, FEBRUARY)[0] == "CLOSED"
 
 
-def test_a_month_is_opened_again_on_purpose_and_closed_anew(begun: Begun) -> None:
-    root = begun(closed)
+def test_a_month_is_opened_again_on_purpose_and_closed_anew(month: Begun) -> None:
+    root = month(closed)
     before = contents(root / COPY)
     with home(root) as session:
         night(session, 36, MORE)
@@ -185,8 +165,8 @@ def test_a_month_is_opened_again_on_purpose_and_closed_anew(begun: Begun) -> Non
     assert contents(root / COPY) == before
 
 
-def test_another_mapping_afterwards_changes_nothing_of_a_closed_month(begun: Begun) -> None:
-    with home(begun(closed)) as session:
+def test_another_mapping_afterwards_changes_nothing_of_a_closed_month(month: Begun) -> None:
+    with home(month(closed)) as session:
         (session.settings.place.config / "mapping.toml").unlink()
         assert run.publish_folded(session)
         assert stands(session)[0] == "CLOSED"
@@ -229,13 +209,13 @@ REFUSED: list[tuple[Callable[[Session], None], run.Signing, datetime, str]] = [
 
 @pytest.mark.parametrize(("before", "signing", "now", "why"), REFUSED)
 def test_what_forbids_it_is_said_and_nothing_is_written(
-    begun: Begun,
+    month: Begun,
     before: Callable[[Session], None],
     signing: run.Signing,
     now: datetime,
     why: str,
 ) -> None:
-    with home(begun(ended), now) as session:
+    with home(month(ended), now) as session:
         before(session)
         known = closes.every(session.ledger)
         with pytest.raises(ConfigurationError, match=why):
@@ -243,56 +223,3 @@ def test_what_forbids_it_is_said_and_nothing_is_written(
         assert closes.every(session.ledger) == known
         copies = session.settings.place.archive / "closes"
         assert len([*copies.glob("*/*")]) == len(known)
-
-
-def test_what_a_kill_left_of_a_copy_is_made_anew(begun: Begun) -> None:
-    root = begun(ended)
-    for name in ("001", "abc.making"):
-        (root / COPY).with_name(name).mkdir(parents=True)
-        ((root / COPY).with_name(name) / "used.parquet").write_bytes(b"half")
-    with home(root) as session:
-        run.close_month(session, SIGNED)
-        assert faults(session) == []
-    assert [each.name for each in (root / COPY).parent.iterdir()] == ["001"]
-
-
-def test_verify_finds_what_is_not_as_it_was_signed_off(begun: Begun) -> None:
-    root = begun(closed)
-    file = root / COPY / "used.parquet"
-    file.chmod(0o600)
-    file.write_bytes(file.read_bytes() + b" ")
-    with home(root) as session:
-        (fault,) = faults(session)
-        assert "archive/closes/2026-01/001: used.parquet was changed since" in fault
-        (root / COPY / "manifest.json").unlink()
-        (fault,) = faults(session)
-        assert "manifest.json is missing" in fault
-        night(session, 36, MORE)
-        assert stands(session)[1].startswith("not compared: `partner-sync verify` says")
-
-
-def test_retention_keeps_the_pages_of_a_closed_month(begun: Begun) -> None:
-    with home(begun(closed)) as session:
-        for number in (36, 37):
-            night(session, number, {**MORE, "u-2": f"{number}.00 EUR"})
-        run.retain(session, 1, "ann")
-        assert faults(session) == []
-        assert stands(session)[0] == "OUTDATED"
-
-
-def test_an_erasure_on_record_is_accepted_and_said(begun: Begun) -> None:
-    root = begun(closed)
-    before = contents(root / COPY)
-    act = Act("ann", datetime(2026, 3, 1, tzinfo=UTC), "request 7")
-    with home(root) as session:
-        night(session, 36, MORE)
-        done = run.erase(session, Sought("partner-1"), act, lambda _done, _every: None)
-        said = "usage: 1 record erased since sign-off; billing: 1 record erased since sign-off"
-        assert stands(session) == ("CLOSED", said, None)
-        assert faults(session) == []
-        assert {each["partner"] for each in rows(session, "FROM reconciliation.corrections")} == {
-            "[erased]"
-        }
-    assert "archive/closes/2026-01/001/used.parquet" in done.left
-    assert any("frozen copy of a closed month" in line for line in done.words)
-    assert contents(root / COPY) == before
