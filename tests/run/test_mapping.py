@@ -106,6 +106,21 @@ def test_names_that_say_nothing_leave_what_rows_show(tables: duckdb.DuckDBPyConn
     assert mapped == KNOWN
 
 
+def test_the_description_s_texts_name_what_names_do_not(
+    tables: duckdb.DuckDBPyConnection,
+) -> None:
+    texts = {"planId": "The plan that was used.", "period.start": "First day of the period."}
+    made = {name: nameless(fields.read(tables, name)) for name in STREAMS}
+    usage, real = made["usage"]
+    told = [replace(each, text=texts.get(real[each.path], "")) for each in usage.found]
+    streams = {name: of for name, (of, _) in made.items()}
+    found = roles.proposed(tables, streams | {"usage": replace(usage, found=tuple(told))})
+    mapped = {each.role: each for each in found if each.path}
+    for role, name in (("usage.plan", "planId"), ("usage.period", "period.start")):
+        assert real[mapped[role].path or ""] == name
+        assert "called so by its description" in mapped[role].evidence
+
+
 def test_two_fields_that_are_as_good_are_left_to_a_person(
     tables: duckdb.DuckDBPyConnection,
 ) -> None:
