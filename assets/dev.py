@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
@@ -19,7 +20,7 @@ from assets import nights
 from assets.partitions import register
 from pipelines.cli import sandbox
 from pipelines.errors import ConfigurationError, PartnerSyncError
-from pipelines.settings import Home
+from pipelines.settings import Home, mapping
 
 CHECKOUT = Path(__file__).parent.parent
 # Whose tests run beside a `make dev` name other ones.
@@ -38,6 +39,7 @@ def main() -> int:
     shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", instance / "dagster.yaml")
     today = datetime.now(UTC).date()
     home = Home(HOME)
+    _map(home)
     nights.record(home, nights.missing(home, nights.asked(), today))
     with sandbox.running(f"--now={nights.as_of(today)}") as service:
         sandbox.point_at(service)
@@ -64,6 +66,14 @@ def take(port: str) -> None:
                 f"the UI cannot open on port {port} ({error}); is another make dev running? "
                 "DEV_PORT=3001 DEV_HOME=/tmp/dev-2 make dev opens a second one beside it"
             ) from None
+
+
+def _map(home: Home) -> None:
+    """Say what the sandbox's fields mean, unless a person said so; reports need it."""
+    home.prepare()
+    file = home.config / mapping.FILE
+    if not file.exists():
+        file.write_text((files("pipelines.settings") / "sandbox.toml").read_text())
 
 
 def _until_interrupted(command: list[str]) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.browser.chromium import found
 
@@ -125,6 +125,7 @@ def browser() -> Iterator[Page]:
     """Open a page in a headless browser of the system."""
     program = found()
     assert program, "no browser: make test-browser installs Debian's chromium, or says why not"
+    expect.set_options(timeout=30_000)  # a busy machine takes long to show a page
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, headless=True)
         page = started.new_page(viewport={"width": 1280, "height": 900})
