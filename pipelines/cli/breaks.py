@@ -4,6 +4,7 @@ import getpass
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from pipelines import run, settings
 from pipelines.cli import screen
 from pipelines.errors import ConfigurationError
 from pipelines.run import Break, Chosen
+from pipelines.settings import currencies
 from pipelines.state.breaks import Act, Kind, Reason, State
 
 Rule = Annotated[str | None, typer.Option(help="Of this rule only.")]
@@ -84,7 +86,7 @@ def _row(each: Break) -> dict[str, Any]:
         "partner": each.partner,
         "month": f"{finding.month:%Y-%m}" if finding.month else None,
         "currency": finding.currency,
-        "difference": finding.difference,
+        "difference": _amount(finding.difference, finding.currency),
         "days": each.age,
         "state": each.standing.state.value + (" (paging artefact)" if each.artefact else ""),
         "owner": each.standing.owner,
@@ -94,7 +96,7 @@ def _row(each: Break) -> dict[str, Any]:
 def _sums(found: Sequence[Break]) -> Iterator[dict[str, Any]]:
     sums = run.break_totals(found)
     for currency, (count, difference) in sums.items():
-        yield {"currency": currency, "breaks": count, "difference": difference}
+        yield {"currency": currency, "breaks": count, "difference": _amount(difference, currency)}
     if rest := len(found) - sum(count for count, _difference in sums.values()):
         yield {"currency": "no amount", "breaks": rest, "difference": None}
 
@@ -109,8 +111,8 @@ def show(break_id: str) -> None:
         "connection": finding.connection,
         "subject": finding.subject,
         "cause": finding.cause,
-        "used": finding.used_amount,
-        "billed": finding.billed_amount,
+        "used": _amount(finding.used_amount, finding.currency),
+        "billed": _amount(finding.billed_amount, finding.currency),
         "rows": finding.rows,
         "artefact": found.artefact_reason,
         "first seen (UTC)": f"{stands.first_seen:%Y-%m-%d %H:%M}",
@@ -119,17 +121,21 @@ def show(break_id: str) -> None:
     }
     kept = {name: value for name, value in facts.items() if value not in {None, ""}}
     screen.show([{"": name, finding.break_id: value} for name, value in kept.items()])
-    done = [_done(each) for each in acts]
+    done = [_done(each, finding.currency) for each in acts]
     screen.show(done) if done else screen.OUT.print("nobody did anything with it yet")
 
 
-def _done(each: Act) -> dict[str, Any]:
+def _amount(amount: Decimal | None, currency: str | None) -> Decimal | None:
+    return amount if amount is None or currency is None else currencies.shown(amount, currency)
+
+
+def _done(each: Act, currency: str | None) -> dict[str, Any]:
     return {
         "when (UTC)": f"{each.at:%Y-%m-%d %H:%M}",
         "who": each.by,
         "did": each.act.value,
         "owner": each.owner,
-        "difference then": each.amount,
+        "difference then": _amount(each.amount, currency),
         "why": each.words,
     }
 

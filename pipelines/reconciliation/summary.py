@@ -19,6 +19,15 @@ WITH usage AS (
            sum(used_amount) FILTER (status NOT IN ('balanced', 'within tolerance')) AS wrong_value,
            sum(billed_amount - used_amount) FILTER (status = 'within tolerance') AS tolerated
     FROM matched GROUP BY ALL
+), others AS (
+    SELECT connection, month, partner, currency, sum(amount) AS of_others FROM (
+        SELECT connection, month, billed_partner AS partner, billed_currency AS currency,
+               billed_amount AS amount
+        FROM matched WHERE status = 'another partner'
+        UNION ALL
+        SELECT connection, month, partner, currency, -used_amount
+        FROM matched WHERE status = 'another partner'
+    ) GROUP BY ALL
 ), open AS (
     SELECT connection, month, partner, currency, count(*) AS open_breaks
     FROM reconciliation.breaks WHERE state <> 'RESOLVED' AND NOT artefact GROUP BY ALL
@@ -32,11 +41,12 @@ WITH usage AS (
                 ELSE u.used_amount END AS used_amount,
            CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
                 ELSE b.billed_amount END AS billed_amount,
-           w.wrong_rows, w.wrong_value, w.tolerated, l.unreferenced,
+           w.wrong_rows, w.wrong_value, w.tolerated, l.unreferenced, x.of_others,
            coalesce(o.open_breaks, 0) AS open_breaks
     FROM every e
     LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
     LEFT JOIN wrong w ON {same_w} LEFT JOIN open o ON {same_o}
+    LEFT JOIN others x ON {same_x}
     LEFT JOIN (SELECT connection, partner, min(name) AS name FROM payers GROUP BY ALL) p
       ON (p.connection, p.partner) = (e.connection, e.partner)
 )
@@ -44,7 +54,8 @@ SELECT connection, month, partner, partner_name, j.currency, used_rows, billed_r
        expected_amount, used_amount, billed_amount, billed_amount - used_amount AS variance,
        {variance_percent} AS variance_percent,
        {matched_share_rows} AS matched_share_rows, {matched_share_value} AS matched_share_value,
-       coalesce(tolerated, 0) AS tolerated, coalesce(unreferenced, 0) AS unreferenced, open_breaks,
+       coalesce(tolerated, 0) AS tolerated, coalesce(unreferenced, 0) AS unreferenced,
+       coalesce(of_others, 0) AS of_others, open_breaks,
        CASE
            WHEN used_amount IS NULL OR billed_amount IS NULL OR month IS NULL THEN 'not evaluated'
            WHEN (month + INTERVAL 1 MONTH)::DATE + grace_days > as_of::DATE THEN 'tentative'
@@ -86,7 +97,7 @@ SHARES = {
 RULE = Rule(
     name="summary",
     question="Does billing agree with usage, for each partner, month and currency?",
-    sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublwo"}, **SHARES),
+    sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublwox"}, **SHARES),
     means="`balanced`: equal to the last digit and no open break. `tentative`: the month's bills "
     "may still come. `not evaluated`: an amount is not mapped.",
     remedy="Look at the breaks of the partner and month.",
@@ -103,6 +114,7 @@ RULE = Rule(
         "matched_share_value": "percent of the used amount that agrees with its bill",
         "tolerated": "sum of the differences that are within the tolerance, of either sign",
         "unreferenced": "billed on lines that no usage can be matched with, such as flat fees",
+        "of_others": "billed here for usage of another partner, less own usage billed to another",
         "open_breaks": "breaks that nobody resolved, paging artefacts apart",
         "verdict": "balanced, within tolerance, out of balance, tentative or not evaluated",
         "not_evaluated": "what is unknown, and why figures are NULL",

@@ -209,7 +209,7 @@ def _refuse_stale(session: Session, reader: duckdb.DuckDBPyConnection) -> None:
     opened = versions.opened(session.ledger)
     if opened is None or opened.made_of.get(publish.ADDED) != reconciling.digest(session):
         raise ConfigurationError(
-            "the published tables do not have what was mapped or said of breaks since: run "
+            "the published tables do not have what was mapped, said of breaks or closed since: run "
             "`partner-sync publish`, look at them, and close then"
         )
 

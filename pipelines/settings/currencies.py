@@ -4,7 +4,7 @@ Source: ISO 4217, list one, "Mnr unt"; every currency that is not named has two.
 since 2014 are among them: bills are kept for longer.
 """
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 _DIGITS = {
     0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -29,3 +29,11 @@ CODES = frozenset(_CODES.split())
 def unit(currency: str) -> Decimal:
     """Return one minor unit of a currency: EUR 0.01, JPY 1, KWD 0.001."""
     return Decimal(1).scaleb(-OTHERS.get(currency, USUAL))
+
+
+def shown(amount: Decimal, currency: str) -> Decimal:
+    """Return an amount with the digits of its currency, and more only where it has them."""
+    own = -int(unit(currency).as_tuple().exponent)
+    with localcontext(prec=80):  # twice what a DECIMAL has; Python's own 28 digits would round
+        digits = max(own, -int(amount.normalize().as_tuple().exponent))
+        return amount.quantize(Decimal(1).scaleb(-digits))

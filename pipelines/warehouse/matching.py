@@ -81,9 +81,9 @@ SELECT connection, key, coalesce(used_by, billed_partner) AS partner, billed_par
            WHEN used_in <> billed_in THEN 'another currency'
            WHEN {counted} AND used_quantity IS DISTINCT FROM billed_quantity THEN 'quantity'
            WHEN {priced} AND used_amount IS DISTINCT FROM billed_amount THEN
-               CASE WHEN abs(billed_amount - used_amount) <= greatest(
-                        line_minor * coalesce(unit, 0.01), line_percent * abs(used_amount)
-                    ) THEN 'within tolerance' ELSE 'amount' END
+               CASE WHEN abs(billed_amount - used_amount) <= line_minor * coalesce(unit, 0.01)
+                      OR abs(billed_amount - used_amount) <= line_percent * abs(used_amount)
+                    THEN 'within tolerance' ELSE 'amount' END
            ELSE 'balanced'
        END AS status
 FROM keys CROSS JOIN terms LEFT JOIN units ON units.currency = coalesce(used_in, billed_in)

@@ -178,11 +178,4 @@ def net(changes: Sequence[Change]) -> str:
         if each.why != "erased" and each.difference is not None:
             currency = each.currency or "of no currency"
             sums[currency] = sums.get(currency, NONE) + each.difference
-    return ", ".join(f"{_exact(sums[name], name):+f} {name}" for name in sorted(sums))
-
-
-def _exact(amount: Decimal, currency: str) -> Decimal:
-    """Return an amount with the digits of its currency, and more only where it has them."""
-    unit = currencies.unit(currency)
-    digits = max(-int(unit.as_tuple().exponent), -int(amount.normalize().as_tuple().exponent))
-    return amount.quantize(Decimal(1).scaleb(-digits))
+    return ", ".join(f"{currencies.shown(sums[name], name):+f} {name}" for name in sorted(sums))

@@ -19,7 +19,7 @@ NIGHT = datetime(2026, 11, 3, 1, tzinfo=UTC)
 OCTOBER = date(2026, 10, 1)
 EURO = Finding(
     *("B00000000000a", "amount_mismatch", "default", "p-1", OCTOBER, "EUR", "u-1", "price"),
-    *(Decimal("10.00"), Decimal("9.99"), Decimal("-0.01"), 2),
+    *(Decimal("10.000"), Decimal("9.990"), Decimal("-0.010"), 2),
 )
 YEN = replace(EURO, break_id="B00000000000b", partner="p-2", currency="JPY", difference=Decimal(7))
 MISSING = replace(

@@ -28,6 +28,11 @@ WHERE state <> 'RESOLVED'
 """
 CERTAIN = f"{BREAKS} AND NOT artefact"
 FOOTED = "SELECT count(*), max(abs(difference)) FROM reconciliation.partner_rollforward"
+# A partner that is out of balance has a break, or was billed for what is recorded elsewhere.
+UNEXPLAINED = """
+FROM reconciliation.summary
+WHERE verdict = 'out of balance' AND open_breaks = 0 AND variance <> of_others
+"""
 TROUBLES = ("drop", "error-503", "storm-seconds", "truncated")
 
 
@@ -111,6 +116,7 @@ def assert_found(home: Path, service: Running) -> None:
     wanted = _planted(service)
     assert wanted.total() > 20
     assert Counter(_rows(home, BREAKS)) == wanted
+    assert _rows(home, UNEXPLAINED) == []
     footed = _rows(home, FOOTED)
     assert footed[0][0] > 100
     assert footed[0][1] == 0
