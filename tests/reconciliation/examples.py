@@ -14,6 +14,7 @@ from pipelines.warehouse.roles import SIDES, Column, Roles
 
 CONNECTION = "default"
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
+NOTHING = Mapping()
 GIVEN = Mapping.model_validate(
     {"usage": {"id": "id"}, "billing": {"id": "id", "line_usage": "lines[].usage"}}
 )
@@ -29,15 +30,17 @@ KNOWN = Roles(
 )
 
 
-def laid_out_empty(database: duckdb.DuckDBPyConnection) -> None:
-    """Lay out two sides without a row."""
+def laid_out_empty(database: duckdb.DuckDBPyConnection, own: Mapping = NOTHING) -> None:
+    """Lay out two sides without a row, on the terms of a mapping."""
     database.execute("SET TimeZone = 'UTC'")
-    matching.prepare(database, Mapping(), AS_OF)
+    matching.prepare(database, own, AS_OF)
 
 
-def laid_out(database: duckdb.DuckDBPyConnection, example: Example) -> Matching:
+def laid_out(
+    database: duckdb.DuckDBPyConnection, example: Example, own: Mapping = NOTHING
+) -> Matching:
     """Fill the two sides with an example's rows, each bill once, and match them."""
-    laid_out_empty(database)
+    laid_out_empty(database, own)
     bills = {row["bill"]: row for row in reversed(example.billed)}.values()
     rows: dict[str, Sequence[Row]] = {
         "used": [{"key": row["id"], **row} for row in example.used],
