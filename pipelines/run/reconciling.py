@@ -6,7 +6,7 @@ Here: that all of it is in the very version that analysts open. Not here: what a
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import duckdb
@@ -43,12 +43,16 @@ def tell(session: Session, database: duckdb.DuckDBPyConnection) -> None:
     if not session.settings.reconcile:
         together(database, (f"DROP SCHEMA IF EXISTS {each} CASCADE" for each in SCHEMAS))
         return
-    given = mapping.load(session.settings.place.config)
+    given = mapping.read(session.settings.place.config)
+    if given.fault:
+        session.watch.waiting(
+            f"{given.fault}. What it maps is not evaluated; the rest is published."
+        )
     as_of = max(fold.ended_at for fold in meta.held(database).values())
     corrections.tell(database, Copies(session.archive), session.ledger, as_of)
     found = matching.prepare(database, given.mapping, as_of)
     matching.match(database, found)
-    reconciliation.evaluate(database, found, RULES, session.ledger)
+    reconciliation.evaluate(database, replace(found, fault=given.fault), RULES, session.ledger)
     reports.write(database)
 
 
@@ -88,6 +92,6 @@ def digest(session: Session) -> str:
     """Return what tells whether a publication of the same folds would say something else."""
     if not session.settings.reconcile:
         return ""
-    given, ledger = mapping.load(session.settings.place.config), session.ledger
+    given, ledger = mapping.read(session.settings.place.config), session.ledger
     marks = (given.digest, breaks.digest(ledger), closes.digest(ledger))
     return sha256(" ".join(marks).encode()).hexdigest()

@@ -120,10 +120,14 @@ class Mapping(_Table):
 
 @dataclass(frozen=True)
 class Mapped:
-    """A mapping as it was read; `digest` is the SHA-256 of its file, empty where there is none."""
+    """A mapping as it was read; `digest` is the SHA-256 of its file, empty where there is none.
+
+    `fault` says what is wrong with it: then nothing of it counts.
+    """
 
     mapping: Mapping
     digest: str = ""
+    fault: str = ""
 
 
 NOTHING = Mapped(Mapping())
@@ -139,6 +143,14 @@ def load(config: Path) -> Mapped:
         return Mapped(parsed(content.decode(), FILE), sha256(content).hexdigest())
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
+
+
+def read(config: Path) -> Mapped:
+    """Read the mapping as `load` does; one that is wrong maps nothing, and has a fault."""
+    try:
+        return load(config)
+    except ConfigurationError as error:
+        return Mapped(Mapping(), sha256(str(error).encode()).hexdigest(), str(error))
 
 
 def parsed(text: str, name: str) -> Mapping:

@@ -105,18 +105,23 @@ SELECT * FROM {side} SEMI JOIN (
 
 @dataclass(frozen=True)
 class Matching:
-    """What was matched on which roles, as of which moment of the data."""
+    """What was matched on which roles, as of which moment of the data.
+
+    `fault` is why nothing is mapped where somebody tried to.
+    """
 
     given: Given
     roles: Roles
     as_of: datetime
+    fault: str = ""
 
     def lacking(self, needs: Sequence[str]) -> str:
         """Say why what needs these roles cannot be evaluated; `key` is what is matched by."""
         wanted = [each for each in needs if each != KEY]
         for key in self.given.keys if KEY in needs else ():
             wanted += KEY_ROLES[key]
-        return self.roles.lacking(tuple(dict.fromkeys(wanted)))
+        lacking = self.roles.lacking(tuple(dict.fromkeys(wanted)))
+        return self.fault or lacking if lacking else ""
 
 
 def prepare(database: duckdb.DuckDBPyConnection, given: Given, as_of: datetime) -> Matching:

@@ -48,6 +48,14 @@ def test_what_is_wrong_is_named(case: str) -> None:
     assert words in str(error.value)
 
 
+def test_a_wrong_file_maps_nothing_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / mapping.FILE).write_text("[usage]\nsum = 'amount'")
+    found = mapping.read(tmp_path)
+    assert found.mapping == mapping.NOTHING.mapping
+    assert "usage.sum: no such role" in found.fault
+    assert found.digest != mapping.NOTHING.digest
+
+
 @pytest.mark.parametrize(("code", "unit"), [("EUR", "0.01"), ("JPY", "1"), ("KWD", "0.001")])
 def test_minor_units(code: str, unit: str) -> None:
     assert currencies.unit(code) == Decimal(unit)

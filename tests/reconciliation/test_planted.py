@@ -93,6 +93,14 @@ def test_without_a_mapping_the_rules_that_need_none_say_something_true(tmp_path:
     assert set(_rows(tmp_path, "SELECT verdict FROM reconciliation.summary")) == {
         ("not evaluated",)
     }
+    wrong = tmp_path / "config" / FILE
+    wrong.write_text("[usage]\nsum = 'amount'")
+    own = {"PARTNER_SYNC_HOME": str(tmp_path), "PARTNER_SYNC_RECONCILE": "true"}
+    done = ran(service.environment | own, "publish")
+    assert done.returncode == 0  # the rows are published whatever somebody wrote there
+    assert "usage.sum: no such role" in done.stderr
+    said = _rows(tmp_path, "SELECT DISTINCT not_evaluated FROM reconciliation.rules ORDER BY 1")
+    assert [words for (words,) in said if words] == [f"{FILE}, usage.sum: no such role"]
     unsaid = _rows(tmp_path, "SELECT count(*) FROM reconciliation.rules WHERE not_evaluated <> ''")
     assert unsaid == [(8,)]
 
