@@ -15,7 +15,11 @@ WITH versions AS (
 SELECT e.connection, e.side, e.id, n.partner, n.month, n.currency,
        e.amount AS amount_before, n.amount AS amount_after, n.amount - e.amount AS difference,
        e.quantity AS quantity_before, n.quantity AS quantity_after, e.why, e.changed_at,
-       (n.month + INTERVAL 1 MONTH)::DATE <= e.changed_at::DATE AS after_month
+       (n.month + INTERVAL 1 MONTH)::DATE <= e.changed_at::DATE AS after_month,
+       EXISTS (
+           FROM reconciliation.closes c WHERE c.month = n.month AND c.state <> 'REOPENED'
+               AND c.closed_at < e.changed_at
+       ) AS after_close
 FROM ended e JOIN (
     SELECT * FROM versions SEMI JOIN ended USING (connection, side, id)
 ) n ON (n.connection, n.side, n.id, n.valid_from) = (e.connection, e.side, e.id, e.valid_to)
@@ -39,6 +43,7 @@ RULE = Rule(
         "quantity_after": "the quantity from then on",
         "why": "changed, or restated: a number is another one",
         "changed_at": "the end of the reading that showed it first",
+        "after_close": "whether that month was signed off by then: `corrections` has it too",
         "after_month": "whether the month of the record was over by then",
     },
 )

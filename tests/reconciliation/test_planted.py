@@ -87,6 +87,7 @@ def test_without_a_mapping_the_rules_that_need_none_say_something_true(tmp_path:
         "disappeared": 0,
         "duplicate_billing": 0,
         "orphan_partners": orphans,
+        "paging_artefacts": None,
         "restatements": None,
         "summary": None,
     }

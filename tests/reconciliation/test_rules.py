@@ -11,7 +11,9 @@ from pipelines import reconciliation
 from pipelines.reconciliation import RULES, Example, Rule
 from pipelines.settings.mapping import Mapping
 from pipelines.state.breaks import Finding, State
-from pipelines.warehouse import matching, meta, proofs
+from pipelines.warehouse import corrections, matching, meta, proofs
+from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.frozen import Copies
 from pipelines.warehouse.matching import Matching
 from tests import ledgers
 from tests.reconciliation.examples import AS_OF, laid_out
@@ -34,6 +36,7 @@ def _found(
     """Return the breaks that stand."""
     meta.prepare(database)
     proofs.tell(database, ledger)
+    corrections.tell(database, Copies(Archive(Path())), ledger, AS_OF)
     every = reconciliation.evaluate(database, matching, rules, ledger)
     return [each.finding for each in every if each.state is not State.RESOLVED]
 
