@@ -17,8 +17,9 @@ SELECT e.connection, e.side, e.id, n.partner, n.month, n.currency,
        e.quantity AS quantity_before, n.quantity AS quantity_after, e.why, e.changed_at,
        (n.month + INTERVAL 1 MONTH)::DATE <= e.changed_at::DATE AS after_month,
        EXISTS (
-           FROM reconciliation.closes c WHERE c.month = n.month AND c.state <> 'REOPENED'
-               AND c.closed_at < e.changed_at
+           FROM reconciliation.corrections c
+           WHERE (c.connection, c.side) = (e.connection, e.side) AND c.seen_at >= e.changed_at
+               AND (c.id = e.id OR c.side = 'billing' AND starts_with(c.id, e.id || '#'))
        ) AS after_close
 FROM ended e JOIN (
     SELECT * FROM versions SEMI JOIN ended USING (connection, side, id)
@@ -43,7 +44,7 @@ RULE = Rule(
         "quantity_after": "the quantity from then on",
         "why": "changed, or restated: a number is another one",
         "changed_at": "the end of the reading that showed it first",
-        "after_close": "whether that month was signed off by then: `corrections` has it too",
+        "after_close": "whether the month was signed off by then: `corrections` has it",
         "after_month": "whether the month of the record was over by then",
     },
 )

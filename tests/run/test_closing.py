@@ -111,6 +111,9 @@ def test_the_pack_says_it_too(month: Begun) -> None:
         (line,) = rows(session, "FROM reports.reconciliation_pack WHERE section = 'close'")
         words = "1 record restated since sign-off, net +12.40 EUR"
         assert (line["what"], line["verdict"], line["says"]) == ("close 1", "OUTDATED", words)
+        (change,) = rows(session, "FROM reconciliation.restatements")
+        assert (change["id"], change["difference"]) == ("u-1", Decimal("12.40"))
+        assert change["after_close"]
 
 
 def test_both_sides_are_said_apart(month: Begun) -> None:
