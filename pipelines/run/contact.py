@@ -48,4 +48,6 @@ def _seat(session: Session, lane: Lane) -> Seat:
 
 
 async def _record(ledger: Engine, run: str, call: Call) -> None:
-    await asyncio.to_thread(runs.record, ledger, run, call)
+    """Write a call down whoever gives up meanwhile: it was sent, and counts at the service."""
+    loop = asyncio.get_running_loop()
+    await asyncio.shield(loop.run_in_executor(None, runs.record, ledger, run, call))

@@ -113,6 +113,8 @@ def test_a_day_that_was_never_read_is_the_one_that_fails_on_the_page(stage: Stag
     assert run["status"] == "FAILURE"
     shown = counts(state)
     assert shown.pop("published/warehouse") == (3, 2, 1)
+    reports = {key: shown.pop(key) for key in [*shown] if key.startswith("reports/")}
+    assert set(reports.values()) == {(3, 0, 3)}  # shown when the night is whole; the file has them
     assert set(shown.values()) == {(3, 3, 0)}
 
 
