@@ -38,7 +38,7 @@ PROCESSES ?= 2
 PYTEST = -m pytest -n $(PROCESSES) --dist worksteal
 # The tests that meet DuckDB; the others, and the doors to it, would say the same with any version.
 MEETING := $(addprefix tests/,destinations docs/test_analysts.py end_to_end reconciliation reports run warehouse)
-test: $(VENV)/.installed ## the tests (about seven minutes on two cores)
+test: $(VENV)/.installed ## the tests (about eight minutes on two cores)
 	@$(IN) $(BIN)/python $(PYTEST)
 
 trials: $(VENV)/.installed ## the tests that take long: every fault of the sandbox, kill -9, short tokens
