@@ -1,8 +1,8 @@
 """The same usage with another amount, currency or partner on its bill."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import BOTH_SIDES, LINE, USED, Example, Rule, Severity
 
-SQL = """
+SQL = f"""
 WITH wrong AS (
     SELECT m.*, CASE
         WHEN status = 'amount' AND abs(m.billed_amount - m.used_amount) <= coalesce(unit, 0.01)
@@ -16,17 +16,8 @@ WITH wrong AS (
         )
     )
 )
-SELECT w.connection, w.key AS subject, w.partner, w.month, w.currency, w.cause, 'usage' AS side,
-       u.id, u.amount, u.quantity, u.page, u.row
-FROM wrong w JOIN odd_used u USING (connection, key)
-UNION ALL
-SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', b.id, b.amount,
-       b.quantity, b.page, b.row
-FROM wrong w JOIN odd_billed b USING (connection, key)
-"""
+{BOTH_SIDES}"""
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
 
 RULE = Rule(
     name="amount_mismatch",

@@ -71,6 +71,19 @@ class Rule:
     examples: tuple[Example, ...] = ()
 
 
+# The example rows that most rules begin with: a used row, and the line of a bill that is of it.
+USED: Row = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
+LINE: Row = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
+# The records of both sides of what a rule calls `wrong`: matched keys, each with its cause.
+BOTH_SIDES = """
+SELECT w.connection, w.key AS subject, w.partner, w.month, w.currency, w.cause, 'usage' AS side,
+       u.id, u.amount, u.quantity, u.page, u.row
+FROM wrong w JOIN odd_used u USING (connection, key)
+UNION ALL
+SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', b.id, b.amount,
+       b.quantity, b.page, b.row
+FROM wrong w JOIN odd_billed b USING (connection, key)
+"""
 RECORDS = """
 CREATE OR REPLACE TABLE reconciliation.break_rows (
     break_id VARCHAR, side VARCHAR, id VARCHAR, amount {kind}, quantity {kind}, page VARCHAR,

@@ -1,6 +1,6 @@
 """Billed lines whose usage nobody recorded."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import LINE, USED, Example, Rule, Severity
 
 SQL = """
 SELECT b.connection, b.bill AS subject, b.partner, b.month, b.currency,
@@ -12,8 +12,6 @@ WHERE m.status = 'billing without usage'
   AND EXISTS (FROM payers p WHERE (p.connection, p.partner) = (b.connection, b.partner))
 """
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
 
 RULE = Rule(
     name="billing_without_usage",

@@ -1,6 +1,6 @@
 """Usage and bills that a complete reading had no more."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import USED, Example, Rule, Severity
 
 SQL = """
 WITH lost AS (
@@ -27,7 +27,6 @@ WHERE missing_since IS NOT NULL OR NOT EXISTS (
 )
 """
 
-VERSION = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
 BEGAN, ENDED = "2026-10-01 01:00:00Z", "2026-10-02 01:00:00Z"
 
 RULE = Rule(
@@ -40,22 +39,22 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     needs=("usage.id",),
     examples=(
-        Example("there", versions=[{**VERSION, "valid_from": BEGAN}]),
+        Example("there", versions=[{**USED, "valid_from": BEGAN}]),
         Example(
             "missing since a reading",
-            versions=[{**VERSION, "valid_from": BEGAN, "missing_since": ENDED}],
+            versions=[{**USED, "valid_from": BEGAN, "missing_since": ENDED}],
             found=["usage that is no longer there"],
         ),
         Example(
             "gone for good",
-            versions=[{**VERSION, "valid_from": BEGAN, "valid_to": ENDED, "why": "missing"}],
+            versions=[{**USED, "valid_from": BEGAN, "valid_to": ENDED, "why": "missing"}],
             found=["usage that is no longer there"],
         ),
         Example(
             "gone, and back",
             versions=[
-                {**VERSION, "valid_from": BEGAN, "valid_to": ENDED, "why": "missing"},
-                {**VERSION, "valid_from": "2026-10-04 01:00:00Z"},
+                {**USED, "valid_from": BEGAN, "valid_to": ENDED, "why": "missing"},
+                {**USED, "valid_from": "2026-10-04 01:00:00Z"},
             ],
         ),
     ),

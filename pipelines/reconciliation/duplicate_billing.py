@@ -1,6 +1,6 @@
 """Usage that is billed more than once, and bills that look like others."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import LINE, USED, Example, Rule, Severity
 
 SQL = """
 WITH ranked AS (
@@ -39,8 +39,6 @@ SELECT connection, bill, partner, month, currency, cause, 'billing', bill, amoun
 FROM alike WHERE place > 1
 """
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
 OTHER = {**LINE, "id": "b2#0", "bill": "b2"}
 
 RULE = Rule(

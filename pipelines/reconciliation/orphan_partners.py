@@ -1,6 +1,6 @@
 """Usage and bills of partners that the list of partners does not have."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import LINE, USED, Example, Rule, Severity
 
 SQL = """
 WITH strangers AS (
@@ -16,8 +16,6 @@ WHERE partner IS NOT NULL AND EXISTS (FROM payers)
   AND NOT EXISTS (FROM payers p WHERE (p.connection, p.partner) = (s.connection, s.partner))
 """
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1"}
 
 RULE = Rule(
     name="orphan_partners",

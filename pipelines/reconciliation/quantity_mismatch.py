@@ -1,8 +1,8 @@
 """The same usage with another quantity on its bill."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import BOTH_SIDES, LINE, USED, Example, Rule, Severity
 
-SQL = """
+SQL = f"""
 WITH wrong AS (
     SELECT m.connection, m.key, m.partner, m.month, m.currency,
            CASE WHEN max(u.updated_at) > max(b.issued_at) THEN 'restated after bill'
@@ -10,17 +10,10 @@ WITH wrong AS (
     FROM matched m JOIN odd_used u USING (connection, key) JOIN odd_billed b USING (connection, key)
     WHERE m.status = 'quantity' GROUP BY ALL
 )
-SELECT w.connection, w.key AS subject, w.partner, w.month, w.currency, w.cause, 'usage' AS side,
-       u.id, u.amount, u.quantity, u.page, u.row
-FROM wrong w JOIN odd_used u USING (connection, key)
-UNION ALL
-SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', b.id, b.amount,
-       b.quantity, b.page, b.row
-FROM wrong w JOIN odd_billed b USING (connection, key)
-"""
+{BOTH_SIDES}"""
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "quantity": "10"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1", "issued_at": "2026-09-30 22:00:00Z"}
+TEN = {**USED, "quantity": "10"}
+BILLED = {**LINE, "quantity": "10", "issued_at": "2026-09-30 22:00:00Z"}
 
 RULE = Rule(
     name="quantity_mismatch",
@@ -32,12 +25,12 @@ RULE = Rule(
     severity=Severity.HIGH,
     needs=("key", "usage.id", "usage.quantity", "billing.line_quantity"),
     examples=(
-        Example("equal", [USED], [LINE]),
-        Example("more", [USED], [{**LINE, "quantity": "11"}], found=["quantity"]),
+        Example("equal", [TEN], [BILLED]),
+        Example("more", [TEN], [{**BILLED, "quantity": "11"}], found=["quantity"]),
         Example(
             "restated",
-            [{**USED, "quantity": "12", "updated_at": "2026-10-03 23:45:00Z"}],
-            [LINE],
+            [{**TEN, "quantity": "12", "updated_at": "2026-10-03 23:45:00Z"}],
+            [BILLED],
             found=["restated after bill"],
         ),
     ),

@@ -1,6 +1,6 @@
 """Usage of a month whose bills are due, on no bill."""
 
-from pipelines.reconciliation.base import Example, Rule, Severity
+from pipelines.reconciliation.base import LINE, USED, Example, Rule, Severity
 
 SQL = """
 WITH issued AS (
@@ -19,8 +19,7 @@ SELECT connection, concat_ws('|', partner, month, currency, cause) AS subject, p
 FROM unbilled
 """
 
-USED = {"id": "u1", "partner": "P", "month": "2026-09-01", "currency": "EUR", "amount": "5.00"}
-LINE = {**USED, "id": "b1#0", "bill": "b1", "reference": "u1", "issued_at": "2026-09-30 22:00:00Z"}
+BILLED = {**LINE, "issued_at": "2026-09-30 22:00:00Z"}
 
 RULE = Rule(
     name="usage_without_billing",
@@ -34,12 +33,12 @@ RULE = Rule(
     absent=("billing",),
     tolerance="usage of months that are not over for grace_days",
     examples=(
-        Example("billed", [USED], [LINE]),
+        Example("billed", [USED], [BILLED]),
         Example("never billed", [USED], found=["missing"]),
         Example(
             "recorded after the bill was issued",
             [USED, {**USED, "id": "u2", "recorded_at": "2026-10-03 09:00:00Z"}],
-            [LINE],
+            [BILLED],
             found=["late"],
         ),
         Example("the month is not over", [{**USED, "month": "2026-11-01"}]),
