@@ -5,12 +5,10 @@ Here: the proposal beside the mapping.toml there is, and writing one. Not here: 
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 
@@ -24,6 +22,7 @@ from pipelines.settings import mapping as file_of
 from pipelines.settings.mapping import FILE
 from pipelines.settings.mapping import Mapping as Roles
 from pipelines.warehouse import published
+from pipelines.warehouse.archive import appear
 
 STREAMS = ("partners", "usage", "billing")
 
@@ -109,13 +108,6 @@ def needing(role: str) -> list[str]:
     return [rule.name for rule in RULES if role in rule.needs]
 
 
-def check_mapping(database: duckdb.DuckDBPyConnection, mapping: Roles) -> None:
-    """Raise ConfigurationError where a mapping names a field that its table does not have."""
-    wrong = list(wrong_paths(mapping, _streams(database, mapping)))
-    if wrong:
-        raise ConfigurationError("; ".join(wrong))
-
-
 def wrong_paths(mapping: Roles, streams: Mapping[str, Fields]) -> Iterator[str]:
     """Say of every path that its stream does not have, which one may be meant."""
     for role, path in paths(mapping).items():
@@ -182,15 +174,8 @@ def _merged(found: list[Proposal], present: Roles, streams: Mapping[str, Fields]
 
 def _write(file: Path, text: str) -> None:
     """Let the file appear whole, for its owner alone."""
-    part = file.with_name(f".{uuid4().hex}.part")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.rename(file)
+        appear(file, text.encode())
     except OSError as error:
         raise StorageFailed(
             f"{file} cannot be written: {error.strerror}; what was there is as it was"

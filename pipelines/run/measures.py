@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.run.fields import Field
 from pipelines.settings import currencies
-from pipelines.warehouse.database import exists, literal, quoted, scalar
+from pipelines.warehouse.database import literal, quoted, scalar
 
 SPREAD = 4_000  # rows that are multiplied; of a table with more, every so many
 FIRST = 300  # of these, for all combinations
@@ -175,11 +175,6 @@ def shared(database: duckdb.DuckDBPyConnection, item: Field, outer: Field) -> li
     records = set(database.sql(f"FROM {quoted('current', outer.table)} LIMIT 0").columns)
     until = own.index("idx") if "idx" in own else 0  # what is before it was the record's
     return [each for each in own[:until] if each in records]
-
-
-def synced(database: duckdb.DuckDBPyConnection, stream: str) -> bool:
-    """Tell whether a list is among the published tables."""
-    return exists(database, "current", stream)
 
 
 def _spread(

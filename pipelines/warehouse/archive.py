@@ -186,7 +186,7 @@ def _write(file: Path, content: bytes) -> None:
     Raises StorageFailed where the disk does not take it.
     """
     try:
-        _appear(file, content)
+        appear(file, content)
     except OSError as error:
         raise StorageFailed(
             f"{file} cannot be written: {error.strerror}. What was read until now is kept: make "
@@ -194,7 +194,8 @@ def _write(file: Path, content: bytes) -> None:
         ) from None
 
 
-def _appear(file: Path, content: bytes) -> None:
+def appear(file: Path, content: bytes) -> None:
+    """Write a file of mode 0600 that is there whole or not at all, even after a power cut."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = file.with_name(f".{uuid4().hex}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

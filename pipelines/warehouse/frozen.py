@@ -21,7 +21,7 @@ from pyarrow import parquet
 from pipelines.errors import StorageFailed
 from pipelines.state.closes import Close, Kind
 from pipelines.warehouse import link
-from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.archive import Archive, appear
 from pipelines.warehouse.database import exists
 
 BATCH = 20_000  # rows in memory at a time
@@ -192,13 +192,8 @@ class Copies:
     def _pin(self, month: date, pages: tuple[str, ...]) -> None:
         """Let retention keep the source pages, of earlier copies of the month too."""
         file = self.archive.folder / "pins" / f"{month:%Y-%m}.json"
-        file.parent.mkdir(mode=0o700, exist_ok=True)
         before = msgspec.json.decode(file.read_bytes(), type=list[str]) if file.exists() else []
-        part = file.with_name(f".{uuid4().hex}.part")
-        part.write_bytes(msgspec.json.encode(sorted({*before, *pages})))
-        link.fsync(part)
-        part.replace(file)
-        link.fsync(file.parent)
+        appear(file, msgspec.json.encode(sorted({*before, *pages})))
 
 
 def prints(database: duckdb.DuckDBPyConnection, months: Sequence[date]) -> dict[date, str]:
