@@ -12,17 +12,14 @@ from functools import cached_property
 
 import duckdb
 
-from pipelines.warehouse import registry
-from pipelines.warehouse.columns import sources
-from pipelines.warehouse.database import exists, literal, quoted
+from pipelines.warehouse import roles
+from pipelines.warehouse.database import exists, quoted
 
 ITEM = "[]"
 PLAIN = re.compile(r"[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*")  # what mapping.toml can name
 QUOTED = re.compile(r'\[("(?:[^"\\]|\\.)*")\]')
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 WHOLE = {"BIGINT", "INTEGER", "HUGEINT"}
-OURS = {"_connection", "_page", "_row", "_run", "_digest", "_rest"}
-DESCRIBED = "SELECT column_name, data_type, comment FROM duckdb_columns() WHERE schema_name = "
 
 
 @dataclass(frozen=True)
@@ -111,27 +108,12 @@ def mapped_path(path: str) -> str:
 
 def read(database: duckdb.DuckDBPyConnection, stream: str) -> Fields:
     """Return the fields of a stream as it is published; none where it was never read."""
-    known = registry.registered(database, stream)
-    if known is None or not exists(database, "current", stream):
-        return Fields(stream, ())
-    given = sources(stream, known.names)
-    found = [
-        Field(stream, table, column, kind, path, _said(text))
-        for table in dict.fromkeys(where[0] for where in given)
-        for column, kind, text in _columns(database, table)
-        if (source := given.get((table, column))) and not source.ending
-        if PLAIN.fullmatch(path := mapped_path(source.path))
-    ]
+    found = (
+        Field(stream, each.table, each.name, each.type, path, _said(each.comment))
+        for source, each in roles.columns(database, stream)
+        if PLAIN.fullmatch(path := mapped_path(source))
+    )
     return Fields(stream, tuple(found), _key(database, stream))
-
-
-def _columns(database: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str | None]]:
-    query = f"{DESCRIBED}'current' AND table_name = {literal(table)} ORDER BY column_index"
-    return [
-        (column, "TIMESTAMPTZ" if kind == "TIMESTAMP WITH TIME ZONE" else kind, text)
-        for column, kind, text in database.execute(query).fetchall()
-        if column not in OURS
-    ]
 
 
 def _said(text: str | None) -> str:

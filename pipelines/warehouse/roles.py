@@ -6,18 +6,23 @@ where another list has a field of that name. Not here: what is done with the col
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import duckdb
 
 from pipelines.settings.mapping import Mapping as Given
 from pipelines.warehouse import registry
-from pipelines.warehouse.columns import Where, json_path, sources
-from pipelines.warehouse.database import exists, quoted
+from pipelines.warehouse.columns import json_path, sources
+from pipelines.warehouse.database import exists
 from pipelines.warehouse.misfits import ITEM
 
+COLUMNS = """
+SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
+WHERE schema_name = 'current' AND (table_name = ? OR starts_with(table_name, ?))
+ORDER BY table_name, column_index
+"""
 SIDES = ("partners", "usage", "billing")
 SETTINGS = {"stream"}
 LINE = "line_"  # roles of a bill's lines begin with it
@@ -28,25 +33,25 @@ INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}  # their d
 
 @dataclass(frozen=True)
 class Column:
-    """A column of `current`, with DuckDB's name of its type."""
+    """A column of `current`, with DuckDB's name of its type and its comment."""
 
     table: str
     name: str
     type: str
-
-    @property
-    def sql(self) -> str:
-        """The column as it is named in SQL, by its table."""
-        return quoted(self.table, self.name)
+    comment: str | None = None
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What each role (`usage.amount`) is; `unknown` says of the others why they are not there."""
+    """What each role (`usage.amount`) is; `unknown` says of the others why they are not there.
+
+    `data` are the columns of each side's own table that hold what the service said.
+    """
 
     columns: Mapping[str, Column]
     unknown: Mapping[str, str]
     streams: Mapping[str, str]
+    data: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def lacking(self, needs: tuple[str, ...]) -> str:
         """Say why what needs these roles cannot be evaluated; empty where it can."""
@@ -92,9 +97,9 @@ def find(
 
     The stream of a role that lands nothing yet has no column, and that is said.
     """
-    columns, unknown = dict[str, Column](), dict[str, str]()
+    known, unknown = dict[str, Column](), dict[str, str]()
     streams = {side: getattr(given, side).stream for side in SIDES}
-    there = {side: dict(_columns(database, stream)) for side, stream in streams.items()}
+    there = {side: dict(columns(database, stream)) for side, stream in streams.items()}
     for side in SIDES:
         table = getattr(given, side)
         for name in type(table).model_fields.keys() - SETTINGS:
@@ -104,20 +109,18 @@ def find(
             if column is not None and name.endswith(NUMBERS) and column.type == TEXT:
                 unknown[role] = f"{wanted} of {streams[side]} holds texts, not numbers ({role})"
             elif column is not None:
-                columns[role] = column
+                known[role] = column
             elif not there[side]:
                 unknown[role] = f"{streams[side]} has no rows"
             elif path:
                 unknown[role] = f"no column of {streams[side]} comes from {path} ({role})"
             else:
                 unknown[role] = f"{role} is not mapped"
-    return Roles(columns, unknown, streams)
-
-
-def data(database: duckdb.DuckDBPyConnection, stream: str) -> list[str]:
-    """Return the columns of a stream's own table that hold what the service said."""
-    found = (column for _path, column in _columns(database, stream))
-    return [column.name for column in found if column.table == stream]
+    data = {
+        side: [each.name for each in found.values() if each.table == streams[side]]
+        for side, found in there.items()
+    }
+    return Roles(known, unknown, streams, data)
 
 
 def _own(
@@ -140,19 +143,13 @@ def _json(path: str) -> str:
     return json_path(tuple(steps))
 
 
-def _columns(database: duckdb.DuckDBPyConnection, stream: str) -> Iterator[tuple[str, Column]]:
+def columns(database: duckdb.DuckDBPyConnection, stream: str) -> Iterator[tuple[str, Column]]:
     """Yield the data columns of a stream's tables by their JSON path, as they are now."""
     known = registry.registered(database, stream)
     if known is None or not exists(database, "current", stream):
         return
-    types: dict[Where, str] = {
-        (table, name): kind
-        for table, name, kind in database.execute(
-            "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-            "WHERE schema_name = 'current' AND (table_name = ? OR starts_with(table_name, ?))",
-            [stream, f"{stream}__"],
-        ).fetchall()
-    }
-    for where, source in sources(stream, known.names).items():
-        if source.ending == "" and where in types:
-            yield source.path, Column(*where, types[where])
+    given = sources(stream, known.names)
+    for table, name, kind, comment in database.execute(COLUMNS, [stream, f"{stream}__"]).fetchall():
+        source = given.get((table, name))
+        if source is not None and not source.ending:
+            yield source.path, Column(table, name, kind, comment)

@@ -13,7 +13,6 @@ import duckdb
 
 from pipelines.settings import currencies
 from pipelines.settings.mapping import Mapping as Given
-from pipelines.warehouse import roles
 from pipelines.warehouse.database import exists, fill, quoted
 from pipelines.warehouse.roles import LINE, Column, Roles
 
@@ -192,8 +191,8 @@ class Sides:
 
     def _content(self, side: str) -> str:
         """Return what tells records apart that differ in more than their key."""
-        own, stream = self.roles.columns.get(f"{side}.id"), self.roles.streams[side]
-        columns = roles.data(self.database, stream)
+        own = self.roles.columns.get(f"{side}.id")
+        columns = self.roles.data[side]
         others = [quoted(each) for each in columns if own is None or each != own.name]
         return f"hash({', '.join(others)})" if others else "NULL::UBIGINT"
 
