@@ -16,13 +16,6 @@ MONEY = "DECIMAL(38, 4)"  # where a table is missing; else as many places as the
 UNSAID = "not_evaluated"
 THERE = "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE NOT temporary"
 SILENT = "SELECT rule, not_evaluated FROM reconciliation.rules WHERE NOT evaluated"
-# Tables that a report can do without, as they are while nobody has made them.
-EMPTY = {
-    "reconciliation.closes": (
-        "(SELECT NULL::DATE AS month, NULL::INTEGER AS number, NULL::VARCHAR AS state, "
-        "NULL::VARCHAR AS said LIMIT 0)"
-    ),
-}
 
 
 class Column(NamedTuple):
@@ -142,10 +135,7 @@ def make(
         why = f"nothing was evaluated: there is no {', '.join(missing)}"
         _empty(database, report, why)
     else:
-        query = report.sql
-        for table in EMPTY.keys() - there:
-            query = query.replace(table, EMPTY[table])
-        database.execute(f"CREATE TABLE {report.table} AS {query}")
+        database.execute(f"CREATE TABLE {report.table} AS {report.sql}")
         silent = [f"{rule}: {unsaid[rule]}" for rule in report.rests_on if rule in unsaid]
         why = "; ".join(silent)
     _comment(database, report)

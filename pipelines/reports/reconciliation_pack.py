@@ -14,6 +14,7 @@ PACK = Report(
         "reconciliation.summary",
         "reconciliation.rules",
         "reconciliation.breaks",
+        "reconciliation.closes",
     ),
     rests_on=("amount_mismatch", "quantity_mismatch", "usage_without_billing"),
     sql="""

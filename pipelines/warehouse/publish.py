@@ -157,9 +157,10 @@ def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
     last, opened = versions.latest(ledger), versions.opened(ledger)
     if last is None or opened is None or last.holds != content.holds:
         return None
-    own, there = dict(content.made_of), dict(last.made_of)
-    added = own.pop(ADDED), there.pop(ADDED, "")
-    if own != there or (opened == last and (last.doubts != content.doubts or len({*added}) > 1)):
+    if _folds(last) != _folds(content):
+        return None
+    added = last.made_of.get(ADDED, "") != content.made_of[ADDED]
+    if opened == last and (added or last.doubts != content.doubts):
         return None
     file = home.published / opened.file
     if not file.is_file():
@@ -167,6 +168,11 @@ def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
     if not link.leads_to(home, opened):
         link.point(home, file)
     return opened
+
+
+def _folds(of: Version | Content) -> dict[str, str]:
+    """Return what marks the folds of every stream, without the additions."""
+    return {stream: marks for stream, marks in of.made_of.items() if stream != ADDED}
 
 
 def _prepared(
