@@ -5,12 +5,13 @@ here: the servers that they share (servers), what is expected (rehearsal, killin
 """
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,19 @@ WORKSPACE = ("-w", "dagster_workspace.yaml")
 CONDUCTED = 20  # runs at a time; each waits for its steps
 
 
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Let this process have some variables until the end of the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {name: value} if value is not None else {}
+
+
 @dataclass
 class Stack:
     """One DAGSTER_HOME and the processes on it."""
@@ -31,7 +45,7 @@ class Stack:
     folder: Path
     environment: dict[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    started: int = 0
+    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make the instance ready, as a deployment does before anything else begins."""
@@ -60,6 +74,7 @@ class Stack:
 
     def begin(self, name: str, program: str, *arguments: str) -> None:
         """Start a program under a name of ours, as leader of its own group."""
+        self.commands[name] = (program, *arguments)
         command = [str(Path(sys.executable).with_name(program)), *arguments]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -90,7 +105,7 @@ class Stack:
         self._celery(name, "fetch,fold", at_once)
 
     def _celery(self, name: str, queues: str, at_once: int) -> None:
-        self.started += 1  # a worker that begins again has another name: the old one is gone
+        own = f"{name}-{secrets.token_hex(3)}@%h"  # one that begins again is another worker
         self.begin(
             name,
             "celery",
@@ -105,20 +120,29 @@ class Stack:
                 "-c",
                 str(at_once),
             ),
-            *("-n", f"{name}-{self.started}@%h", "--loglevel", "INFO"),
+            *("-n", own, "--loglevel", "INFO"),
         )
 
     @contextmanager
     def instance(self) -> Iterator[dg.DagsterInstance]:
         """Open the instance as one more client."""
-        before = os.environ.get("DAGSTER_POSTGRES_URL")
-        os.environ["DAGSTER_POSTGRES_URL"] = self.environment["DAGSTER_POSTGRES_URL"]
-        try:
-            with dg.DagsterInstance.from_config(str(self.home)) as opened:
-                yield opened
-        finally:
-            os.environ.pop("DAGSTER_POSTGRES_URL")
-            os.environ |= {"DAGSTER_POSTGRES_URL": before} if before else {}
+        with environment(self.environment), dg.DagsterInstance.from_config(str(self.home)) as made:
+            yield made
+
+    def ended(self) -> list[str]:
+        """Return the processes that have ended by themselves."""
+        return [name for name, process in self.processes.items() if process.poll() is not None]
+
+    def again(self) -> list[str]:
+        """Start what has ended, as a service manager does; return which."""
+        ended = self.ended()
+        for name in ended:
+            self.begin(name, *self.commands[name])
+        return ended
+
+    def said(self, name: str) -> str:
+        """Return the last that a process said."""
+        return (self.folder / f"{name}.log").read_text()[-2000:]
 
     def kill(self, name: str) -> None:
         """Kill a process and all of its children with -9, as a machine that is switched off."""
