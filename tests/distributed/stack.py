@@ -120,7 +120,7 @@ class Stack:
                 "-c",
                 str(at_once),
             ),
-            *("-n", own, "--loglevel", "INFO"),
+            *("-n", own, "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
         )
 
     @contextmanager
