@@ -7,13 +7,14 @@ endif
 PYTHON ?= python3
 VENV := $(ROOT)/.venv
 NEXT := $(ROOT)/.venv-next
+DISTRIBUTED := $(ROOT)/.venv-distributed
 BIN := $(VENV)/bin
 IN := cd $(ROOT) &&
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of programs: each would compile ours anew
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next lock format
+.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next test-distributed lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,7 +22,8 @@ help: ## list the targets
 # A stamp rather than the folder: an installation that broke off is begun anew.
 $(VENV)/.installed: $(ROOT)/requirements.lock
 $(NEXT)/.installed: $(ROOT)/requirements-next.lock
-$(VENV)/.installed $(NEXT)/.installed:
+$(DISTRIBUTED)/.installed: $(ROOT)/requirements-distributed.lock
+$(VENV)/.installed $(NEXT)/.installed $(DISTRIBUTED)/.installed:
 	@echo "installing $(notdir $<) into $(notdir $(@D)), once"
 	@rm -rf "$(ROOT)/$(notdir $(@D))"
 	@$(PYTHON) -c 'import sys; sys.exit("partner-sync needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -88,12 +90,18 @@ screenshots: $(VENV)/.installed ## the same, and its pictures into docs/screensh
 test-next: $(NEXT)/.installed ## the tests that meet DuckDB, on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python $(PYTEST) $(MEETING)
 
+# The suites that meet the ledger, on PostgreSQL; and what only several machines have.
+SHARING := $(addprefix tests/,api distributed state)
+test-distributed: $(DISTRIBUTED)/.installed ## the tests of several machines: PostgreSQL, an object store, a lake (minutes)
+	@$(IN) TEST_STATE=postgresql $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
+
 format: $(VENV)/.installed ## let ruff write what check would refuse
 	$(IN) $(BIN)/ruff format .
 	$(IN) $(BIN)/ruff check --fix .
 
 LOCK = $(IN) echo duckdb==$(1) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
-	--custom-compile-command "make lock" --group dev --constraint - pyproject.toml -o $(2)
-lock: $(VENV)/.installed ## resolve both locks anew (needs the package registry)
+	--custom-compile-command "make lock" --group dev $(3) --constraint - pyproject.toml -o $(2)
+lock: $(VENV)/.installed ## resolve the three locks anew (needs the package registry)
 	$(call LOCK,1.5.5,requirements.lock)
 	$(call LOCK,2.0.0,requirements-next.lock)
+	$(call LOCK,1.5.5,requirements-distributed.lock,--group distributed --extra distributed --constraint requirements.lock)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from assets import catalog, intents, interface
 from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
+from assets.executor import FETCH
 from assets.partitions import PARTITIONS, parts
 from assets.previews import cost
 from assets.resources import Sync, connection, night
@@ -48,6 +49,7 @@ def key(stream: str) -> dg.AssetKey:
     can_subset=True,
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
+    op_tags=FETCH,
 )
 def fetch(
     context: dg.AssetExecutionContext, config: Fetch, sync: Sync

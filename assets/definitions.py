@@ -6,6 +6,7 @@ from assets import rules
 from assets.alerts import alerts, failed_runs
 from assets.archive import fetch
 from assets.current import fold
+from assets.executor import EXECUTOR, SENSORS
 from assets.freshness import FRESHNESS, deadlines, fresh
 from assets.lost import lost_runs
 from assets.published import published
@@ -18,8 +19,7 @@ defs = dg.Definitions(
     asset_checks=[fresh, *rules.OWN],
     jobs=[NIGHTLY, FRESHNESS],
     schedules=[nightly, deadlines],
-    sensors=[follow, lost_runs, failed_runs, alerts],
+    sensors=[follow, lost_runs, failed_runs, alerts, *SENSORS],
     resources={"sync": Sync()},
-    # A step of its own process costs seconds; the work is one request budget and one database.
-    executor=dg.in_process_executor,
+    executor=EXECUTOR,
 )

@@ -18,9 +18,10 @@ from pydantic_settings import (
 
 from pipelines.clock import SYSTEM, Clock, beginning
 from pipelines.errors import ConfigurationError
-from pipelines.settings import connections, rehearsal
+from pipelines.settings import connections, rehearsal, shared
 from pipelines.settings.connection import Connection, Secret
 from pipelines.settings.home import USUAL, Home
+from pipelines.settings.shared import Database, Lake, Store
 from pipelines.settings.targets import Mail, Webhook
 from pipelines.settings.values import (
     LIST_PATH,
@@ -69,6 +70,10 @@ class Settings(BaseSettings):
     )
 
     home: Place = Field(default=USUAL, description="where everything lies")
+    state: Database | None = Field(default=None, description="ledger of several machines")
+    archive: Store | None = Field(default=None, description="archive of several machines")
+    warehouse: Lake | None = Field(default=None, description="warehouse of several machines")
+    lake_data: Store | None = Field(default=None, description="where that warehouse's files lie")
     base_url: Address | None = Field(default=None, description="address of the service")
     auth_url: Address | None = Field(default=None, description="address of the identity provider")
     audience: str | None = Field(
@@ -117,6 +122,9 @@ class Settings(BaseSettings):
         description="when the nightly sync begins (cron, five fields)",
     )
     time_zone: Zone = Field(default="UTC", description="of the schedule; days are always UTC")
+    executor: Literal["in_process", "celery"] = Field(
+        default="in_process", description="where the steps of a run are executed"
+    )
     owners: str = Field(
         default="team:data",
         pattern=OWNERS,
@@ -272,6 +280,7 @@ def load(home: Path | None = None) -> Settings:
             for each in error.errors(include_input=False, include_url=False)
         ]
         raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
+    shared.refuse_halves(loaded.state, loaded.archive, loaded.warehouse, loaded.lake_data)
     if loaded.now is not None:
         rehearsal.refuse_elsewhere(loaded.connections().values())
     return loaded

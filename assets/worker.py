@@ -1,0 +1,33 @@
+"""What a Celery worker is: `celery -A assets.worker worker -I assets.definitions -Q fetch`.
+
+Here: Dagster's own tasks on an app that is configured as the executor's. `-I assets.definitions`
+loads our definitions once, before the worker forks. Not here: how many workers there are of which
+queue (deploy/distributed). Only who installed the extra `distributed` can import it.
+"""
+
+from celery.result import allow_join_result
+from celery.signals import worker_process_init
+from dagster_celery.executor import CeleryExecutor
+from dagster_celery.make_app import make_app
+from dagster_celery.tasks import create_execute_job_task, create_resume_job_task, create_task
+
+from assets.executor import celery_config
+
+__all__ = ["app"]
+
+app = make_app(CeleryExecutor.for_cli(**celery_config()).app_args())
+for _create in (create_task, create_execute_job_task, create_resume_job_task):
+    _create(app)
+_asking = allow_join_result()
+
+
+def _may_ask(**_told: object) -> None:
+    """Let a task ask for another one's result: a run is one, and takes its steps' when ready.
+
+    Celery refuses it, since tasks that wait for tasks of their own queue can fill it for ever; runs
+    have a queue of their own.
+    """
+    _asking.__enter__()
+
+
+worker_process_init.connect(_may_ask, weak=False)

@@ -1,0 +1,79 @@
+"""The sensor `lost_workers`: runs that wait for a Celery worker that is gone are failed.
+
+Celery tells nobody that a worker was killed together with the step that it had: the run would wait
+until its time limit. Who is gone for two looks is gone; Dagster tries a failed run again, and its
+steps go on from the pages that are linked. Not here: runs without Celery (lost).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import dagster as dg
+from kombu.exceptions import OperationalError
+
+from assets.worker import app
+
+SECONDS_TO_ANSWER = 5.0
+TASK_TAG = "dagster-celery/task_id"  # Dagster's own: the task that conducts the run
+WORKER = "Celery worker"  # Dagster's own: in the event of a step that a worker begins
+ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE}
+WORDS = (
+    "The Celery worker that had a step of this run, or conducted it, answers no more: it was "
+    "killed, or its machine is off. What was read is archived; the run that follows goes on from "
+    "there."
+)
+
+
+@dg.sensor(
+    name="lost_workers",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Fails runs whose Celery worker is gone for two looks, so that they go on.",
+)
+def lost_workers(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Fail what waits for nobody; end what conducts it, which would wait for ever."""
+    try:
+        waiting = {run.run_id: run for run in _waiting(context.instance)}
+    except OperationalError as error:
+        return dg.SkipReason(f"the broker does not answer, nobody knows who is gone: {error}")
+    before = json.loads(context.cursor or "[]")
+    gone = [run for run_id, run in waiting.items() if run_id in before]
+    for run in gone:
+        context.instance.report_run_failed(run, WORDS)
+        app.control.revoke(run.tags[TASK_TAG], terminate=True, signal="SIGKILL")
+    context.update_cursor(json.dumps(sorted(waiting)))
+    failed = ", ".join(run.run_id for run in gone)
+    return dg.SkipReason(f"wait for a worker that is gone: {len(waiting)}; failed: {failed or 0}")
+
+
+def _waiting(instance: dg.DagsterInstance) -> Iterator[dg.DagsterRun]:
+    """Yield the runs under way whose conductor, or a worker of one of whose steps, is gone."""
+    begun = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    conducted = [run for run in begun if TASK_TAG in run.tags]
+    if not conducted:
+        return
+    answers: Mapping[str, list[Mapping[str, str]]] = (
+        app.control.inspect(timeout=SECONDS_TO_ANSWER).active() or {}
+    )
+    tasks = {task["id"] for had in answers.values() for task in had}
+    for run in conducted:
+        lost = run.tags[TASK_TAG] not in tasks or not _at_work(instance, run) <= answers.keys()
+        now = instance.get_run_by_id(run.run_id) if lost else None  # it may have ended meanwhile
+        if now and not now.is_finished:
+            yield now
+
+
+def _at_work(instance: dg.DagsterInstance, run: dg.DagsterRun) -> set[str]:
+    """Return the workers that have a step of a run, as the run's events tell."""
+    workers: dict[str, str] = {}
+    for each in instance.all_logs(run.run_id, of_type={dg.DagsterEventType.ENGINE_EVENT, *ENDS}):
+        event = each.dagster_event
+        if event is None or event.step_key is None:
+            continue
+        if event.event_type in ENDS:
+            workers.pop(event.step_key, None)
+        elif event.event_type is dg.DagsterEventType.ENGINE_EVENT:
+            told = event.engine_event_data.metadata.get(WORKER)
+            if isinstance(told, dg.TextMetadataValue) and told.text:
+                workers[event.step_key] = told.text
+    return set(workers.values())

@@ -1,0 +1,75 @@
+"""Where several machines keep what they share: PostgreSQL, an object store, a lake.
+
+Here: what such an address may say, none of it a secret. Not here: who connects (state, warehouse).
+"""
+
+import re
+from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import AfterValidator
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.values import PREFIX
+
+DRIVER = "postgresql+psycopg2"
+SECRETS = {"password", "sslpassword"}
+UNSIGNED = (
+    "must hold no password: PostgreSQL's own variables give it (PGPASSWORD, PGPASSFILE, "
+    "PGSERVICEFILE)"
+)
+NO_KEYS = "must hold no user or key: the store's own variables give it (AWS_ACCESS_KEY_ID, …)"
+
+
+def _database(text: str) -> str:
+    """Accept a PostgreSQL database without its password; the words never quote the address."""
+    try:
+        url = urlsplit(text)
+        asked, _ = parse_qs(url.query), url.port
+    except ValueError:
+        raise ValueError(f"must be {DRIVER}://user@host:port/database") from None
+    if url.password is not None or SECRETS & set(asked):
+        raise ValueError(UNSIGNED)
+    if url.scheme != DRIVER or not url.path.strip("/") or url.fragment:
+        raise ValueError(f"must be {DRIVER}://user@host:port/database")
+    return text
+
+
+def _store(text: str) -> str:
+    """Accept a folder of an object store, and nothing that signs in there."""
+    if not re.fullmatch(r"[a-z][a-z0-9]*://[^\s?#]+", text):
+        raise ValueError("must be a folder of an object store, such as s3://bucket/folder")
+    if "@" in text:
+        raise ValueError(NO_KEYS)
+    return text.rstrip("/")
+
+
+def _lake(text: str) -> str:
+    """Accept a DuckLake whose catalogue is in PostgreSQL."""
+    if not re.fullmatch(r"ducklake:postgres:\S.*", text):
+        raise ValueError("must be ducklake:postgres:dbname=… host=…")
+    if re.search(r"password\s*=", text, re.IGNORECASE) or re.search(r"://[^/@]*:[^/@]*@", text):
+        raise ValueError(UNSIGNED)
+    return text
+
+
+Database = Annotated[str, AfterValidator(_database)]
+Store = Annotated[str, AfterValidator(_store)]
+Lake = Annotated[str, AfterValidator(_lake)]
+
+
+def refuse_halves(
+    state: str | None, archive: str | None, warehouse: str | None, lake_data: str | None
+) -> None:
+    """Raise ConfigurationError where only a part of what machines must share is set."""
+    for name, value in (("archive", archive), ("warehouse", warehouse)):
+        if value and not state:
+            raise ConfigurationError(
+                f"{PREFIX}{name.upper()} is set and {PREFIX}STATE is not: whoever shares the "
+                f"{name} shares its ledger too. Nothing was done: set {PREFIX}STATE, or neither"
+            )
+    if bool(warehouse) != bool(lake_data):
+        raise ConfigurationError(
+            f"{PREFIX}WAREHOUSE and {PREFIX}LAKE_DATA belong together: the lake's catalogue and "
+            "where its files lie. Nothing was done: set both, or neither"
+        )

@@ -1,0 +1,58 @@
+"""Databases and buckets of tests' own, on one PostgreSQL and one object store a process.
+
+A worker of pytest-xdist is a process. Not here: the servers themselves (servers), what a test is
+given (conftest).
+"""
+
+import atexit
+import shutil
+from functools import cache
+from itertools import count
+from pathlib import Path
+from tempfile import mkdtemp
+
+import httpx
+
+from tests.distributed.servers import ObjectStore, PostgreSQL
+
+NUMBERS = count(1)
+NOT_DURABLE = ("fsync", "synchronous_commit", "full_page_writes")  # nothing of a test has to last
+
+
+@cache
+def postgresql() -> PostgreSQL:
+    """Return the PostgreSQL of this process, begun when it is first asked for."""
+    folder = Path(mkdtemp(prefix="postgresql-"))
+    folder.chmod(0o711)  # as root it runs under a user of its own
+    server = PostgreSQL(folder / "data")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.end)
+    server.begin()
+    for setting in NOT_DURABLE:
+        server.ask(f"ALTER SYSTEM SET {setting} = off")
+    server.ask("SELECT pg_reload_conf()")
+    return server
+
+
+def database() -> str:
+    """Make an empty database; return its URL as the setting `state` takes it."""
+    return postgresql().database(f"test_{next(NUMBERS)}")
+
+
+@cache
+def object_store() -> ObjectStore:
+    """Return the object store of this process, begun when it is first asked for."""
+    folder = Path(mkdtemp(prefix="s3-"))
+    server = ObjectStore(folder / "data")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.kill)
+    server.begin()
+    return server
+
+
+def bucket() -> str:
+    """Make a bucket; return its URL."""
+    name = f"bucket-{next(NUMBERS)}"
+    url = f"http://127.0.0.1:{object_store().port}/{name}"
+    httpx.put(url, timeout=30, trust_env=False).raise_for_status()
+    return f"s3://{name}"
