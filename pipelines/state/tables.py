@@ -207,7 +207,12 @@ SLOTS = Table(
     METADATA,
     Column("number", Number, primary_key=True),
     Column("actor", String, nullable=False),
-    Column("owner", String, nullable=False, comment="its lock file in state/present, or its session's lock"),
+    Column(
+        "owner",
+        String,
+        nullable=False,
+        comment="its lock file in state/present, or its session's lock",
+    ),
     Column("taken_at", Float, nullable=False),
     Column("answered_at", Float, comment="empty while the request is on its way"),
     Column("credit", Float, nullable=False, comment="seconds by which its path frees it earlier"),

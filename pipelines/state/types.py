@@ -13,8 +13,7 @@ from sqlalchemy.types import TypeDecorator
 from pipelines.state import proof
 from pipelines.state.proof import Proof
 
-
-# Of rows that are as many as requests: 2^31 of them are 12 hours of 10,000 connections. SQLite counts
+# Of rows that are as many as requests: 2^31 are 12 hours of 10,000 connections. SQLite counts
 # by itself only what is called INTEGER, and that is as large.
 Number = BigInteger().with_variant(Integer, "sqlite")
 
