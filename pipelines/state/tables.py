@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from pipelines.state.types import ProofJson, UtcTime
+from pipelines.state.types import Number, ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in the file, so that another version's is told apart.
@@ -43,7 +43,7 @@ RUNS = Table(
 REQUESTS = Table(
     "requests",
     METADATA,
-    Column("number", Integer, primary_key=True),
+    Column("number", Number, primary_key=True),
     Column("run", String(36), nullable=False, index=True),
     Column("stream", String, comment="empty for calls that belong to no stream, as a token"),
     Column("method", String, nullable=False),
@@ -180,7 +180,7 @@ BASES = Table(
 )
 
 # The request budget of an actor, shared by every process of this home (state/slots.py). Times are
-# seconds of CLOCK_MONOTONIC: they mean something within one boot only.
+# seconds of CLOCK_MONOTONIC, which mean something within one boot only, or of the server's clock.
 BUDGETS = Table(
     "budgets",
     METADATA,
@@ -205,9 +205,14 @@ BUDGETS = Table(
 SLOTS = Table(
     "slots",
     METADATA,
-    Column("number", Integer, primary_key=True),
+    Column("number", Number, primary_key=True),
     Column("actor", String, nullable=False),
-    Column("owner", String, nullable=False, comment="its lock file in state/present"),
+    Column(
+        "owner",
+        String,
+        nullable=False,
+        comment="its lock file in state/present, or its session's lock",
+    ),
     Column("taken_at", Float, nullable=False),
     Column("answered_at", Float, comment="empty while the request is on its way"),
     Column("credit", Float, nullable=False, comment="seconds by which its path frees it earlier"),
@@ -218,7 +223,7 @@ SLOTS = Table(
 TICKETS = Table(
     "tickets",
     METADATA,
-    Column("number", Integer, primary_key=True, comment="the order within a lane"),
+    Column("number", Number, primary_key=True, comment="the order within a lane"),
     Column("actor", String, nullable=False),
     Column("owner", String, nullable=False, unique=True),
     Column("lane", String, nullable=False, comment="nightly | adhoc"),

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from pipelines.errors import StorageFailed
-from pipelines.state.slots import Busy, Slots
+from pipelines.state.desk import Busy
+from pipelines.state.slots import Slots
 from tests.virtual import EPOCH
 
 FILL = """
