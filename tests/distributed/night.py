@@ -4,6 +4,7 @@ Here: beginning it, watching it come to its end, and who had which step when. No
 processes (stack, servers), what is expected of it (rehearsal, killing).
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,9 @@ from tests.distributed.stack import Stack
 
 PARTITION = "dagster/partition"
 WORKER = "Celery worker"
+SHARED = os.environ.get("SHARED", "state archive warehouse").split()
 LONGEST = 1800.0
+BETWEEN_LOOKS = 3.0
 Say = Callable[[str], None]
 
 
@@ -76,16 +79,17 @@ class Night:
     def __post_init__(self) -> None:
         """Make the home, the databases and Dagster's instance."""
         self.accounts.write(self.home)
+        self.environment = self._environment()
         self.stack = Stack(self.folder, self.environment)
+        self.stack.code()
 
     @property
     def home(self) -> Path:
         """PARTNER_SYNC_HOME."""
         return self.folder / "home"
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of every process of it."""
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of every process of it, with databases made for it."""
         name = self.folder.name
         return {
             "PARTNER_SYNC_HOME": str(self.home),
@@ -94,9 +98,26 @@ class Night:
             "DAGSTER_POSTGRES_URL": self.servers.postgresql.database(f"dagster-{name}"),
             "CELERY_BROKER_URL": self.servers.redis.url(0),
             "CELERY_RESULT_BACKEND": self.servers.redis.url(1),
+            **self._shared(name),
             **self.accounts.secrets,
             **self.settings,
         }
+
+    def _shared(self, name: str) -> dict[str, str]:
+        """Return where the machines of a deployment share what one has in its home."""
+        postgresql, store = self.servers.postgresql, self.servers.store
+        bucket = store.bucket(name)
+        lake = f"dbname=lake-{name} host=127.0.0.1 port={postgresql.port} user=postgres"
+        every = {
+            "state": {"PARTNER_SYNC_STATE": postgresql.database(f"state-{name}")},
+            "archive": {"PARTNER_SYNC_ARCHIVE": f"{bucket}/archive", **store.environment},
+            "warehouse": {
+                "PARTNER_SYNC_WAREHOUSE": f"ducklake:postgres:{lake}",
+                "PARTNER_SYNC_LAKE_DATA": f"{bucket}/lake/",
+            },
+        }
+        postgresql.database(f"lake-{name}")
+        return {key: value for part in SHARED for key, value in every[part].items()}
 
     def begin(self, workers: int, at_once: int) -> None:
         """Start conductor, workers and at last the daemon, whose schedule asks for the night."""
@@ -133,7 +154,7 @@ class Night:
             if now != before:
                 self.say(f"  {datetime.now(UTC):%H:%M:%S} runs: {now or 'none yet'}")
             before = now
-            time.sleep(1)
+            time.sleep(BETWEEN_LOOKS)
 
     def steps(self) -> list[Step]:
         """Return every execution of a step that came to its end."""

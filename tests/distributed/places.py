@@ -11,8 +11,6 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
-import httpx
-
 from tests.distributed.servers import ObjectStore, PostgreSQL
 
 NUMBERS = count(1)
@@ -52,7 +50,4 @@ def object_store() -> ObjectStore:
 
 def bucket() -> str:
     """Make a bucket; return its URL."""
-    name = f"bucket-{next(NUMBERS)}"
-    url = f"http://127.0.0.1:{object_store().port}/{name}"
-    httpx.put(url, timeout=30, trust_env=False).raise_for_status()
-    return f"s3://{name}"
+    return object_store().bucket(f"bucket-{next(NUMBERS)}")

@@ -18,10 +18,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from tests.distributed.servers import free_port
+from tests.distributed.servers import free_port, listens
 
 CHECKOUT = Path(__file__).parents[2]
-WORKSPACE = ("-w", "dagster_workspace.yaml")
+WORKSPACE = """
+load_from:
+  - grpc_server: {{host: 127.0.0.1, port: {port}, location_name: partner-sync}}
+"""
+PATIENCE = 300.0  # seconds; loading definitions takes a processor some seven
 CONDUCTED = 20  # runs at a time; each waits for its steps
 
 
@@ -46,6 +50,7 @@ class Stack:
     environment: dict[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    port: int = 0
 
     def __post_init__(self) -> None:
         """Make the instance ready, as a deployment does before anything else begins."""
@@ -86,14 +91,36 @@ class Stack:
                 start_new_session=True,
             )
 
+    @property
+    def workspace(self) -> tuple[str, str]:
+        """What daemon and web server are told: the one code server."""
+        return "-w", str(self.home / "workspace.yaml")
+
+    def code(self) -> None:
+        """Start the code server; without it daemon and web server load definitions each minute."""
+        port = str(free_port())
+        (self.home / "workspace.yaml").write_text(WORKSPACE.format(port=port))
+        told = ("--module-name", "assets.definitions", "--location-name", "partner-sync")
+        self.begin("code", "dagster", "code-server", "start", "-h", "127.0.0.1", "-p", port, *told)
+        self.port = int(port)
+
+    def _until_code_answers(self) -> None:
+        """Wait for the code server: whom it did not answer once asks again a minute later."""
+        end = time.monotonic() + PATIENCE
+        while not listens(self.port):
+            assert time.monotonic() < end, f"no code server: {self.said('code')}"
+            time.sleep(0.5)
+
     def daemon(self) -> None:
-        """Start the daemon; its code server is its child."""
-        self.begin("daemon", "dagster-daemon", "run", *WORKSPACE)
+        """Start the daemon: schedule, sensors, the queue of runs."""
+        self._until_code_answers()
+        self.begin("daemon", "dagster-daemon", "run", *self.workspace)
 
     def webserver(self) -> str:
         """Start the web server; return its address."""
+        self._until_code_answers()
         port = str(free_port())
-        self.begin("webserver", "dagster-webserver", *WORKSPACE, "-h", "127.0.0.1", "-p", port)
+        self.begin("webserver", "dagster-webserver", *self.workspace, "-h", "127.0.0.1", "-p", port)
         return f"http://127.0.0.1:{port}"
 
     def conductor(self) -> None:
