@@ -1,7 +1,8 @@
 """Two warehouses value by value: every table of both, every column that the service decides.
 
 Here: which rows one has and the other lacks, by DuckDB itself. Left out are the columns that name a
-run, a page or the moment of a reading, which no two readings share. Not here: how they came about.
+run, a page or a moment, and what reports say of a reading: no two readings share it. Not here: how
+they came about.
 """
 
 from collections.abc import Iterator
@@ -10,9 +11,14 @@ from dataclasses import dataclass
 import duckdb
 
 SCHEMAS = ("current", "history", "past", "quarantine", "reconciliation", "reports")
-OF_A_READING = {
+TOLD = ("reconciliation.", "reports.")
+OURS = {
     *("_run", "_page", "_row", "_manifest", "first_seen", "changed_at", "missing_since"),
     *("valid_from", "valid_to", "last_seen"),
+}
+OF_A_READING = {  # what reports say of it: its moments, what it took, the same in a sentence
+    *("ended_at", "published_at", "hours", "sentence", "says", "requests", "refused"),
+    *("seconds_waited", "runs", "runs_published", "duplicates"),
 }
 COLUMNS = """
 SELECT table_schema || '.' || table_name, list(column_name ORDER BY ordinal_position)
@@ -42,7 +48,8 @@ def compared(database: duckdb.DuckDBPyConnection, here: str, there: str) -> Iter
     ours, theirs = _columns(database, here), _columns(database, there)
     for table in sorted(ours.keys() | theirs.keys()):
         both = [f'"{name}"' for name in ours.get(table, ()) if name in theirs.get(table, ())]
-        kept = [name for name in both if name.strip('"') not in OF_A_READING]
+        told = OF_A_READING if table.startswith(TOLD) else set()
+        kept = [name for name in both if name.strip('"') not in OURS | told]
         counts = [_count(database, catalog, table) for catalog in (here, there)]
         if set(ours.get(table, ())) != set(theirs.get(table, ())):
             yield Compared(table, counts[0], counts[0] or 1, counts[1] or 1, len(kept))
