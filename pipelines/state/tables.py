@@ -22,8 +22,8 @@ from sqlalchemy import (
 from pipelines.state.types import Number, ProofJson, UtcTime
 
 METADATA = MetaData()
-# Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 8
+# Of the ledger as a whole; kept in it, so that another version's is told apart (state/shape.py).
+SHAPE = 9
 
 RUNS = Table(
     "runs",
@@ -38,6 +38,7 @@ RUNS = Table(
         String,
         comment="published | partial | failed | interrupted; empty: it runs or was killed",
     ),
+    Index("runs_of", "connection", "begun_at"),
 )
 
 REQUESTS = Table(
@@ -72,6 +73,7 @@ SCANS = Table(
     Column("status", String, nullable=False, comment="reading | read | failed | unproven"),
     Column("error", String, comment="in words, where it failed"),
     Column("proof", ProofJson, comment="empty where it was not read to an end"),
+    Index("scans_of", "connection", "stream", "begun_at"),
 )
 
 PAGES = Table(
@@ -95,7 +97,7 @@ PAGES = Table(
 MANIFESTS = Table(
     "manifests",
     METADATA,
-    Column("sequence", Integer, primary_key=True, comment="the order in which they were written"),
+    Column("sequence", Number, primary_key=True, comment="the order in which they were written"),
     Column("connection", String, nullable=False),
     Column("stream", String, nullable=False),
     Column("day", Date, nullable=False),

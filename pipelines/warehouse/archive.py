@@ -14,12 +14,12 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-import filelock
 import msgspec
 import zstandard
 
 from pipelines.errors import LandingFailed, StorageFailed
 from pipelines.state.journal import LinkedPage
+from pipelines.state.locks import Files, Lock, Locks
 from pipelines.state.proof import Proof
 from pipelines.state.redactions import Redaction
 
@@ -64,6 +64,7 @@ class Archive:
     """The folder `archive` of one home."""
 
     folder: Path
+    locks: Locks | None = None
 
     def put(self, body: bytes) -> str:
         """Store a page body durably; return its SHA-256 in hexadecimal.
@@ -151,9 +152,9 @@ class Archive:
         for file in sorted((self.folder / "pages").glob("??/*.json.zst")):
             yield file.name.removesuffix(".json.zst"), file
 
-    def numbering(self) -> filelock.BaseFileLock:
+    def numbering(self) -> Lock:
         """Return the lock under which a manifest is numbered, written and recorded."""
-        return filelock.FileLock(self.folder / "manifests.lock")
+        return (self.locks or Files(self.folder)).lock("manifests")
 
     def write(self, manifest: Manifest) -> None:
         """Store a manifest; raise FileExistsError where its number is taken."""

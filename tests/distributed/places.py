@@ -37,6 +37,14 @@ def database() -> str:
     return postgresql().database(f"test_{next(NUMBERS)}")
 
 
+def copy(url: str) -> str:
+    """Make a copy of a database that nobody is connected to; return its URL."""
+    made = f"test_{next(NUMBERS)}"
+    template = url.rpartition("/")[2]
+    postgresql().ask(f'CREATE DATABASE "{made}" TEMPLATE "{template}"')
+    return url.removesuffix(template) + made
+
+
 @cache
 def object_store() -> ObjectStore:
     """Return the object store of this process, begun when it is first asked for."""
