@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from sqlalchemy import Engine, create_engine, insert, text
@@ -32,15 +33,14 @@ runs.begin(ledger, "shared", "default", at.date(), at)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[PostgreSQL]:
-    """Begin a server of the test's own, which it may kill."""
-    made = PostgreSQL(tmp_path / "data")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder.stat().st_mode & 0o001 == 0:
-            folder.chmod(0o711)
-    made.begin()
-    yield made
-    made.end()
+def server() -> Iterator[PostgreSQL]:
+    """Begin a server of the test's own, which it may kill; pytest's folders are root's alone."""
+    with TemporaryDirectory(prefix="postgresql-") as folder:
+        Path(folder).chmod(0o711)
+        made = PostgreSQL(Path(folder) / "data")
+        made.begin()
+        yield made
+        made.end()
 
 
 @pytest.fixture
