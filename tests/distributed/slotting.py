@@ -62,8 +62,14 @@ def measured(processes: int, actors: str) -> str:
     )
 
 
+def main(arguments: list[str]) -> None:
+    """Print a line for each crowd; with a URL and an actor be one of a crowd."""
+    if arguments:
+        sys.stdout.write(json.dumps(asyncio.run(asking(arguments[0], arguments[1]))))
+        return
+    for crowd in CROWDS:
+        sys.stdout.write(f"{measured(*crowd)}\n")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        print(json.dumps(asyncio.run(asking(sys.argv[1], sys.argv[2]))))
-    for crowd in () if sys.argv[1:] else CROWDS:
-        print(measured(*crowd))
+    main(sys.argv[1:])
