@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from pipelines.clock import Clock
 from pipelines.settings import Settings
 from pipelines.state import database
-from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.archive import Archive, opened
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.scan import Progress
 
@@ -51,7 +51,7 @@ def open(  # noqa: A001
         ledger = database.connect(home.state)
         try:
             work = Work(home, settings.memory_limit, watch.waiting)
-            archive, own = Archive(home.archive), clock or settings.clock
+            archive, own = opened(home, settings.archive), clock or settings.clock
             yield Session(settings, ledger, archive, work, own, watch)
         finally:
             ledger.dispose()
