@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of programs: each would compile ours anew
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next test-distributed lock format
+.PHONY: help demo test trials daemon check dev bench nightly fuzz fault-pairs exhaustive kills test-browser screenshots test-next test-distributed rehearsal rehearsal-kills lock format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -94,6 +94,12 @@ test-next: $(NEXT)/.installed ## the tests that meet DuckDB, on DuckDB 2.0.0
 SHARING := $(addprefix tests/,api distributed state)
 test-distributed: $(DISTRIBUTED)/.installed ## the tests of several machines: PostgreSQL, an object store, a lake (minutes)
 	@$(IN) TEST_STATE=postgresql $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
+
+rehearsal: $(DISTRIBUTED)/.installed ## one night past one machine on this machine: PostgreSQL, Redis, S3, two workers, twenty accounts (a quarter of an hour; LOOK=1 keeps the UI)
+	@$(IN) $(DISTRIBUTED)/bin/python -m tests.distributed.rehearsal
+
+rehearsal-kills: $(DISTRIBUTED)/.installed ## such nights again, killed with -9: a worker, the broker, PostgreSQL (a quarter of an hour)
+	@$(IN) $(DISTRIBUTED)/bin/python -m tests.distributed.killing
 
 format: $(VENV)/.installed ## let ruff write what check would refuse
 	$(IN) $(BIN)/ruff format .

@@ -10,8 +10,6 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.settings import load
-
 FILE = Path(__file__).with_name("celery.yaml")
 QUEUE = "dagster-celery/queue"
 # Reading waits for the service, folding for a processor: each has workers of its own number. All
@@ -37,7 +35,3 @@ def executor(name: str) -> dg.ExecutorDefinition:
 def sensors(name: str) -> list[dg.SensorDefinition]:
     """Return what else has to be watched with an executor."""
     return [] if name == "in_process" else [import_module("assets.workers").lost_workers]
-
-
-EXECUTOR = executor(load().executor)
-SENSORS = sensors(load().executor)

@@ -1,12 +1,15 @@
-"""What a Celery worker is: `celery -A assets.worker worker -I assets.definitions -Q fetch`.
+"""What a Celery worker is: `celery -A assets.worker worker -Q fetch,fold`.
 
-Here: Dagster's own tasks on an app that is configured as the executor's. `-I assets.definitions`
-loads our definitions once, before the worker forks. Not here: how many workers there are of which
-queue (deploy/distributed). Only who installed the extra `distributed` can import it.
+Here: Dagster's own tasks on an app that is configured as the executor's, and our definitions, made
+once before the worker forks. Not here: how many workers there are of which queue
+(deploy/distributed). Only who installed the extra `distributed` can import it.
 """
 
+from importlib import import_module
+
+import dagster as dg
 from celery.result import allow_join_result
-from celery.signals import worker_process_init
+from celery.signals import worker_init, worker_process_init
 from dagster_celery.executor import CeleryExecutor
 from dagster_celery.make_app import make_app
 from dagster_celery.tasks import create_execute_job_task, create_resume_job_task, create_task
@@ -21,6 +24,16 @@ for _create in (create_task, create_execute_job_task, create_resume_job_task):
 _asking = allow_join_result()
 
 
+def _define(**_told: object) -> None:
+    """Make every job, and load Dagster's storage, before the worker forks: once for all of it.
+
+    Not imported above: the definitions have a sensor that asks this module's app who is there.
+    """
+    import_module("assets.definitions").defs.get_repository_def().get_all_jobs()
+    with dg.DagsterInstance.get():
+        pass
+
+
 def _may_ask(**_told: object) -> None:
     """Let a task ask for another one's result: a run is one, and takes its steps' when ready.
 
@@ -30,4 +43,5 @@ def _may_ask(**_told: object) -> None:
     _asking.__enter__()
 
 
+worker_init.connect(_define, weak=False)
 worker_process_init.connect(_may_ask, weak=False)

@@ -14,6 +14,7 @@ from benchmarks import (
     reading,
     reconciling,
     replaying,
+    scale,
     size,
     startup,
 )
@@ -31,6 +32,7 @@ MEASURES = {
     "crowd": crowd.measure,
     "publishing": publishing.measure,
     "startup": startup.measure,
+    "scale": scale.measure,
 }
 
 

@@ -20,7 +20,7 @@ from sandbox.keys import ApiKey, KeyEntryError, read_keys
 
 SECRET_VARIABLE = "SANDBOX_CLIENT_SECRET"  # noqa: S105 - the variable's name, no secret
 KEY_VARIABLE = "SANDBOX_API_KEY"
-FIELDS = {"id", "secret", "actor", "scopes"}
+FIELDS = {"id", "secret", "actor", "scopes", "seed"}
 
 
 class ClientsFileError(ValueError):
@@ -29,12 +29,13 @@ class ClientsFileError(ValueError):
 
 @dataclass(frozen=True)
 class Client:
-    """Credentials and what they are good for."""
+    """Credentials and what they are good for; with a ``seed``, lists of its own made of that."""
 
     id: str
     secret: str = field(repr=False)
     actor: Actor = "distributor"
     scopes: tuple[str, ...] = SCOPES
+    seed: int | None = None
 
 
 def matching(clients: tuple[Client, ...], client_id: str, secret: str) -> Client | None:
@@ -60,8 +61,8 @@ class Credentials:
 def read_clients(path: Path) -> Credentials:
     """Read the clients file: TOML, ``[[clients]]`` and ``[[keys]]``, at least one of either.
 
-    A client has id, secret, actor and optionally scopes; a key id, key, organization, login, and
-    optionally mappings and internal.
+    A client has id, secret, actor and optionally scopes and seed; a key id, key, organization,
+    login, and optionally mappings and internal.
 
     Raises:
         ClientsFileError: it is missing, readable by others, no TOML, or says something unknown.
@@ -98,7 +99,10 @@ def _client(entry: Any, where: str) -> Client:
     scopes = entry.get("scopes", list(scopes_of(entry["actor"])))
     if not isinstance(scopes, list) or not all(scope in SCOPES for scope in scopes):
         raise ClientsFileError(f"{where}: scopes must be a list out of {', '.join(SCOPES)}")
-    return Client(entry["id"], entry["secret"], entry["actor"], tuple(scopes))
+    seed = entry.get("seed")
+    if type(seed) not in (int, type(None)):
+        raise ClientsFileError(f"{where}: seed must be a whole number")
+    return Client(entry["id"], entry["secret"], entry["actor"], tuple(scopes), seed)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ Nothing left to wait for while a task still waits is a deadlock, and raises.
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -33,6 +34,17 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._leaping = _Leaping()
         super().__init__(self._leaping)
+
+    def run_in_executor(
+        self, _executor: Executor | None, func: Callable[..., T], *args: object
+    ) -> asyncio.Future[T]:
+        """Do at once what a thread would do: it takes no time either."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001
+            done.set_exception(error)
+        return done
 
     def time(self) -> float:
         return self._leaping.now

@@ -5,24 +5,29 @@ answered, and an arrival lies between. So a request holds its slot until one win
 answer (the strict rule), less what the path proves (the tight rule, `path`). One budget for all
 processes that use an actor, through the state database.
 
-Here is the waiting; what the shared rows allow is decided in `rule`.
+Here is the waiting; what the shared rows allow is decided in `rule`. Rows in a file are read on the
+event loop (0.1 ms); those of a server by one thread beside it, so that a slow network or a server
+that is away holds up nothing but the next slot.
 """
 
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
 from pipelines.api import retry
-from pipelines.api.rule import POLL, Rule, Wait
+from pipelines.api.rule import Rule, Wait
 from pipelines.api.terms import ALONE, Said, Seat, Terms
 from pipelines.clock import Clock
 from pipelines.errors import StorageFailed
-from pipelines.state.slots import Busy, Slots, Taken
+from pipelines.state.desk import Busy
+from pipelines.state.slots import Slots, Taken
 
 WORTH_TELLING = 1.0  # seconds
+LAST_WORDS = 5.0  # seconds in which the end waits for other processes
 SIGHTINGS = 3  # answers that count others' requests, before it is said
 SPARE = 0.1  # of a request's share of the window: a path so short is filled by one chain
 
@@ -44,12 +49,17 @@ class Budget:
         self._said: Said | None = None
         self._measured = False
         self._foreign_told = False
+        self._closed = False
         self._news: list[Callable[[], None]] = []  # for the state database, in order
         self._telling: asyncio.Task[None] | None = None
 
     @cached_property
     def _slots(self) -> Slots:
         return Slots(self._seat.ledger, self._key())
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, "request-budget")
 
     @cached_property
     def _rule(self) -> Rule:
@@ -107,17 +117,20 @@ class Budget:
 
     def close(self) -> None:
         """Leave; what was sent still counts until its time is over."""
+        self._closed = True
         if "_slots" in vars(self):
             if self._telling is not None:
                 self._telling.cancel()
-            self._slots.wait_for_others()
+            self._slots.desk.hurry(LAST_WORDS)
+            if self._slots.desk.remote:
+                self._thread.shutdown()
             self._told()
             self._slots.close()
 
     async def _taken(self, begun: float) -> Taken:
         told: tuple[datetime | None, str] | None = None
         try:
-            while isinstance(found := self._looked(), Wait):
+            while isinstance(found := await self._look(), Wait):
                 if found.blocked > retry.LONGEST_WAIT:
                     raise retry.postponed(f"{self._key()}: ", found.blocked, self.clock.wall())
                 told = self._worth_telling(found, begun, told)
@@ -127,14 +140,34 @@ class Budget:
                 self._seat.waiting(None, "")
         return found
 
+    async def _look(self) -> Taken | Wait:
+        if not self._slots.desk.remote:
+            return self._looked()
+        looking = asyncio.get_running_loop().run_in_executor(self._thread, self._looked)
+        try:
+            return await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            looking.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, looking: asyncio.Future[Taken | Wait]) -> None:
+        """Give back what a thread took for a request that was given up meanwhile."""
+        if looking.cancelled() or looking.exception() or self._closed:
+            return
+        if isinstance(taken := looking.result(), Taken):
+            self._tell(partial(self._rule.answered, taken, self.clock.monotonic(), None))
+            self._freed.set()
+        if not self._waiting and self._rule.queued:
+            self._tell(self._rule.left)
+
     def _looked(self) -> Taken | Wait:
         try:
             with self._slots.transaction():
-                self._pass_on()
+                told = self._pass_on()
                 found = self._rule.look(more=self._waiting > 1)
         except Busy:
-            return Wait(POLL, "another process")
-        self._news.clear()
+            return Wait(self._slots.desk.poll, "another process")
+        del self._news[:told]
         return found
 
     async def _wait(self, delay: float | None) -> None:
@@ -170,23 +203,35 @@ class Budget:
     def _tell(self, news: Callable[[], None]) -> None:
         """Write to the state database: at once or, where another process writes, soon."""
         self._news.append(news)
-        if not self._told() and (self._telling is None or self._telling.done()):
+        if not self._slots.desk.remote and self._told():
+            return
+        if self._telling is None or self._telling.done():
             self._telling = asyncio.ensure_future(self._tell_later())
 
     async def _tell_later(self) -> None:
         with suppress(StorageFailed):  # who asks for a slot next hears of it
-            while not self._told():
-                await self.clock.sleep(POLL)
+            while self._news:
+                if self._slots.desk.remote:
+                    told = await asyncio.get_running_loop().run_in_executor(
+                        self._thread, self._told
+                    )
+                else:
+                    told = self._told()
+                if not told:
+                    await self.clock.sleep(self._slots.desk.poll)
 
     def _told(self) -> bool:
         try:
             with self._slots.transaction():
-                self._pass_on()
+                told = self._pass_on()
         except Busy:
             return False
-        self._news.clear()
+        del self._news[:told]
         return True
 
-    def _pass_on(self) -> None:
-        for news in self._news:
-            news()
+    def _pass_on(self) -> int:
+        """Write the news that there are now; return how many."""
+        news = list(self._news)
+        for each in news:
+            each()
+        return len(news)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from pipelines.state.slots import Account, Ticket
+from pipelines.state.desk import Ticket
+from pipelines.state.slots import Account
 
 
 class Lane(StrEnum):

@@ -12,11 +12,11 @@ from pipelines.api.lanes import Lane
 from pipelines.api.path import Path
 from pipelines.api.terms import Said, Terms
 from pipelines.clock import Clock
-from pipelines.state.slots import Account, Slots, Taken, Ticket
+from pipelines.state.desk import Ticket
+from pipelines.state.slots import Account, Slots, Taken
 
 # Clocks and timers round: a slot is free this much after the window (measured: it matters).
 MARGIN = 0.001
-POLL = 0.003  # seconds between two looks at what other processes do
 # While both lanes wait, slots come one by one: in a burst, a lane whose few requests are all on
 # their way would not be waiting, and lose its share. Less than the even distance, against delays.
 EVEN = 0.9
@@ -55,8 +55,11 @@ class Rule:
 
     def look(self, *, more: bool) -> Taken | Wait:
         """Take a slot, or queue for one; `more` requests of ours wait behind this one."""
-        now = self._clock.monotonic()
+        now = self._now
         account = self._account(now)
+        if self._slots.returned():
+            account = replace(account, blocked_until=max(account.blocked_until, now + self._hold))
+            self._slots.save(account)
         unanswered = self._slots.unanswered()
         self._slots.forgo(unanswered, now - LONGEST_ANSWER, now)
         us, tickets = self._slots.owner, self._slots.tickets()
@@ -79,14 +82,16 @@ class Rule:
     def answered(self, taken: Taken, at: float, said: Said | None) -> None:
         """Note the end of a request, and what its answer said.
 
-        One that was given up may arrive as much later as a round trip takes, and proves no credit.
+        `at` is of this process's clock. One that was given up may arrive as much later as a round
+        trip takes, and proves no credit.
         """
+        ended = self._slots.desk.latest(at)
         if said is None:
-            self._slots.answer(taken, at + self.path.longest, 0.0, lost=True)
+            self._slots.answer(taken, ended + self.path.longest, 0.0, lost=True)
             return
         self.path.add(at - said.sent)
-        self._heed(said, at)
-        self._slots.answer(taken, at, self._credit, lost=False)
+        self._heed(said, ended)
+        self._slots.answer(taken, ended, self._credit, lost=False)
 
     def left(self) -> None:
         """Give up our place in the queue."""
@@ -95,12 +100,25 @@ class Rule:
 
     def learned(self, limit: int) -> None:
         """Keep the limit that was stated to the actor."""
-        now = self._clock.monotonic()
+        now = self._now
         self._slots.save(replace(self._account(now), learned=limit, learned_at=now))
 
     def blocked(self, until: float) -> None:
-        """Keep everybody from sending until then; a longer block stays."""
-        now = self._clock.monotonic()
+        """Keep everybody from sending until then, by this process's clock; a longer block stays."""
+        self._block(self._slots.desk.latest(until))
+
+    @property
+    def _now(self) -> float:
+        """The time that all who share the rows agree on, and never later than it is."""
+        return self._slots.desk.earliest(self._clock.monotonic())
+
+    @property
+    def _hold(self) -> float:
+        """Seconds after its answer for which a request counts."""
+        return self._terms.window + MARGIN
+
+    def _block(self, until: float) -> None:
+        now = self._now
         account = self._account(now)
         if until > account.blocked_until:
             to = self._clock.wall().timestamp() + until - now
@@ -129,8 +147,7 @@ class Rule:
 
     def _due(self, account: Account, unanswered: list[Taken], now: float) -> float | None:
         """Return when a slot is free; None where that needs an answer first."""
-        hold = self._terms.window + MARGIN
-        credit = self._credit
+        hold, credit = self._hold, self._credit
         held = self._slots.held(now - hold, credit)
         spaced = account.sent_at + account.gap if account.gap else now
         due = max(now, account.blocked_until, spaced)
@@ -168,12 +185,12 @@ class Rule:
     def _wait(
         self, account: Account, head: Ticket, due: float | None, unanswered: list[Taken]
     ) -> Wait:
-        now = self._clock.monotonic()
+        now, poll = self._now, self._slots.desk.poll
         why = "rate limit"
         theirs = any(each.owner != self._slots.owner for each in unanswered)
-        delay = (POLL if theirs else None) if due is None else max(0.0, due - now)
+        delay = (poll if theirs else None) if due is None else max(0.0, due - now)
         if head.owner != self._slots.owner:
-            delay = POLL + (delay or 0.0)
+            delay = poll + (delay or 0.0)
             if now >= account.blocked_until:
                 same = head.lane == self._lane
                 why = "another process" if same else f"the {head.lane} lane"
@@ -184,7 +201,7 @@ class Rule:
         before = account = self._account(now)
         refused = said.status == TOO_MANY_REQUESTS
         if said.pause is not None:
-            self.blocked(now + said.pause)
+            self._block(now + said.pause)
             before = account = self._account(now)
         if not self._of_actor(said, account):
             return
@@ -193,7 +210,7 @@ class Rule:
             account = replace(account, learned=said.limit, learned_at=now)
             self.limit = self._limit(account, now)
         # What was on its way when a 429 was heard belongs to the same incident.
-        if refused and said.sent > account.incident_at:
+        if refused and self._slots.desk.earliest(said.sent) > account.incident_at:
             account = gap.raised(account, self._share, now)
         if self._used_by_others(said):
             wall = self._clock.wall().timestamp()
@@ -211,7 +228,7 @@ class Rule:
         """Say whether the service counts more requests than ours in any window that may be its."""
         if said.limit is None or said.remaining is None:
             return False
-        since = said.sent - self._terms.window - MARGIN
+        since = self._slots.desk.earliest(said.sent) - self._hold
         foreign = said.limit - said.remaining > self._slots.explained(since)
         self.sightings += foreign
         return foreign

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-import filelock
-
 from pipelines.alerts import ALERTS, Scene, Standing, judge
 from pipelines.errors import ConfigurationError, PartnerSyncError, WarehouseBusy, WarehouseDamaged
 from pipelines.run.message import compose, trial
@@ -63,16 +61,19 @@ def alert(session: Session) -> tuple[Standing, ...]:
 
     What goes wrong with that is said and nothing else.
     """
-    lock = filelock.FileLock(session.settings.place.state / "alerts.lock")
+    lock = session.locks.lock("alerts")
     try:
-        with lock.acquire(timeout=TURN):
+        if not lock.acquire(TURN):
+            session.watch.waiting("alerts were not told: another process is telling its own")
+            return ()
+        try:
             scene = _scene(session)
             standing = judge(ALERTS, scene)
             for target in targets(session.settings, session.watch.waiting):
                 _tell(session, target, scene, standing)
             return tuple(standing)
-    except filelock.Timeout:
-        session.watch.waiting("alerts were not told: another process is telling its own")
+        finally:
+            lock.release()
     except PartnerSyncError as error:
         session.watch.waiting(f"alerts were not told: {error}")
     return ()

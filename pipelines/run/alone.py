@@ -19,7 +19,7 @@ from pipelines.warehouse.turn import Turns
 def alone(session: Session) -> Iterator[None]:
     """Wait for who reads or writes, saying so; keep others waiting; remove what kills left."""
     home = session.settings.place
-    turns = Turns(home.state, session.clock, session.watch.waiting)
+    turns = Turns(session.locks, session.clock, session.watch.waiting)
     with turns.all_taken(_lists(session)), session.work.alone(), session.archive.numbering():
         rebuild.sweep(session.work)
         session.archive.store.sweep()

@@ -100,6 +100,6 @@ async def _scan(
 def _scanner(session: Session, service: Client) -> Scanner:
     """Return what reads the lists of one connection; of those that race, one looks ahead."""
     clock, watch = session.clock, session.watch
-    turns = Turns(session.settings.place.state, clock, watch.waiting)
+    turns = Turns(session.locks, clock, watch.waiting)
     ledger, archive = session.ledger, session.archive
     return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, Race())

@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 
 from pipelines.clock import Clock
 from pipelines.settings import Settings
-from pipelines.state import database
+from pipelines.state import database, locks
+from pipelines.state.locks import Locks
 from pipelines.warehouse.archive import Archive, opened
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.scan import Progress
@@ -38,6 +39,11 @@ class Session:
     clock: Clock
     watch: Watch
 
+    @property
+    def locks(self) -> Locks:
+        """The locks of the home, or of all machines that share its ledger."""
+        return locks.of(self.ledger, self.settings.place.state)
+
 
 @contextmanager
 def open(  # noqa: A001
@@ -48,10 +54,11 @@ def open(  # noqa: A001
     home.prepare()
     mask = os.umask(0o077)  # DuckDB and SQLite would make theirs readable to all
     try:
-        ledger = database.connect(home.state)
+        ledger = database.connect(home.state, settings.state)
         try:
-            work = Work(home, settings.memory_limit, watch.waiting)
-            archive, own = opened(home, settings.archive), clock or settings.clock
+            own, held = clock or settings.clock, locks.of(ledger, home.state)
+            work = Work(home, settings.memory_limit, watch.waiting, locks=held)
+            archive = opened(home, settings.archive, held)
             yield Session(settings, ledger, archive, work, own, watch)
         finally:
             ledger.dispose()

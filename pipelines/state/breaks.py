@@ -12,9 +12,10 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import groupby
 
-from sqlalchemy import Connection, Engine, bindparam, case, func, insert, select, update
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import Connection, Engine, bindparam, case, insert, select, update
+from sqlalchemy.dialects.sqlite import Insert
 
+from pipelines.state import conflict
 from pipelines.state.judgements import BREAK_ACTS, BREAKS
 from pipelines.state.types import UtcTime
 
@@ -134,7 +135,7 @@ def sight(
     with engine.begin() as ledger:
         gone = [each for each in _unresolved(ledger, evaluated) if each not in found]
         if rows:
-            ledger.execute(_UPSERT, rows)
+            ledger.execute(_upsert(ledger), rows)
         if gone:
             ledger.execute(_GONE, [{"which": each, "moment": moment} for each in gone])
 
@@ -208,6 +209,20 @@ def _as_then(finding: Finding, done: Act) -> bool:
     return finding.difference == done.amount
 
 
+def _upsert(ledger: Connection) -> Insert:
+    new = conflict.insert(ledger, BREAKS)
+    held, found = BREAKS.c.last_seen, new.excluded.last_seen
+    return new.on_conflict_do_update(
+        BREAKS.primary_key,
+        set_={each.name: new.excluded[each.name] for each in _FOUND[1:]}
+        | {
+            "last_seen": case((held > found, held), else_=found),
+            "returns": BREAKS.c.returns + case((BREAKS.c.gone_at.is_(None), 0), else_=1),
+            "gone_at": None,
+        },
+    )
+
+
 def _unresolved(ledger: Connection, evaluated: Collection[str]) -> Iterator[str]:
     query = select(BREAKS.c.break_id, BREAKS.c.rule).where(BREAKS.c.gone_at.is_(None))
     for which, rule in ledger.execute(query):
@@ -233,15 +248,6 @@ def _acts(ledger: Connection, break_id: str | None) -> list[Act]:
 _FOUND = [BREAKS.c[each.name] for each in fields(Finding)]
 _SEEN = [BREAKS.c[each.name] for each in fields(Sighting)[1:]]
 _DONE = [BREAK_ACTS.c[each.name] for each in fields(Act)]
-_NEW = sqlite.insert(BREAKS)
-_UPSERT = _NEW.on_conflict_do_update(
-    set_={each.name: _NEW.excluded[each.name] for each in _FOUND[1:]}
-    | {
-        "last_seen": func.max(BREAKS.c.last_seen, _NEW.excluded.last_seen),
-        "returns": BREAKS.c.returns + case((BREAKS.c.gone_at.is_(None), 0), else_=1),
-        "gone_at": None,
-    }
-)
 _GONE = (
     update(BREAKS)
     .where(BREAKS.c.break_id == bindparam("which"))

@@ -1,15 +1,26 @@
-"""Opening the ledger's database."""
+"""Opening the ledger: a file in the home, or the PostgreSQL that several machines share.
+
+Not here: what PostgreSQL needs and says (postgresql), which tables there are (shape).
+"""
 
 import sqlite3
 from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
 
 import filelock
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, inspect
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    func,
+    select,
+)
 
-from pipelines.errors import ConfigurationError, StorageFailed
-from pipelines.state import judgements, tables
-from pipelines.state.tables import SHAPE
+from pipelines.errors import StorageFailed
+from pipelines.state import locks, postgresql, shape
 
 STORAGE = {
     sqlite3.SQLITE_BUSY,
@@ -55,11 +66,13 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def connect(folder: Path) -> Engine:
-    """Open (or create) the ledger in the state folder.
+def connect(folder: Path, url: str | None = None) -> Engine:
+    """Open (or create) the ledger: in the state folder, or in the database of a URL.
 
     Raises ConfigurationError for a ledger of another version's shape.
     """
+    if url is not None:
+        return _shared(url)
     file = folder / "state.sqlite"
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
     engine = create_engine(URL.create("sqlite", database=str(file)))
@@ -68,21 +81,23 @@ def connect(folder: Path) -> Engine:
     event.listen(engine, "handle_error", _refuse)
     # SQLite does not wait where two processes make a new file WAL: one would fail, locked.
     with filelock.FileLock(folder / "state.lock"):
-        _prepare(engine, file)
+        _prepare(engine, str(file))
     return engine
 
 
-def _prepare(engine: Engine, file: Path) -> None:
-    """Create the tables in an empty file; tell a ledger of ours from one of another shape."""
-    with engine.begin() as ledger:
-        if not inspect(ledger).get_table_names():
-            for each in (tables.METADATA, judgements.METADATA):
-                each.create_all(ledger)
-            ledger.exec_driver_sql(f"PRAGMA user_version = {SHAPE}")
-        found = ledger.exec_driver_sql("PRAGMA user_version").scalar()
-    if found != SHAPE:
+def _shared(url: str) -> Engine:
+    engine = postgresql.engine(url)
+    _prepare(engine, f"the database {engine.url.database}")
+    return engine
+
+
+def _prepare(engine: Engine, place: str) -> None:
+    """Have the tables there; where that is refused, nothing of it stays."""
+    try:
+        with engine.begin() as ledger:
+            if ledger.dialect.name == "postgresql":
+                ledger.execute(select(func.pg_advisory_xact_lock(locks.key("shape"))))
+            shape.prepare(ledger, place)
+    except Exception:
         engine.dispose()
-        raise ConfigurationError(
-            f"{file} was written by another version of partner-sync (ledger {found}, this version "
-            f"reads {SHAPE}); use that version, or another PARTNER_SYNC_HOME"
-        )
+        raise

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Engine, delete, insert, select, update
 
+from pipelines.state import conflict
 from pipelines.state.tables import DESCRIPTIONS, INTERFACE_CHANGES, INTERFACE_DIFFERENCES
 
 
@@ -97,7 +97,7 @@ def again(engine: Engine, seen: Seen) -> None:
 
 def add(engine: Engine, seen: Seen, changes: Sequence[SeenChange]) -> None:
     """Record a description that means something new; the first process to see it records it."""
-    row = insert(DESCRIPTIONS).values(asdict(seen)).on_conflict_do_nothing()
+    row = conflict.insert(engine, DESCRIPTIONS).values(asdict(seen)).on_conflict_do_nothing()
     rows = [
         asdict(change) | {"number": seen.number, "position": position}
         for position, change in enumerate(changes)

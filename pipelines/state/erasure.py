@@ -4,12 +4,12 @@ Only where it stands as a word of its own: counts, digests and identifiers of ou
 Not here: what is taken out of the archive (warehouse.redaction).
 """
 
-import json
 import re
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import Column, Engine
+from sqlalchemy import JSON, Column, Engine, select, type_coerce, update
+from sqlalchemy.types import TypeEngine
 
 from pipelines.state.judgements import BREAK_ACTS, BREAKS, CLOSES, CORRECTIONS, DECISIONS
 from pipelines.state.tables import (
@@ -23,6 +23,7 @@ from pipelines.state.tables import (
     ROLLBACKS,
     SCANS,
 )
+from pipelines.state.types import ProofJson
 
 INSTEAD = "[erased]"
 QUOTES: tuple[Column[Any], ...] = (
@@ -46,39 +47,48 @@ QUOTES: tuple[Column[Any], ...] = (
 def erase(engine: Engine, said: str) -> list[str]:
     """Replace a text wherever the ledger quotes it; return the `table.column` that did.
 
-    The file is written anew, so that no free page of it keeps what was there.
+    The file is written anew, so that no free page of it keeps what was there; on PostgreSQL the
+    tables are.
     """
     word = re.compile(rf"(?<!\w){re.escape(said)}(?!\w)")
-    done = [f"{each.table.name}.{each.name}" for each in QUOTES if _replaced(engine, each, word)]
-    with closing(engine.raw_connection()) as ledger:  # no transaction, which VACUUM would refuse
+    done = [each for each in QUOTES if _replaced(engine, each, word)]
+    _write_anew(engine, sorted({each.table.name for each in done}))
+    return [f"{each.table.name}.{each.name}" for each in done]
+
+
+def _write_anew(engine: Engine, changed: list[str]) -> None:
+    """Leave nothing of what was there; in no transaction, which VACUUM would refuse."""
+    if engine.dialect.name == "postgresql":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as ledger:
+            for table in changed:
+                ledger.exec_driver_sql(f'VACUUM FULL "{table}"')
+        return
+    with closing(engine.raw_connection()) as file:
         for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-            ledger.cursor().execute(statement)
-    return done
+            file.cursor().execute(statement)
 
 
 def _replaced(engine: Engine, column: Column[Any], word: re.Pattern[str]) -> int:
-    table, name = column.table.name, column.name
-    found = f'SELECT rowid, "{name}" FROM "{table}" WHERE "{name}" IS NOT NULL'
+    keys = list(column.table.primary_key)
+    kind: TypeEngine[Any] = JSON() if isinstance(column.type, ProofJson) else column.type
+    found = select(type_coerce(column, kind), *keys).where(column.is_not(None))
     count = 0
     with engine.begin() as ledger:
-        for row, value in ledger.exec_driver_sql(found).all():
-            instead = _without(value, word, whole=name == "proof")
+        for value, *key in ledger.execute(found).all():
+            instead = _without(value, word)
             if instead != value:
-                change = f'UPDATE "{table}" SET "{name}" = ? WHERE rowid = ?'
-                ledger.exec_driver_sql(change, (instead, row))
+                row = [each == held for each, held in zip(keys, key, strict=True)]
+                change = {column.name: type_coerce(instead, kind)}
+                ledger.execute(update(column.table).where(*row).values(change))
                 count += 1
     return count
 
 
-def _without(value: str | bytes, word: re.Pattern[str], *, whole: bool) -> str | bytes:
+def _without(value: Any, word: re.Pattern[str]) -> Any:
     """Return a value without the word; of JSON only the texts in it are looked at."""
     if isinstance(value, bytes):
         return re.sub(word.pattern.encode(), INSTEAD.encode(), value)
-    if whole:
-        parsed = json.loads(value)
-        instead = _texts(parsed, word)
-        return value if instead == parsed else json.dumps(instead)
-    return word.sub(INSTEAD, value)
+    return _texts(value, word)
 
 
 def _texts(value: Any, word: re.Pattern[str]) -> Any:

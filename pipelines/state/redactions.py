@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import Engine, select
-from sqlalchemy.dialects.sqlite import insert
 
+from pipelines.state.conflict import insert
 from pipelines.state.tables import REDACTIONS
 
 
@@ -30,7 +30,8 @@ def add(engine: Engine, redactions: Iterable[Redaction]) -> None:
     """Record redactions; one that is recorded already stays as it is."""
     with engine.begin() as ledger:
         for each in redactions:
-            ledger.execute(insert(REDACTIONS).values(asdict(each)).on_conflict_do_nothing())
+            row = insert(engine, REDACTIONS).values(asdict(each))
+            ledger.execute(row.on_conflict_do_nothing())
 
 
 def every(engine: Engine) -> list[Redaction]:

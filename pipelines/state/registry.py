@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import Engine, select
-from sqlalchemy.dialects.sqlite import insert
 
+from pipelines.state.conflict import insert
 from pipelines.state.tables import KEYS
 
 
@@ -36,6 +36,6 @@ def pin(engine: Engine, connection: str, stream: str) -> Pin | None:
 def set_pin(engine: Engine, connection: str, stream: str, settled: Pin, now: datetime) -> None:
     """Pin a stream's key; the first scan to say so decides."""
     values = {"connection": connection, "stream": stream, "pinned_at": now}
-    statement = insert(KEYS).values(values | asdict(settled)).on_conflict_do_nothing()
+    statement = insert(engine, KEYS).values(values | asdict(settled)).on_conflict_do_nothing()
     with engine.begin() as ledger:
         ledger.execute(statement)

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Select, case, func, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Engine, Select, case, func, insert, select, text, update
 
+from pipelines.state import conflict
 from pipelines.state.tables import REQUESTS, RUNS
 
 
@@ -59,7 +59,7 @@ def begin(engine: Engine, run: str, connection: str, day: date, now: datetime) -
     """Record that a run begins; each step of one run may say so."""
     values = {"run": run, "connection": connection, "day": day, "begun_at": now}
     with engine.begin() as ledger:
-        ledger.execute(insert(RUNS).values(values).on_conflict_do_nothing())
+        ledger.execute(conflict.insert(engine, RUNS).values(values).on_conflict_do_nothing())
 
 
 def began(engine: Engine, run: str, now: datetime) -> datetime:
@@ -151,9 +151,22 @@ def calls(engine: Engine, after: int, at_once: int) -> Iterator[list[tuple[int, 
     """Yield number, run and call of every request with a greater number, some at once."""
     columns = [REQUESTS.c[each.name] for each in fields(Call)]
     query = select(REQUESTS.c.number, REQUESTS.c.run, *columns).where(REQUESTS.c.number > after)
+    query = query.where(REQUESTS.c.number <= _settled(engine)).order_by(REQUESTS.c.number)
     with engine.connect() as ledger:
-        for some in ledger.execute(query.order_by(REQUESTS.c.number)).partitions(at_once):
+        rows = ledger.execute(query.execution_options(yield_per=at_once))
+        for some in rows.partitions():
             yield [(number, run, Call(*call)) for number, run, *call in some]
+
+
+def _settled(engine: Engine) -> int:
+    """Return the number up to which every request is recorded; a lesser one never comes later.
+
+    PostgreSQL gives numbers before it commits, so those that are being recorded are waited for.
+    """
+    with engine.begin() as ledger:
+        if ledger.dialect.name == "postgresql":
+            ledger.execute(text("LOCK TABLE requests IN SHARE MODE"))
+        return ledger.execute(select(func.max(REQUESTS.c.number))).scalar() or 0
 
 
 def _runs() -> Select[Any]:

@@ -1,43 +1,36 @@
 """The rows of a shared request budget: an actor's account, its slots and its queue.
 
-Only rows: what they mean for the next request is `api/budget.py`. Plain sqlite3 on a connection of
-its own, because a slot is taken on the event loop: 0.1 ms instead of 0.5, and commits that outlive
-the process though not a power cut (after which the times mean nothing anyway). Everything happens
-inside `transaction`, one process at a time.
+Only rows: what they mean for the next request is `api/budget.py`, and where they are kept is a
+desk's: a file of this machine, or a server that several machines share. Everything happens inside
+`transaction`, one process at a time: the actor's few rows are read when it begins.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Engine, select
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
 
-from pipelines.state import database
-from pipelines.state.presence import Presence
-from pipelines.state.tables import BUDGETS, SLOTS, TICKETS
+from pipelines.errors import StorageFailed
+from pipelines.state.desk import ACCOUNT, Busy, Desk, Kept, Slot, Ticket
+from pipelines.state.desk_of_file import FileDesk
+from pipelines.state.desk_of_server import ServerDesk
+from pipelines.state.tables import BUDGETS
 
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-LONGEST_BLOCKING = 0.02  # seconds that another's commit may hold up the event loop
 LOST_FOR = 30.0  # seconds in which a request without an answer may still arrive
-RELEASE = (
-    "answered_at - CASE WHEN lost THEN 0 WHEN owner = :owner THEN :credit "
-    "ELSE min(:credit, credit) END"
+SAVE = (
+    f"INSERT INTO budgets ({', '.join(ACCOUNT)}, actor) VALUES ({'?, ' * len(ACCOUNT)}?) ON "
+    f"CONFLICT (actor) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ACCOUNT)}"
 )
-ANSWERED = "actor = :actor AND answered_at > :since"
-TABLES = (BUDGETS, SLOTS, TICKETS)
-DDL = [str(CreateTable(table).compile(dialect=sqlite.dialect())) for table in TABLES] + [
-    str(CreateIndex(index).compile(dialect=sqlite.dialect())) for index in SLOTS.indexes
-]
-
-
-class Busy(Exception):
-    """Another process writes the state database just now."""
+TAKE = (
+    "INSERT INTO slots (number, actor, owner, taken_at, credit, lost) VALUES (?, ?, ?, ?, 0, false)"
+)
+ANSWER = "UPDATE slots SET answered_at = ?, credit = ?, lost = ? WHERE number = ?"
+SWEEP = "DELETE FROM slots WHERE actor = ? AND answered_at < ? AND (NOT lost OR answered_at < ?)"
+QUEUE = "INSERT INTO tickets (number, actor, owner, lane, looks_at) VALUES (?, ?, ?, ?, ?)"
+SET_BACK = 1.0  # seconds; less is what two machines may differ in what they know of one clock
 
 
 @dataclass(frozen=True)
@@ -61,13 +54,6 @@ class Account:
     foreign_at: float = 0.0
 
 
-COLUMNS = [field.name for field in fields(Account)]
-READ = f"SELECT {', '.join(COLUMNS)} FROM budgets WHERE actor = ?"
-SAVE = (
-    f"INSERT OR REPLACE INTO budgets ({', '.join(COLUMNS)}, actor) VALUES ({'?, ' * len(COLUMNS)}?)"
-)
-
-
 class Taken(NamedTuple):
     """A slot that a request holds."""
 
@@ -76,62 +62,51 @@ class Taken(NamedTuple):
     at: float
 
 
-class Ticket(NamedTuple):
-    """A place in the queue; a process has one, however many of its requests wait."""
-
-    number: float
-    owner: str
-    lane: str
-    looks_at: float
+def _desk(ledger: Engine | None, actor: str) -> Desk:
+    if ledger is not None and ledger.dialect.name == "postgresql":
+        return ServerDesk(ledger, actor)
+    return FileDesk(ledger, actor)
 
 
 class Slots:
     """The rows of one actor, as one process of those that share them sees them."""
 
     def __init__(self, ledger: Engine | None, actor: str) -> None:
-        file = str(ledger.url.database) if ledger else ":memory:"
         self._actor = actor
-        self._sql = sqlite3.connect(file, timeout=LONGEST_BLOCKING, isolation_level=None)
-        self._sql.execute("PRAGMA synchronous = NORMAL")
-        # Whoever writes the ledger moves these pages too, off the event loop.
-        self._sql.execute("PRAGMA wal_autocheckpoint = 0")
-        if ledger is None:
-            for statement in DDL:
-                self._sql.execute(statement)
-        self._presence = Presence(Path(file).parent / "present" if ledger else None)
-        self._boot = BOOT.read_text(encoding="ascii").strip() if BOOT.exists() else ""
+        self.desk = _desk(ledger, actor)
+        self._kept = Kept(None, [], [])
 
     @property
     def owner(self) -> str:
         """The name of this process among those that share."""
-        return self._presence.name
+        return self.desk.owner
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep every other process out; raise Busy where one is in, StorageFailed for the disk."""
-        try:
-            self._sql.execute("BEGIN IMMEDIATE")
-            with self._sql:  # commits, or rolls back
-                yield
-        except sqlite3.OperationalError as error:
-            code = database.trouble(error)
-            if code == sqlite3.SQLITE_BUSY:
-                raise Busy from None
-            raise (database.in_words(error) if code else error) from None
+        """Keep every other process out; raise Busy where one is in, StorageFailed in words."""
+        with self.desk.transaction() as kept:
+            self._kept = kept
+            yield
+
+    def returned(self) -> bool:
+        """Say, once, that this process was away, and what it knew may be lost."""
+        returned, self.desk.returned = self.desk.returned, False
+        return returned
 
     def account(self, now: float, wall: datetime) -> Account:
         """Return the account; after a reboot the old times are void, but for a Retry-After."""
-        row = self._sql.execute(READ, (self._actor,)).fetchone()
-        if row is None:
-            return Account(self._boot)
-        account = Account(*row)
-        if account.boot == self._boot:
-            return account
+        if self._kept.account is None:
+            return Account(self.desk.boot)
+        account = Account(*self._kept.account)  # type: ignore[arg-type]
+        if account.boot == self.desk.boot:
+            ahead = account.sent_at - now
+            return self._set_back(account, ahead) if ahead > SET_BACK else account
         for table in ("slots", "tickets"):
-            self._sql.execute(f"DELETE FROM {table} WHERE actor = ?", (self._actor,))
+            self.desk.write(f"DELETE FROM {table} WHERE actor = ?", self._actor)
+        self._kept.slots, self._kept.tickets = [], []
         return replace(
             account,
-            boot=self._boot,
+            boot=self.desk.boot,
             learned_at=0.0,
             blocked_until=now + max(0.0, account.blocked_to - wall.timestamp()),
             ease_at=now + account.hold,
@@ -139,81 +114,119 @@ class Slots:
             sent_at=0.0,
         )
 
+    def _set_back(self, account: Account, ahead: float) -> Account:
+        """Move all times by as much as a server's clock was set back at least."""
+        for slot in self._kept.slots:
+            slot.taken_at -= ahead
+            slot.answered_at = None if slot.answered_at is None else slot.answered_at - ahead
+        moved = "UPDATE slots SET taken_at = taken_at - ?, answered_at = answered_at - ?"
+        self.desk.write(f"{moved} WHERE actor = ?", ahead, ahead, self._actor)
+        account = replace(
+            account,
+            learned_at=account.learned_at - ahead,
+            blocked_until=account.blocked_until - ahead,
+            ease_at=account.ease_at - ahead,
+            incident_at=account.incident_at - ahead,
+            sent_at=account.sent_at - ahead,
+        )
+        self.save(account)
+        return account
+
     def save(self, account: Account) -> None:
         """Keep the account."""
-        self._sql.execute(SAVE, (*astuple(account), self._actor))
+        self._kept.account = astuple(account)
+        self.desk.write(SAVE, *self._kept.account, self._actor)
 
     def take(self, now: float) -> Taken:
         """Take a slot; the answer is to come."""
-        insert = "INSERT INTO slots (actor, owner, taken_at, credit, lost) VALUES (?, ?, ?, 0, 0)"
-        done = self._sql.execute(insert, (self._actor, self.owner, now))
-        return Taken(done.lastrowid or 0, self.owner, now)
+        slot = Slot(self.desk.number("slots"), self.owner, now, None, 0.0, lost=False)
+        self._kept.slots.append(slot)
+        self.desk.write(TAKE, slot.number, self._actor, self.owner, now)
+        return Taken(slot.number, slot.owner, now)
 
     def answer(self, taken: Taken, at: float, credit: float, *, lost: bool) -> None:
         """Note when a slot's request was answered, or given up."""
-        update = "UPDATE slots SET answered_at = ?, credit = ?, lost = ? WHERE answered_at IS NULL"
-        self._sql.execute(
-            f"{update} AND number = ? AND owner = ? AND taken_at = ?", (at, credit, lost, *taken)
-        )
+        for slot in self._kept.slots:
+            if slot.answered_at is None and (slot.number, slot.owner) == taken[:2]:
+                slot.answered_at, slot.credit, slot.lost = at, credit, lost
+                self.desk.write(ANSWER, at, credit, lost, slot.number)
 
     def unanswered(self) -> list[Taken]:
         """Return the slots whose requests are on their way, whosever they are."""
-        query = "SELECT number, owner, taken_at FROM slots WHERE actor = ? AND answered_at IS NULL"
-        return [Taken(*row) for row in self._sql.execute(query, (self._actor,))]
+        return [
+            Taken(slot.number, slot.owner, slot.taken_at)
+            for slot in self._kept.slots
+            if slot.answered_at is None
+        ]
 
     def held(self, since: float, credit: float) -> int:
         """Count the slots that were answered later than `since`, less what their path credits."""
-        query = f"SELECT count(*) FROM slots WHERE {ANSWERED} AND {RELEASE} > :since"
-        return int(self._sql.execute(query, self._asked(since, credit)).fetchone()[0])
+        return len(self._releases(since, credit))
 
     def release(self, since: float, credit: float, place: int) -> float:
         """Return the moment of answer, less credit, of the slot at a place among those held."""
-        query = (
-            f"SELECT {RELEASE} AS release FROM slots WHERE {ANSWERED} AND release > :since "
-            f"ORDER BY release LIMIT 1 OFFSET {place:d}"
-        )
-        return float(self._sql.execute(query, self._asked(since, credit)).fetchone()[0])
+        return self._releases(since, credit)[place]
+
+    def _releases(self, since: float, credit: float) -> list[float]:
+        """Return when each slot that is held was answered, less its credit; of others the least."""
+        releases = []
+        for slot in self._kept.slots:
+            if slot.answered_at is not None:
+                theirs = credit if slot.owner == self.owner else min(credit, slot.credit)
+                releases.append(slot.answered_at - (0.0 if slot.lost else theirs))
+        return sorted(release for release in releases if release > since)
 
     def least_credit(self) -> float:
         """Return the least that the path was worth to others of late; 0 where nobody knows it."""
-        query = "SELECT min(credit) FROM slots WHERE actor = ? AND credit > 0 AND owner != ?"
-        return float(self._sql.execute(query, (self._actor, self.owner)).fetchone()[0] or 0.0)
+        others = (slot.credit for slot in self._kept.slots if slot.owner != self.owner)
+        return min((credit for credit in others if credit > 0), default=0.0)
 
     def explained(self, since: float) -> int:
         """Count our requests that the service may have in a window that begins at `since`."""
-        query = (
-            "SELECT count(*) FROM slots WHERE actor = ? AND (answered_at IS NULL "
-            "OR answered_at >= CASE WHEN lost THEN ? ELSE ? END)"
+        return sum(
+            slot.answered_at is None or slot.answered_at >= since - LOST_FOR * slot.lost
+            for slot in self._kept.slots
         )
-        asked = (self._actor, since - LOST_FOR, since)
-        return int(self._sql.execute(query, asked).fetchone()[0])
 
     def sweep(self, before: float) -> None:
         """Forget the slots that were answered before."""
-        delete = (
-            "DELETE FROM slots WHERE actor = ? AND answered_at < ? "
-            "AND (NOT lost OR answered_at < ?)"
-        )
-        self._sql.execute(delete, (self._actor, before, before - LOST_FOR))
+        left = [
+            slot
+            for slot in self._kept.slots
+            if slot.answered_at is None or slot.answered_at >= before - LOST_FOR * slot.lost
+        ]
+        if len(left) < len(self._kept.slots):
+            self._kept.slots = left
+            self.desk.write(SWEEP, self._actor, before, before - LOST_FOR)
 
     def tickets(self) -> list[Ticket]:
         """Return who waits."""
-        query = "SELECT number, owner, lane, looks_at FROM tickets WHERE actor = ?"
-        return [Ticket(*row) for row in self._sql.execute(query, (self._actor,))]
+        return list(self._kept.tickets)
 
     def queue(self, lane: str, looks_at: float) -> None:
         """Wait behind everybody in a lane."""
-        insert = "INSERT OR REPLACE INTO tickets (actor, owner, lane, looks_at) VALUES (?, ?, ?, ?)"
-        self._sql.execute(insert, (self._actor, self.owner, lane, looks_at))
+        self.leave()
+        ticket = Ticket(self.desk.number("tickets"), self.owner, lane, looks_at)
+        self._kept.tickets.append(ticket)
+        self.desk.write(QUEUE, ticket.number, self._actor, *ticket[1:])
 
     def rest(self, looks_at: float) -> None:
         """Keep the place, and say when we look again."""
-        update = "UPDATE tickets SET looks_at = ? WHERE owner = ?"
-        self._sql.execute(update, (looks_at, self.owner))
+        self._kept.tickets = [
+            each._replace(looks_at=looks_at) if each.owner == self.owner else each
+            for each in self._kept.tickets
+        ]
+        self.desk.write("UPDATE tickets SET looks_at = ? WHERE owner = ?", looks_at, self.owner)
 
     def leave(self) -> None:
         """Wait no more."""
-        self._sql.execute("DELETE FROM tickets WHERE owner = ?", (self.owner,))
+        self._dismiss(self.owner)
+
+    def _dismiss(self, owner: str) -> None:
+        left = [each for each in self._kept.tickets if each.owner != owner]
+        if len(left) < len(self._kept.tickets):
+            self._kept.tickets = left
+            self.desk.write("DELETE FROM tickets WHERE owner = ?", owner)
 
     def forgo(self, taken: Iterable[Taken], before: float, now: float) -> None:
         """Free what others took before a moment and hold still, as if answered now: they hang."""
@@ -223,28 +236,19 @@ class Slots:
 
     def bury(self, owner: str, now: float) -> bool:
         """Free a dead process's place at once, its slots as if answered now; say if it was dead."""
-        if self._presence.lives(owner):
+        if self.desk.lives(owner):
             return False
-        update = (
-            "UPDATE slots SET answered_at = ?, lost = 1 WHERE owner = ? AND answered_at IS NULL"
-        )
-        self._sql.execute(update, (now, owner))
-        self._sql.execute("DELETE FROM tickets WHERE owner = ?", (owner,))
+        for each in self.unanswered():
+            if each.owner == owner:
+                self.answer(each, now, 0.0, lost=True)
+        self._dismiss(owner)
         return True
-
-    def wait_for_others(self, seconds: float = 5.0) -> None:
-        """Let transactions wait where they may take their time: at the end."""
-        self._sql.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
 
     def close(self) -> None:
         """Leave for good; where that cannot be written, others see that we are gone."""
-        with suppress(sqlite3.OperationalError):
+        with suppress(Busy, StorageFailed), self.transaction():
             self.leave()
-        self._sql.close()
-        self._presence.close()
-
-    def _asked(self, since: float, credit: float) -> dict[str, object]:
-        return {"actor": self._actor, "owner": self.owner, "since": since, "credit": credit}
+        self.desk.close()
 
 
 @dataclass(frozen=True)

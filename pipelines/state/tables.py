@@ -19,11 +19,11 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from pipelines.state.types import ProofJson, UtcTime
+from pipelines.state.types import Number, ProofJson, UtcTime
 
 METADATA = MetaData()
-# Of the ledger as a whole; kept in the file, so that another version's is told apart.
-SHAPE = 8
+# Of the ledger as a whole; kept in it, so that another version's is told apart (state/shape.py).
+SHAPE = 9
 
 RUNS = Table(
     "runs",
@@ -38,12 +38,13 @@ RUNS = Table(
         String,
         comment="published | partial | failed | interrupted; empty: it runs or was killed",
     ),
+    Index("runs_of", "connection", "begun_at"),
 )
 
 REQUESTS = Table(
     "requests",
     METADATA,
-    Column("number", Integer, primary_key=True),
+    Column("number", Number, primary_key=True),
     Column("run", String(36), nullable=False, index=True),
     Column("stream", String, comment="empty for calls that belong to no stream, as a token"),
     Column("method", String, nullable=False),
@@ -72,6 +73,7 @@ SCANS = Table(
     Column("status", String, nullable=False, comment="reading | read | failed | unproven"),
     Column("error", String, comment="in words, where it failed"),
     Column("proof", ProofJson, comment="empty where it was not read to an end"),
+    Index("scans_of", "connection", "stream", "begun_at"),
 )
 
 PAGES = Table(
@@ -95,7 +97,7 @@ PAGES = Table(
 MANIFESTS = Table(
     "manifests",
     METADATA,
-    Column("sequence", Integer, primary_key=True, comment="the order in which they were written"),
+    Column("sequence", Number, primary_key=True, comment="the order in which they were written"),
     Column("connection", String, nullable=False),
     Column("stream", String, nullable=False),
     Column("day", Date, nullable=False),
@@ -180,7 +182,7 @@ BASES = Table(
 )
 
 # The request budget of an actor, shared by every process of this home (state/slots.py). Times are
-# seconds of CLOCK_MONOTONIC: they mean something within one boot only.
+# seconds of CLOCK_MONOTONIC, which mean something within one boot only, or of the server's clock.
 BUDGETS = Table(
     "budgets",
     METADATA,
@@ -205,9 +207,14 @@ BUDGETS = Table(
 SLOTS = Table(
     "slots",
     METADATA,
-    Column("number", Integer, primary_key=True),
+    Column("number", Number, primary_key=True),
     Column("actor", String, nullable=False),
-    Column("owner", String, nullable=False, comment="its lock file in state/present"),
+    Column(
+        "owner",
+        String,
+        nullable=False,
+        comment="its lock file in state/present, or its session's lock",
+    ),
     Column("taken_at", Float, nullable=False),
     Column("answered_at", Float, comment="empty while the request is on its way"),
     Column("credit", Float, nullable=False, comment="seconds by which its path frees it earlier"),
@@ -218,7 +225,7 @@ SLOTS = Table(
 TICKETS = Table(
     "tickets",
     METADATA,
-    Column("number", Integer, primary_key=True, comment="the order within a lane"),
+    Column("number", Number, primary_key=True, comment="the order within a lane"),
     Column("actor", String, nullable=False),
     Column("owner", String, nullable=False, unique=True),
     Column("lane", String, nullable=False, comment="nightly | adhoc"),

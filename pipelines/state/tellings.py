@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
 from sqlalchemy import Engine, delete, select
-from sqlalchemy.dialects.sqlite import insert
 
+from pipelines.state.conflict import insert
 from pipelines.state.tables import TELLINGS
 
 
@@ -39,9 +39,9 @@ def told(engine: Engine, target: str) -> dict[tuple[str, str], Telling]:
 def note(engine: Engine, telling: Telling) -> None:
     """Keep what a target was told now; since when it knows of it stays."""
     news = {"mark": telling.mark, "told_at": telling.told_at}
-    row = insert(TELLINGS).values(asdict(telling))
+    row = insert(engine, TELLINGS).values(asdict(telling))
     with engine.begin() as ledger:
-        ledger.execute(row.on_conflict_do_update(set_=news))
+        ledger.execute(row.on_conflict_do_update(TELLINGS.primary_key, set_=news))
 
 
 def forget(engine: Engine, telling: Telling) -> None:

@@ -7,11 +7,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, String
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String
 from sqlalchemy.types import TypeDecorator
 
 from pipelines.state import proof
 from pipelines.state.proof import Proof
+
+# Of rows that are as many as requests: 2^31 are 12 hours of 10,000 connections. SQLite counts
+# by itself only what is called INTEGER, and that is as large.
+Number = BigInteger().with_variant(Integer, "sqlite")
 
 
 class UtcTime(TypeDecorator[datetime]):

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property, partial
 from hashlib import sha256
-from pathlib import Path
 
-import filelock
 import msgspec
 import zstandard
 
 from pipelines.errors import LandingFailed
 from pipelines.settings import Home
 from pipelines.state.journal import LinkedPage
+from pipelines.state.locks import Files, Lock, Locks
 from pipelines.state.proof import Proof
 from pipelines.state.redactions import Redaction
 from pipelines.warehouse import store
@@ -66,7 +65,7 @@ class Archive:
     """Pages, manifests and redactions in a store."""
 
     store: Store
-    locks: Path  # the folder of its lock
+    locks: Locks
 
     def put(self, body: bytes) -> str:
         """Store a page body durably; return its SHA-256 in hexadecimal.
@@ -157,9 +156,9 @@ class Archive:
         found = self.store.sizes("manifests")
         return {file.removeprefix("manifests/"): size for file, size in found.items()}
 
-    def numbering(self) -> filelock.BaseFileLock:
+    def numbering(self) -> Lock:
         """Return the lock under which a manifest is numbered, written and recorded."""
-        return filelock.FileLock(self.locks / "manifests.lock")
+        return self.locks.lock("manifests")
 
     def write(self, manifest: Manifest) -> None:
         """Store a manifest, once; raise FileExistsError where its number is another's."""
@@ -178,9 +177,9 @@ class Archive:
             raise LandingFailed(f"manifest {file} cannot be read: {error}") from None
 
 
-def opened(home: Home, address: str | None = None) -> Archive:
+def opened(home: Home, address: str | None = None, locks: Locks | None = None) -> Archive:
     """Return the archive of a home, or the one at an address that several machines share."""
-    return Archive(store.opened(home, address), home.archive)
+    return Archive(store.opened(home, address), locks or Files(home.archive))
 
 
 def _page(digest: str) -> str:

@@ -3,7 +3,6 @@
 While a writer has it open nobody else can open it, so analysts get published copies instead.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import filelock
 import pyarrow as pa
 
 from pipelines.errors import LandingFailed, WarehouseBusy, WarehouseDamaged
 from pipelines.settings import Home
+from pipelines.state.locks import Files, Lock, Locks
 
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
 # In this order: spilling is a file access that has to be allowed before all others are not.
@@ -39,6 +38,7 @@ class Work:
     waiting: Callable[[str], None]
     name: str = "warehouse.duckdb"
     longest: float = LONGEST_WAIT
+    locks: Locks | None = None
 
     @property
     def file(self) -> Path:
@@ -57,39 +57,22 @@ class Work:
 
         Who is alone may ask for it again: what is done in several steps is not come between.
         """
-        lock = filelock.FileLock(self.home.state / "warehouse.lock", is_singleton=True)
-        try:
-            lock.acquire(blocking=False)
-        except filelock.Timeout:
-            self.waiting(f"{self._holder()} is writing the warehouse: waiting for it")
+        locks = self.locks or Files(self.home.state)
+        lock = locks.lock("warehouse", again=True)
+        if not lock.acquire():
+            self.waiting(f"{lock.holder()} is writing the warehouse: waiting for it")
             self._wait(lock)
         try:
-            self._sign.write_text(str(os.getpid()))
             yield
         finally:
-            if lock.lock_counter == 1:
-                self._sign.unlink(missing_ok=True)
             lock.release()
 
-    @property
-    def _sign(self) -> Path:
-        """Who has the lock: nothing can be written into the lock's own file."""
-        return self.home.state / "warehouse.pid"
-
-    def _holder(self) -> str:
-        try:
-            return f"another run (process {int(self._sign.read_text())})"
-        except (OSError, ValueError):
-            return "another run"
-
-    def _wait(self, lock: filelock.BaseFileLock) -> None:
-        try:
-            lock.acquire(timeout=self.longest)
-        except filelock.Timeout:
+    def _wait(self, lock: Lock) -> None:
+        if not lock.acquire(self.longest):
             raise WarehouseBusy(
-                f"{self._holder()} has been writing the warehouse for {self.longest / 60:.0f} "
+                f"{lock.holder()} has been writing the warehouse for {self.longest / 60:.0f} "
                 "minutes; what was read is archived: run sync again when it is over"
-            ) from None
+            )
 
     def connected(self) -> duckdb.DuckDBPyConnection:
         """Return a connection; for who is alone."""

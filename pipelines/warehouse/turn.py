@@ -1,17 +1,15 @@
 """One reader of a list at a time: a second run waits, and uses what the first one read.
 
-A lock file, which the system frees when its process dies, with -9 too.
+A lock, which is freed when its process dies, with -9 too (state/locks).
 """
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-
-import filelock
 
 from pipelines.clock import Clock
+from pipelines.state.locks import FOREVER, Locks
 
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -20,16 +18,16 @@ SECONDS_BETWEEN_LOOKS = 0.2
 class Turns:
     """The turns to read the lists of one home; `waiting` is told once when another run has it."""
 
-    folder: Path
+    locks: Locks
     clock: Clock
     waiting: Callable[[str], None]
 
     @asynccontextmanager
     async def taken(self, connection: str, stream: str) -> AsyncIterator[None]:
         """Wait, however long, for the turn to read a list."""
-        lock = filelock.FileLock(self._file(connection, stream))
+        lock = self.locks.lock(_name(connection, stream))
         waited = False
-        while not _acquired(lock):
+        while not lock.acquire():
             if not waited:
                 self.waiting(f"{stream}: another run is reading it: waiting for it")
             waited = True
@@ -42,24 +40,16 @@ class Turns:
     @contextmanager
     def all_taken(self, lists: Iterable[tuple[str, str]]) -> Iterator[None]:
         """Wait, however long, until nobody reads any of the lists; keep them from beginning."""
-        files = {self._file(*each): each[1] for each in lists}
+        names = {_name(*each): each[1] for each in lists}
         with ExitStack() as turns:
-            for file, stream in sorted(files.items()):
-                lock = filelock.FileLock(file)
-                if not _acquired(lock):
+            for name, stream in sorted(names.items()):
+                lock = self.locks.lock(name)
+                if not lock.acquire():
                     self.waiting(f"{stream}: another run is reading it: waiting for it")
-                    lock.acquire()
+                    lock.acquire(FOREVER)
                 turns.callback(lock.release)
             yield
 
-    def _file(self, connection: str, stream: str) -> Path:
-        plain = re.sub(r"[^A-Za-z0-9_-]", "_", connection)
-        return self.folder / f"scan-{plain}-{stream}.lock"
 
-
-def _acquired(lock: filelock.BaseFileLock) -> bool:
-    try:
-        lock.acquire(blocking=False)
-    except filelock.Timeout:
-        return False
-    return True
+def _name(connection: str, stream: str) -> str:
+    return f"scan-{re.sub(r'[^A-Za-z0-9_-]', '_', connection)}-{stream}"

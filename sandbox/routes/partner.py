@@ -1,8 +1,10 @@
 """The partner surface: whoami and the five lists.
 
-Here: bounds and page of each route. Not here: the envelope (paging), records (data).
+Here: bounds and page of each route, and whose lists a caller gets. Not here: the envelope (paging),
+records (data).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from sandbox.access import ACCESS
 from sandbox.caller import Caller
 from sandbox.data.dataset import Dataset
+from sandbox.data.dataset import dataset as made
 from sandbox.data.listing import Pageable
 from sandbox.options import Options
 from sandbox.paging import Bounds, integer, page
@@ -66,12 +69,14 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
             }
         )
 
+    seeded = {client.id: client.seed for client in options.clients if client.seed is not None}
+    own = {subject: made(seed, options.sizes) for subject, seed in seeded.items()}
     for one in LISTS:
-        _add(router, one, getattr(dataset, one.name))
+        _add(router, one, lambda caller: own.get(caller.subject, dataset))
     return router
 
 
-def _add(router: APIRouter, one: ListRoute, listing: Pageable) -> None:
+def _add(router: APIRouter, one: ListRoute, of: Callable[[Caller], Dataset]) -> None:
     most = one.bounds.most
     extra: dict[str, Any] = {} if one.shown else ASSUMED
 
@@ -80,10 +85,10 @@ def _add(router: APIRouter, one: ListRoute, listing: Pageable) -> None:
         name=one.name,
         summary=f"List {one.name}",
         response_model=Page[one.record],  # type: ignore[name-defined]
-        dependencies=[Depends(permitted(ACCESS[one.path]))],
         openapi_extra=extra,
     )
     async def read(
+        caller: Annotated[Caller, Depends(permitted(ACCESS[one.path]))],
         limit: Annotated[
             int, Query(ge=1, le=most, description="Page size."), BeforeValidator(integer)
         ] = one.bounds.default,
@@ -91,4 +96,5 @@ def _add(router: APIRouter, one: ListRoute, listing: Pageable) -> None:
             int, Query(ge=0, description="Items to skip."), BeforeValidator(integer)
         ] = 0,
     ) -> Response:
+        listing: Pageable = getattr(of(caller), one.name)
         return Response(page(listing, limit, offset), media_type="application/json")

@@ -60,6 +60,4 @@ class Process:
 
     def die(self) -> None:
         """End as by kill -9: the lock goes, everything else stays as it is."""
-        slots = self.budget._slots
-        slots._presence.drop()
-        slots._sql.close()
+        self.budget._slots.desk.die()

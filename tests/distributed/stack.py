@@ -5,23 +5,41 @@ here: the servers that they share (servers), what is expected (rehearsal, killin
 """
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
 
-from tests.distributed.servers import free_port
+from tests.distributed.servers import free_port, listens
 
 CHECKOUT = Path(__file__).parents[2]
-WORKSPACE = ("-w", "dagster_workspace.yaml")
-CONDUCTED = 20  # runs at a time; each waits for its steps
+WORKSPACE = """
+load_from:
+  - grpc_server: {{host: 127.0.0.1, port: {port}, location_name: partner-sync}}
+"""
+PATIENCE = 300.0  # seconds; loading definitions takes a processor some seven
+CONDUCTED = 32  # runs at a time; each waits for its steps
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Let this process have some variables until the end of the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {name: value} if value is not None else {}
 
 
 @dataclass
@@ -31,7 +49,8 @@ class Stack:
     folder: Path
     environment: dict[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    started: int = 0
+    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    port: int = 0
 
     def __post_init__(self) -> None:
         """Make the instance ready, as a deployment does before anything else begins."""
@@ -48,6 +67,7 @@ class Stack:
     def variables(self) -> dict[str, str]:
         """The environment of every process."""
         own = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
+        own.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile ours anew
         return own | self.environment | {"DAGSTER_HOME": str(self.home)}
 
     def run(self, *command: str) -> str:
@@ -60,6 +80,7 @@ class Stack:
 
     def begin(self, name: str, program: str, *arguments: str) -> None:
         """Start a program under a name of ours, as leader of its own group."""
+        self.commands[name] = (program, *arguments)
         command = [str(Path(sys.executable).with_name(program)), *arguments]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -71,14 +92,36 @@ class Stack:
                 start_new_session=True,
             )
 
+    @property
+    def workspace(self) -> tuple[str, str]:
+        """What daemon and web server are told: the one code server."""
+        return "-w", str(self.home / "workspace.yaml")
+
+    def code(self) -> None:
+        """Start the code server; without it daemon and web server load definitions each minute."""
+        port = str(free_port())
+        (self.home / "workspace.yaml").write_text(WORKSPACE.format(port=port))
+        told = ("--module-name", "assets.definitions", "--location-name", "partner-sync")
+        self.begin("code", "dagster", "code-server", "start", "-h", "127.0.0.1", "-p", port, *told)
+        self.port = int(port)
+
+    def _until_code_answers(self) -> None:
+        """Wait for the code server: whom it did not answer once asks again a minute later."""
+        end = time.monotonic() + PATIENCE
+        while not listens(self.port):
+            assert time.monotonic() < end, f"no code server: {self.said('code')}"
+            time.sleep(0.5)
+
     def daemon(self) -> None:
-        """Start the daemon; its code server is its child."""
-        self.begin("daemon", "dagster-daemon", "run", *WORKSPACE)
+        """Start the daemon: schedule, sensors, the queue of runs."""
+        self._until_code_answers()
+        self.begin("daemon", "dagster-daemon", "run", *self.workspace)
 
     def webserver(self) -> str:
         """Start the web server; return its address."""
+        self._until_code_answers()
         port = str(free_port())
-        self.begin("webserver", "dagster-webserver", *WORKSPACE, "-h", "127.0.0.1", "-p", port)
+        self.begin("webserver", "dagster-webserver", *self.workspace, "-h", "127.0.0.1", "-p", port)
         return f"http://127.0.0.1:{port}"
 
     def conductor(self) -> None:
@@ -90,7 +133,7 @@ class Stack:
         self._celery(name, "fetch,fold", at_once)
 
     def _celery(self, name: str, queues: str, at_once: int) -> None:
-        self.started += 1  # a worker that begins again has another name: the old one is gone
+        own = f"{name}-{secrets.token_hex(3)}@%h"  # one that begins again is another worker
         self.begin(
             name,
             "celery",
@@ -98,27 +141,34 @@ class Stack:
                 "-A",
                 "assets.worker",
                 "worker",
-                "-I",
-                "assets.definitions",
                 "-Q",
                 queues,
                 "-c",
                 str(at_once),
             ),
-            *("-n", f"{name}-{self.started}@%h", "--loglevel", "INFO"),
+            *("-n", own, "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
         )
 
     @contextmanager
     def instance(self) -> Iterator[dg.DagsterInstance]:
         """Open the instance as one more client."""
-        before = os.environ.get("DAGSTER_POSTGRES_URL")
-        os.environ["DAGSTER_POSTGRES_URL"] = self.environment["DAGSTER_POSTGRES_URL"]
-        try:
-            with dg.DagsterInstance.from_config(str(self.home)) as opened:
-                yield opened
-        finally:
-            os.environ.pop("DAGSTER_POSTGRES_URL")
-            os.environ |= {"DAGSTER_POSTGRES_URL": before} if before else {}
+        with environment(self.environment), dg.DagsterInstance.from_config(str(self.home)) as made:
+            yield made
+
+    def ended(self) -> list[str]:
+        """Return the processes that have ended by themselves."""
+        return [name for name, process in self.processes.items() if process.poll() is not None]
+
+    def again(self) -> list[str]:
+        """Start what has ended, as a service manager does; return which."""
+        ended = self.ended()
+        for name in ended:
+            self.begin(name, *self.commands[name])
+        return ended
+
+    def said(self, name: str) -> str:
+        """Return the last that a process said."""
+        return (self.folder / f"{name}.log").read_text()[-2000:]
 
     def kill(self, name: str) -> None:
         """Kill a process and all of its children with -9, as a machine that is switched off."""

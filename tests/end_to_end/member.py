@@ -33,7 +33,7 @@ async def chain(service: Client, until: float) -> None:
 async def main(lane: str, seconds: str) -> None:
     own = settings.load()
     own.place.prepare()
-    ledger = database.connect(own.place.state)
+    ledger = database.connect(own.place.state, own.state)
     seat = Seat(ledger, Lane(lane))
     told = partial(record, ledger, lane)
     async with client.connect(own.connection(), own, SYSTEM, told, seat) as service:

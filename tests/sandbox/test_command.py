@@ -50,6 +50,7 @@ BAD_CLIENTS = [
     ('[[clients]]\nid = "a"\nsecret = ""\nactor = "partner"', "secret must be"),
     ('[[clients]]\nid = 7\nsecret = "b"\nactor = "partner"', "id must be"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nscopes = ["all"]', "scopes must"),
+    ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nseed = "7"', "seed must"),
     ('[[clients]]\nid = "a"\nsecret = "b"\nactor = "partner"\nkey = 1', "the fields are"),
     ('[[clients]]\nid = "a\\nb"\nsecret = "b"\nactor = "partner"', "printable"),
     (CLIENTS + CLIENTS, "same id"),

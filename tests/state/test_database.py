@@ -11,7 +11,9 @@ from sqlalchemy import Engine, inspect
 
 from pipelines.errors import ConfigurationError
 from pipelines.state import database, judgements, runs, tables
+from pipelines.state.shape import OWN
 from pipelines.state.tables import SHAPE
+from tests import ledgers
 from tests.virtual import EPOCH
 
 # synchronous 2 is FULL: a commit is on the disk when it returns.
@@ -38,14 +40,16 @@ for number in range(count):
 
 @pytest.mark.parametrize(("name", "value"), PRAGMAS.items())
 def test_commits_are_durable_and_readers_undisturbed(
-    ledger: Engine, name: str, value: object
+    tmp_path: Path, name: str, value: object
 ) -> None:
+    ledger = ledgers.in_file(tmp_path)
     with ledger.connect() as first, ledger.connect() as second:
         for connection in (first, second):
             assert connection.exec_driver_sql(f"PRAGMA {name}").scalar() == value
 
 
-def test_a_reader_sees_one_state_while_another_writes(ledger: Engine) -> None:
+def test_a_reader_of_a_file_sees_one_state_while_another_writes(tmp_path: Path) -> None:
+    ledger = ledgers.in_file(tmp_path)
     count = "SELECT count(*) FROM runs"
     with ledger.connect() as reader:
         before = reader.exec_driver_sql(count).scalar()
@@ -57,20 +61,21 @@ def test_a_reader_sees_one_state_while_another_writes(ledger: Engine) -> None:
 
 def test_what_is_rolled_back_is_gone(ledger: Engine) -> None:
     with ledger.connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE scratch (x)")
+        connection.exec_driver_sql("CREATE TABLE scratch (x integer)")
         connection.rollback()
     assert "scratch" not in inspect(ledger).get_table_names()
 
 
 def test_a_ledger_is_opened_again_with_what_it_held(tmp_path: Path) -> None:
+    url = ledgers.address()
     for run in ("first", "second"):
-        ledger = database.connect(tmp_path)
+        ledger = database.connect(tmp_path, url)
         runs.begin(ledger, run, "default", EPOCH.date(), EPOCH)
         with ledger.connect() as connection:
             held = connection.exec_driver_sql("SELECT run FROM runs ORDER BY run").scalars().all()
         ledger.dispose()
     assert held == ["first", "second"]
-    tables_made = {*tables.METADATA.tables, *judgements.METADATA.tables}
+    tables_made = {*tables.METADATA.tables, *judgements.METADATA.tables, *OWN.tables}
     assert tables_made == set(inspect(ledger).get_table_names())
     ledger.dispose()
 
@@ -116,6 +121,6 @@ def test_a_ledger_of_another_version_is_refused_in_words(tmp_path: Path) -> None
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as file:
         file.execute(f"PRAGMA user_version = {SHAPE + 1}")
     with pytest.raises(
-        ConfigurationError, match=rf"ledger {SHAPE + 1}, this version reads {SHAPE}"
+        ConfigurationError, match=rf"ledger {SHAPE + 1}, this version reads 8 to {SHAPE}"
     ):
         database.connect(tmp_path)

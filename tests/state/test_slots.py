@@ -4,24 +4,23 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine
 
-from pipelines.state import database, slots
-from pipelines.state.slots import COLUMNS, Account, Busy, Slots
+from pipelines.state import slots
+from pipelines.state.desk import ACCOUNT, Busy
+from pipelines.state.slots import Account, Slots
 from tests.virtual import EPOCH
 
 HOLDER = """
 import sys
-from pathlib import Path
-from pipelines.state import database
+from sqlalchemy import create_engine
 from pipelines.state.slots import Account, Slots
-rows = Slots(database.connect(Path(sys.argv[1])), "a")
+rows = Slots(create_engine(sys.argv[1]), "a")
 with rows.transaction():
     rows.account(5.0, __import__("datetime").datetime.now())
-    rows.save(Account(rows._boot, blocked_until=77.0, gap=0.2))
+    rows.save(Account(rows.desk.boot, blocked_until=77.0, gap=0.2))
     rows.take(5.0)
     rows.queue("nightly", 6.0)
 print(rows.owner, flush=True)
@@ -41,10 +40,10 @@ def test_an_account_comes_back_as_it_was_kept(rows: Slots) -> None:
     with rows.transaction():
         fresh = rows.account(1.0, EPOCH)
         assert fresh == Account(fresh.boot)
-        values = dict(zip(COLUMNS[2:], range(1, len(COLUMNS)), strict=False))
+        values = dict(zip(ACCOUNT[2:], range(1, len(ACCOUNT)), strict=False))
         kept = Account(fresh.boot, 5, **values)
         rows.save(kept)
-        assert rows.account(1.0, EPOCH) == kept
+        assert rows.account(99.0, EPOCH) == kept
     rows.close()
 
 
@@ -123,12 +122,10 @@ def test_what_fails_half_way_did_not_happen(rows: Slots) -> None:
     rows.close()
 
 
-def test_kill_9_loses_what_was_not_committed_and_nothing_else(
-    tmp_path: Path, ledger: Engine
-) -> None:
+def test_kill_9_loses_what_was_not_committed_and_nothing_else(ledger: Engine) -> None:
     heir = Slots(ledger, "a")
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        [sys.executable, "-c", HOLDER, ledger.url.render_as_string(hide_password=False)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -153,8 +150,8 @@ def test_kill_9_loses_what_was_not_committed_and_nothing_else(
     heir.close()
 
 
-def test_a_ledger_opened_by_two_is_one(tmp_path: Path, rows: Slots) -> None:
-    again = database.connect(tmp_path)
+def test_a_ledger_opened_by_two_is_one(ledger: Engine, rows: Slots) -> None:
+    again = create_engine(ledger.url)
     other = Slots(again, "a")
     with rows.transaction():
         rows.take(1.0)

@@ -1,4 +1,7 @@
-"""A disk that is full and a process that hangs: said in words, and nothing is half written."""
+"""A file's full disk and a process that hangs: said in words, and nothing is half written.
+
+PostgreSQL's are in tests/distributed.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,13 +12,22 @@ import pytest
 from sqlalchemy import Engine, text
 
 from pipelines.errors import StorageFailed
-from pipelines.state.slots import Busy, Slots
+from pipelines.state.desk import Busy
+from pipelines.state.slots import Slots
+from tests import ledgers
 from tests.virtual import EPOCH
 
 FILL = """
 INSERT INTO rollbacks (newest, opened, by, at, reason)
 VALUES (1, 1, '', '2026-01-01', hex(zeroblob(1000000)))
 """
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Engine]:
+    engine = ledgers.in_file(tmp_path)
+    yield engine
+    engine.dispose()
 
 
 @contextmanager

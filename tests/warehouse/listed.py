@@ -15,6 +15,7 @@ from pipelines.api.prefetch import Race
 from pipelines.clock import Clock
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow, Reading
+from pipelines.state.locks import Files
 from pipelines.warehouse.scan import Progress, Scanner
 from pipelines.warehouse.turn import Turns
 from tests.virtual import EPOCH
@@ -80,7 +81,7 @@ class Scans:
 
     @property
     def scanner(self) -> Scanner:
-        turns = Turns(self.warehouse.home.state, self.clock, self.waits.append)
+        turns = Turns(Files(self.warehouse.home.state), self.clock, self.waits.append)
         return Scanner(
             self.warehouse.ledger,
             self.warehouse.archive,

@@ -1,0 +1,89 @@
+"""The ledger of several machines: PostgreSQL by its URL, and what its failures mean.
+
+psycopg2 is loaded by SQLAlchemy where such a ledger is opened, and nowhere else. Not here: its
+tables (database, tables), its locks (locks).
+"""
+
+import os
+import socket
+from typing import Any
+
+from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event
+
+from pipelines.errors import ConfigurationError, StorageFailed
+
+# Seconds: a server that does not answer, a peer that is gone without a word. The server is told
+# too: it frees the locks of a machine that lost its power after a minute, not after two hours.
+PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+SESSION = (
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+# Connection, rolled back in favour of another, resources, shut down, disk.
+TROUBLE = {"08", "40", "53", "57", "58"}
+READ_ONLY = "25006"
+US = "partner-sync "
+
+
+def engine(url: str | URL, **options: Any) -> Engine:
+    """Return an engine on the database; nothing is asked of it yet.
+
+    A connection that died while nobody used it is replaced before anybody does (pre-ping): after
+    PostgreSQL was away the same process goes on.
+    """
+    name = f"{US}{socket.gethostname()}, process {os.getpid()}"
+    try:
+        made = create_engine(
+            url,
+            pool_pre_ping=True,
+            connect_args={**PATIENCE, "application_name": name},
+            **options,
+        )
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "PARTNER_SYNC_STATE names a PostgreSQL, and its client is not installed: "
+            "install partner-sync[distributed]"
+        ) from None
+    event.listen(made, "connect", _configure)
+    event.listen(made, "handle_error", _refuse)
+    return made
+
+
+def trouble(error: BaseException | None) -> bool:
+    """Tell whether an error is the server's, the network's or the disk's doing; else a defect."""
+    code = getattr(error, "pgcode", None)
+    if code:
+        return code[:2] in TROUBLE or code == READ_ONLY
+    return type(error).__name__ in {"OperationalError", "InterfaceError"}  # no answer at all
+
+
+def in_words(error: BaseException) -> StorageFailed:
+    """Say what it means that the ledger cannot be reached or written."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return StorageFailed(
+        f"the state database cannot be used: {said.rstrip('.')}. What was read until now is kept: "
+        "see that PostgreSQL runs and can be reached (PARTNER_SYNC_STATE), and run sync again: it "
+        "goes on."
+    )
+
+
+def _refuse(context: ExceptionContext) -> None:
+    original = context.original_exception
+    if not context.is_pre_ping and trouble(original):
+        raise in_words(original) from None
+
+
+def _configure(connection: Any, _record: object) -> None:
+    """Let the server notice a machine that is gone; a transaction would undo what is set."""
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for statement in SESSION:
+            cursor.execute(statement)
+    connection.autocommit = False

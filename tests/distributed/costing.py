@@ -1,0 +1,77 @@
+"""`python -m tests.distributed.costing N…`: what nights of N accounts cost, each a line of JSON.
+
+The figures that the model of docs/scale.md is made of (benchmarks/costs.py), and what its forecast
+is compared with. Not here: what is expected of a night (rehearsal).
+"""
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tests.distributed import costs
+from tests.distributed.accounts import SMALL, serving
+from tests.distributed.night import Night, Servers, servers
+
+AT_ONCE = 4
+WORKERS = 2
+SIZE = "SELECT pg_database_size(current_database())"
+EVENTS = "SELECT count(*) FROM event_logs"
+
+
+def measured(folder: Path, shared: Servers, accounts: int) -> dict[str, object]:
+    """Run a night; return its seconds, processor seconds, requests and bytes."""
+    with serving(folder, accounts, "--latency-ms=20", *SMALL) as serving_them:
+        night = Night(folder / f"night{accounts}", shared, serving_them, say=_quiet)
+        name = f"dagster-night{accounts}"
+        before = int(shared.postgresql.ask(SIZE, name))
+        try:
+            night.begin(WORKERS, AT_ONCE)
+            night.until(night.complete, "the night's end", 3600)
+            roots = {each: process.pid for each, process in night.stack.processes.items()}
+            roots |= {each.name: each.process.pid for each in shared.every if each.process}
+            counted = serving_them.counted()
+            steps = night.steps()
+            busy: Counter[str] = Counter()
+            for step in steps:
+                busy[step.name] += round(step.ended - step.began)
+            return {
+                "accounts": accounts,
+                "connections": len(serving_them.connections),
+                "seconds": round(night.seconds()),
+                "steps": len(steps),
+                "requests": sum(seen["admitted"] for seen in counted.values()),
+                "refused": sum(seen["refused"] for seen in counted.values()),
+                "processor": {
+                    each: round(used, 1) for each, used in costs.processor_seconds(roots).items()
+                },
+                "dagster_bytes": int(shared.postgresql.ask(SIZE, name)) - before,
+                "dagster_events": int(shared.postgresql.ask(EVENTS, name)),
+                "home": {
+                    each.name: costs.bytes_below(each) if each.is_dir() else each.stat().st_size
+                    for each in sorted(night.home.iterdir())
+                },
+                "step_seconds": dict(busy),
+            }
+        finally:
+            night.stack.end()
+
+
+def _quiet(_words: str) -> None:
+    """Say nothing: the line of JSON says all."""
+
+
+def main(sizes: list[str]) -> None:
+    """Measure each size on servers of its own."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="costing-") as name:
+            folder = Path(name)
+            folder.chmod(0o755)  # PostgreSQL runs as another user where we are root
+            with servers(folder / "servers") as shared:
+                sys.stdout.write(json.dumps(measured(folder, shared, int(size))) + "\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,127 @@
+"""`make rehearsal`: twenty accounts, two workers, one night, all on this machine; what came of it.
+
+First the embedded default reads every account; then a night does the same with PostgreSQL, Redis,
+an object store and Celery's workers, and both are compared value by value. At last the limit is
+lifted, and one worker's time is compared with that of two. `LOOK=1` keeps the UI open at the end;
+`ACCOUNTS=6` makes it shorter. Not here: what kill -9 does to a night (killing).
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.distributed import costs, expectations
+from tests.distributed.accounts import SMALL, Accounts, serving
+from tests.distributed.expectations import Expectation
+from tests.distributed.night import Night, Servers, servers
+
+ACCOUNTS = int(os.environ.get("ACCOUNTS", "20"))
+AT_ONCE = 4  # steps of a worker; most of a step of `fetch` waits for the service
+LIFTED = {"PARTNER_SYNC_WINDOW": "0"}
+CHECKOUT = Path(__file__).parents[2]
+
+
+def say(words: str) -> None:
+    """Show what happens."""
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+@dataclass
+class Rehearsal:
+    """One rehearsal in a folder of its own; what was expected and measured so far."""
+
+    folder: Path
+    servers: Servers
+    found: list[Expectation] = field(default_factory=list)
+
+    def night(self) -> None:
+        """Let two workers read what the embedded default reads; compare."""
+        with serving(self.folder, ACCOUNTS, "--latency-ms=20", *SMALL) as accounts:
+            say(f"{ACCOUNTS} accounts at {accounts.url}; the embedded default reads them first")
+            home = embedded(self.folder / "embedded", accounts)
+            accounts.forget()
+            night = Night(self.folder / "night", self.servers, accounts, say=say)
+            say(f"the same night by two workers of {AT_ONCE} steps each")
+            try:
+                address = night.stack.webserver()
+                say(f"the UI is at {address}")
+                night.begin(2, AT_ONCE)
+                night.until(night.complete, "the night's end")
+                self.found += expectations.of_values(night, home)
+                self.found += expectations.of_budget(night)
+                self._costs(night)
+                if os.environ.get("LOOK"):
+                    say(f"the UI stays at {address} until Enter is pressed")
+                    sys.stdin.readline()
+            finally:
+                night.stack.end()
+
+    def workers(self) -> None:
+        """Compare the time of one worker with that of two, the limit lifted."""
+        took = {count: self._lifted(count) for count in (1, 2)}
+        self.found.append(expectations.of_scaling(took[1], took[2]))
+
+    def _lifted(self, count: int) -> float:
+        say(f"the limit lifted, workers of one step at a time: {count}")
+        with serving(self.folder, ACCOUNTS, "--rate=0", *SMALL) as accounts:
+            folder = self.folder / f"lifted-{count}"
+            night = Night(folder, self.servers, accounts, LIFTED, say)
+            try:
+                night.begin(count, 1)
+                night.until(night.complete, "the night's end")
+                self._costs(night)
+                return night.seconds()
+            finally:
+                night.stack.end()
+
+    def _costs(self, night: Night) -> None:
+        """Show what the night cost, process by process."""
+        roots = {name: process.pid for name, process in night.stack.processes.items()}
+        roots |= {each.name: each.process.pid for each in self.servers.every if each.process}
+        say(f"  {len(night.steps())} steps in {night.seconds():.0f} s; processor seconds, peak MB:")
+        for name, seconds in costs.processor_seconds(roots).items():
+            say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(roots[name]):8.0f}")
+        say(f"    home {costs.bytes_below(night.home) / 1e6:.1f} MB")
+
+
+def embedded(home: Path, accounts: Accounts) -> Path:
+    """Sync every connection with the embedded default; return its home."""
+    accounts.write(home)
+    own = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
+    variables = own | accounts.secrets | {"PARTNER_SYNC_HOME": str(home)}
+    program = str(Path(sys.executable).with_name("partner-sync"))
+    done = subprocess.run(
+        [program, "sync"], env=variables, cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home
+
+
+def table(found: list[Expectation]) -> Iterator[str]:
+    """Yield the closing table, line by line."""
+    yield f"{'':4} {'expected':60} measured"
+    for each in found:
+        yield f"{'ok' if each.holds else 'NOT':4} {each.expected:60} {each.measured}"
+
+
+def main() -> int:
+    """Rehearse; return 0 where everything holds."""
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL runs as another user where we are root
+        with servers(folder / "servers") as shared:
+            rehearsal = Rehearsal(folder, shared)
+            rehearsal.night()
+            rehearsal.workers()
+    for line in table(rehearsal.found):
+        say(line)
+    return 0 if all(each.holds for each in rehearsal.found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
