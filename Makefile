@@ -91,7 +91,8 @@ test-next: $(NEXT)/.installed ## the tests that meet DuckDB, on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python $(PYTEST) $(MEETING)
 
 # The suites that meet the ledger, on PostgreSQL; and what only several machines have.
-SHARING := $(addprefix tests/,api distributed state)
+SHARING := $(addprefix tests/,api distributed end_to_end/test_day.py end_to_end/test_erase_beside.py \
+	end_to_end/test_nights.py end_to_end/test_stopped.py reconciliation/test_rules.py run/test_contact.py state warehouse)
 test-distributed: $(DISTRIBUTED)/.installed ## the tests of several machines: PostgreSQL, an object store, a lake (minutes)
 	@$(IN) TEST_STATE=postgresql $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
 

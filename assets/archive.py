@@ -12,7 +12,7 @@ from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
 from assets.executor import FETCH
 from assets.partitions import PARTITIONS, parts
 from assets.previews import cost
-from assets.resources import Sync, connection, night
+from assets.resources import Sync, connection, night, there
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
@@ -68,6 +68,7 @@ def fetch(
         for partition, order in orders.items():
             for stream, outcome in run.fetch(session, order).items():
                 outcomes.setdefault(stream, {})[partition] = outcome
+        there(context, session, (each for days in outcomes.values() for each in days.values()))
         efforts = runs.efforts(session.ledger, context.run.run_id)
         changes = {
             each: None

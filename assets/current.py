@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets import archive, catalog, landing, tables
 from assets.partitions import PARTITIONS, parts
-from assets.resources import Sync, connection
+from assets.resources import Sync, connection, there
 from assets.streams import STREAMS, chosen, foreign, opened
 from pipelines import run
 from pipelines.errors import PartnerSyncError
@@ -52,6 +52,7 @@ def fold(context: dg.AssetExecutionContext, sync: Sync) -> Iterator[dg.Materiali
         run_id = context.run.run_id
         orders = [Order(of[part], part.day, mine[part], run=run_id) for part in of]
         folded = run.fold_days(session, orders)
+        there(context, session, folded.values())
         shown = run.evidence(session, orders)
     for stream, evidence in shown.items():
         outcomes = [each for (_connection, name), each in folded.items() if name == stream]

@@ -4,17 +4,18 @@ Settings come from the environment and the home, as for the command line; the se
 token is asked for, so that neither Dagster's configuration nor its event log ever holds it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 
 import dagster as dg
 
 from pipelines import run, settings
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, StorageFailed
 from pipelines.run import Lane, Order, Session, Watch
 from pipelines.settings import Connection
 
+TRIES, SECONDS = 4, 30  # of a step that met a store of several machines that was away
 SCHEDULE_TAG = "dagster/schedule_name"  # Dagster's own, on every run that a schedule asked for
 
 
@@ -36,6 +37,13 @@ def night(dagster_run: dg.DagsterRun, of: Connection, day: date) -> Order:
     return Order(of, day, (), scheduled=scheduled, lane=lane, run=dagster_run.run_id)
 
 
+def there(context: dg.AssetExecutionContext, session: Session, outcomes: Iterable[object]) -> None:
+    """Raise the failure of a shared store, so that the step is tried again, while it may be."""
+    lost = [each for each in outcomes if isinstance(each, StorageFailed)]
+    if lost and session.settings.state and context.retry_number < TRIES:
+        raise lost[0]
+
+
 class Sync(dg.ConfigurableResource[None]):
     """Opens sessions on the home of this deployment."""
 
@@ -43,6 +51,17 @@ class Sync(dg.ConfigurableResource[None]):
     def session(
         self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
     ) -> Iterator[Session]:
-        """Yield a session that tells the run's log when it has to wait."""
-        with run.open(settings.load(), Watch(waiting=context.log.info)) as session:
-            yield session
+        """Yield a session that tells the run's log when it has to wait.
+
+        A store that several machines share may be away for a minute: the step is tried again then,
+        and goes on from what was read.
+        """
+        loaded = settings.load()
+        try:
+            with run.open(loaded, Watch(waiting=context.log.info)) as session:
+                yield session
+        except StorageFailed as error:
+            if not loaded.state:
+                raise
+            context.log.info("%s", error)
+            raise dg.RetryRequested(max_retries=TRIES, seconds_to_wait=SECONDS) from error

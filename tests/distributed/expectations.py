@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from tests.distributed.accounts import TWIN
+from tests.distributed.attached import attach
 from tests.distributed.comparison import compared
 from tests.distributed.night import Night, Step
 
@@ -30,9 +31,9 @@ class Expectation:
 def of_values(night: Night, embedded: Path) -> Iterator[Expectation]:
     """Compare every table of the night's warehouse with what the embedded default landed."""
     with duckdb.connect() as database:
-        for name, home in (("here", night.home), ("there", embedded)):
-            database.execute(f"ATTACH '{home / 'warehouse.duckdb'}' AS {name} (READ_ONLY)")
-        every = list(compared(database, "here", "there"))
+        here = attach(database, night.home, night.environment)
+        database.execute(f"ATTACH '{embedded / 'warehouse.duckdb'}' AS there (READ_ONLY)")
+        every = list(compared(database, here, "there"))
     rows = sum(each.rows for each in every)
     worse = [
         f"{each.table} (+{each.only_here} -{each.only_there})" for each in every if not each.same

@@ -7,6 +7,7 @@ import pytest
 
 from pipelines.cli.sandbox import Service
 from pipelines.settings import Settings, load
+from tests import ledgers
 from tests.sandbox.running import sandboxed
 
 Point = Callable[[Service], Settings]
@@ -20,6 +21,8 @@ def point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Point:
         for name, value in service.environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PARTNER_SYNC_HOME", str(tmp_path / "home"))
+        if url := ledgers.address():
+            monkeypatch.setenv("PARTNER_SYNC_STATE", url)
         return load()
 
     return to
