@@ -2,7 +2,7 @@
 
 Nights: `python -m tests.distributed.costing 1 6 20`. Pages and rows: `partner-sync sync` of lists
 of 4,440, 44,400 and 166,000 rows (`python -m benchmarks size landing publishing` for larger ones).
-Slots: four processes of an actor each, without waiting. All on the machine of docs/benchmarks.md,
+Slots: `python -m tests.distributed.slotting`. All on the machine of docs/benchmarks.md,
 busy with other suites, so that processor seconds count and seconds do not. Not here: the model.
 """
 
@@ -67,7 +67,7 @@ class Costs:
     fetch_a_page: float = FETCH_A_PAGE
     fold_a_row: float = FOLD_A_ROW
     publish_a_row: float = 0.9e-6
-    database_a_slot: float = 0.0012
+    database_a_slot: float = 0.0009
     archive_a_page: float = 36_000
     archive_a_run: float = 7_500
     ledger_a_request: float = 475

@@ -22,7 +22,7 @@ from pipelines.settings import Home
 from pipelines.state import database
 from pipelines.state.journal import LinkedPage
 from pipelines.state.proof import Grade, Proof
-from pipelines.warehouse.archive import Archive, Manifest
+from pipelines.warehouse.archive import Manifest, opened
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.fold import Terms, fold
 from pipelines.warehouse.publish import Edition, publish
@@ -66,7 +66,7 @@ def measure() -> str:
 
 def archived(home: Home, night: int) -> tuple[int, str]:
     """Archive a night's pages with their manifest; return the size of the pages and its name."""
-    archive, ended = Archive(home.archive), BEGIN + timedelta(days=night)
+    archive, ended = opened(home), BEGIN + timedelta(days=night)
     pages, size = [], 0
     for position, body in enumerate(_bodies(min(night, 1))):
         size += len(body)
@@ -138,7 +138,7 @@ def _cost(home: Home, file: str) -> Cost:
 def _land(home: Home, file: str) -> None:
     """Fold one manifest and publish; print what it cost."""
     import_module("pandas")  # pyarrow does with its first array: 0.4 s whatever the rows
-    ledger, archive = database.connect(home.state), Archive(home.archive)
+    ledger, archive = database.connect(home.state), opened(home)
     work = Work(home, "120MB", print)
     with work.writing() as writer:
         began = _seconds()

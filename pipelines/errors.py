@@ -21,7 +21,7 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── NothingPublished        there is no published file yet; a sync makes the first
     ├── ExportFailed            what was there before stays; the published file is untouched
     ├── NotTold                 an alert did not reach a target; it is tried again the next time
-    ├── StorageFailed           the disk takes nothing more; make room, run again and it goes on
+    ├── StorageFailed           disk or store takes nothing; make room, run again and it goes on
     ├── WarehouseBusy           another run writes; it did not finish in time
     └── WarehouseDamaged        tables are not what was folded; the archive builds them again
 """

@@ -61,7 +61,8 @@ class Rule:
             account = replace(account, blocked_until=max(account.blocked_until, now + self._hold))
             self._slots.save(account)
         unanswered = self._slots.unanswered()
-        self._slots.forgo(unanswered, now - LONGEST_ANSWER, now)
+        ended = self._slots.desk.latest(self._clock.monotonic())  # of what others sent, at most
+        self._slots.forgo(unanswered, now - LONGEST_ANSWER, ended)
         us, tickets = self._slots.owner, self._slots.tickets()
         due = self._due(account, unanswered, now)
         if due is not None and any(each.lane != self._lane for each in tickets):
@@ -73,7 +74,7 @@ class Rule:
         head = lanes.first(account, [*awake, ours])
         if head is ours and due is not None and due <= now:
             return self._take(account, unanswered, now, more=more)
-        if self._bury([*unanswered, *others], now):
+        if self._bury([*unanswered, *others], ended):
             return Wait(0.0, "")
         wait = self._wait(account, head, due, unanswered)
         self._queue(mine, now + (LONGEST_REST if wait.delay is None else wait.delay))

@@ -22,8 +22,8 @@ def alone(session: Session) -> Iterator[None]:
     turns = Turns(session.locks, session.clock, session.watch.waiting)
     with turns.all_taken(_lists(session)), session.work.alone(), session.archive.numbering():
         rebuild.sweep(session.work)
-        session.archive.sweep()
-        base.keep_newest(home, session.ledger)
+        session.archive.store.sweep()
+        base.keep_newest(session.archive, session.ledger)
         link.sweep(home)
         yield
 

@@ -103,7 +103,10 @@ def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int
         exports=tuple(exports),
         reports=tuple(reports),
         quotes=tuple(quotes),
-        left=tuple(str(file.relative_to(home.root)) for file in remain),
+        left=(
+            *(str(file.relative_to(home.root)) for file in remain),
+            *(f"archive/{name}" for name in traces.stored(archive.store, sought.identifier)),
+        ),
     )
 
 
@@ -142,12 +145,12 @@ def _excised(session: Session, sought: Sought, act: Act) -> int:
     before = bases.newest(session.ledger)
     if before is None:
         return 0
-    with base.making(session.work, session.ledger) as database:
+    with base.making(session.work, session.archive, session.ledger) as database:
         gone = Excision(database, sought).apply()
     number = before.number + 1
     after = replace(before, number=number, file=base.name(number), by=act.by, at=act.at)
-    base.settle(session.work, session.ledger, after, anew=True)
-    base.keep_newest(session.settings.place, session.ledger)
+    base.settle(session.work, session.archive, session.ledger, after, anew=True)
+    base.keep_newest(session.archive, session.ledger)
     return gone
 
 

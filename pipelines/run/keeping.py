@@ -26,11 +26,9 @@ def verify(session: Session, told: Callable[[Checked], None]) -> Report:
     """Look at everything of a home; `told` hears how far the archive is read."""
     looked = Verification(session.work, session.ledger, session.archive, told)
     faults = tuple(looked.faults())
-    pages, size = 0, 0
-    for _, file in session.archive.pages():
-        pages, size = pages + 1, size + file.stat().st_size
+    pages = session.archive.pages()
     looked_at = (
-        f"{pages:,} archived pages ({size / 1e6:,.1f} MB), "
+        f"{len(pages):,} archived pages ({sum(pages.values()) / 1e6:,.1f} MB), "
         f"{len(journal.every_manifest(session.ledger)):,} manifests, "
         f"{len(link.files(session.settings.place))} published files"
     )

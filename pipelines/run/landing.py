@@ -5,7 +5,7 @@ from functools import partial
 
 import duckdb
 
-from pipelines.errors import LandingFailed, PartnerSyncError
+from pipelines.errors import LandingFailed, PartnerSyncError, StorageFailed
 from pipelines.run import interface, reconciling
 from pipelines.run.order import Folded, Order, Publication
 from pipelines.run.session import Session
@@ -37,7 +37,7 @@ def fold(session: Session, order: Order) -> Folded:
     """
     own = order.connection.name
     wanted = {(own, stream.name) for stream in order.streams}
-    base.begin(session.work, session.ledger)
+    base.begin(session.work, session.archive, session.ledger)
     with session.work.writing() as writer:
         lost = journal.read_once(session.ledger) - meta.held(writer).keys()
         folded: dict[tuple[str, str], Fold | PartnerSyncError] = {}
@@ -114,6 +114,8 @@ def fold_row(
     try:
         folded = folding.fold(writer, archive, archive.read(row.file), terms, session.clock)
         interface.compare(session, writer, folded)
+    except StorageFailed:  # nothing of the reading: later ones must not be folded before it
+        raise
     except PartnerSyncError as error:
         if isinstance(error, Awaited):
             awaiting.note(writer, error.awaiting)

@@ -22,7 +22,7 @@ from pipelines.settings import mapping as file_of
 from pipelines.settings.mapping import FILE
 from pipelines.settings.mapping import Mapping as Roles
 from pipelines.warehouse import published
-from pipelines.warehouse.archive import appear
+from pipelines.warehouse.store import appear
 
 STREAMS = ("partners", "usage", "billing")
 

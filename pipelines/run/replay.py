@@ -147,8 +147,8 @@ def again(session: Session, settle: Settle = _never) -> Outcomes:
     """
     outcomes: dict[tuple[str, str], Landed] = {}
     before, held = _folded(session), base.held(session.ledger)
-    home, ledger = session.settings.place, session.ledger
-    with rebuilding(session.work, lambda file: base.start(home, ledger, file)) as writer:
+    archive, ledger = session.archive, session.ledger
+    with rebuilding(session.work, lambda file: base.start(archive, ledger, file)) as writer:
         rebuild = _Rebuild(session, writer, held, before, settle)
         for stream in sorted({stream for _, stream in journal.read_once(session.ledger)}):
             for row in journal.manifests(session.ledger, stream):

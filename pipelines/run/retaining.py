@@ -55,15 +55,16 @@ def retain(session: Session, keep: int, by: str) -> Retained:
             return Retained(None, Dropped(0, 0, 0))
         since = session.clock.now() - READING
         kept = Retention(session.archive, session.ledger, newest.manifests, since)
-        with database.reading(base.path(session.settings.place, newest)) as reader:
+        snapshot = base.file(session.archive, newest)
+        with snapshot as file, database.reading(file) as reader:
             dropped = kept.drop(reader)
-        base.keep_newest(session.settings.place, session.ledger)
+        base.keep_newest(session.archive, session.ledger)
     return Retained(newest, dropped)
 
 
 def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) -> Base:
     """Fold what is older into a new snapshot; one that cannot be folded is passed over again."""
-    with base.making(session.work, session.ledger) as writer:
+    with base.making(session.work, session.archive, session.ledger) as writer:
         for row in fresh:
             outcome = fold_row(session, writer, row)
             if isinstance(outcome, PartnerSyncError):
@@ -72,6 +73,5 @@ def _made(session: Session, fresh: list[ManifestRow], held: list[str], by: str) 
     number = newest.number + 1 if newest else 1
     manifests = [*held, *(row.file for row in fresh)]
     now = session.clock.now()
-    return base.settle(
-        session.work, session.ledger, Base(number, base.name(number), "", manifests, by, now)
-    )
+    made = Base(number, base.name(number), "", manifests, by, now)
+    return base.settle(session.work, session.archive, session.ledger, made)

@@ -11,7 +11,7 @@ from pipelines.clock import Clock
 from pipelines.settings import Settings
 from pipelines.state import database, locks
 from pipelines.state.locks import Locks
-from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.archive import Archive, opened
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.scan import Progress
 
@@ -58,7 +58,7 @@ def open(  # noqa: A001
         try:
             own, held = clock or settings.clock, locks.of(ledger, home.state)
             work = Work(home, settings.memory_limit, watch.waiting, locks=held)
-            archive = Archive(home.archive, held)
+            archive = opened(home, settings.archive, held)
             yield Session(settings, ledger, archive, work, own, watch)
         finally:
             ledger.dispose()

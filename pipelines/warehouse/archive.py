@@ -1,28 +1,29 @@
 """The archive: page bodies exactly as received, and the manifests that put them in order.
 
 A page's name is the SHA-256 of its body, so equal pages of two nights are one file. Nothing here is
-ever changed, but for records that a person erased (redaction); files appear whole (temporary name,
-fsync, rename) or not at all.
+ever changed, but for records that a person erased (redaction). Not here: where the files lie and
+how they appear, whole or not at all (store).
 """
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
-from pathlib import Path
-from uuid import uuid4
 
 import msgspec
 import zstandard
 
-from pipelines.errors import LandingFailed, StorageFailed
+from pipelines.errors import LandingFailed
+from pipelines.settings import Home
 from pipelines.state.journal import LinkedPage
 from pipelines.state.locks import Files, Lock, Locks
 from pipelines.state.proof import Proof
 from pipelines.state.redactions import Redaction
+from pipelines.warehouse import store
+from pipelines.warehouse.store import Store
 
+SUFFIX = ".json.zst"
 LEVEL = 1  # 457 MB/s at 4.9x on usage pages; higher levels gain little
 
 
@@ -61,10 +62,10 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Archive:
-    """The folder `archive` of one home."""
+    """Pages, manifests and redactions in a store."""
 
-    folder: Path
-    locks: Locks | None = None
+    store: Store
+    locks: Locks
 
     def put(self, body: bytes) -> str:
         """Store a page body durably; return its SHA-256 in hexadecimal.
@@ -75,7 +76,8 @@ class Archive:
         try:
             self.body(digest)  # what was erased from a page stays erased where it is sent again
         except LandingFailed:
-            _write(self._page(digest), zstandard.ZstdCompressor(level=LEVEL).compress(body))
+            compressed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
+            self.store.put(_page(digest), compressed)
         return digest
 
     def body(self, digest: str) -> bytes:
@@ -84,129 +86,116 @@ class Archive:
         Raises LandingFailed where it is missing or not what was read.
         """
         now = self.now(digest)
-        file = self._page(now)
-        try:
-            body = zstandard.ZstdDecompressor().decompress(file.read_bytes())
-        except (OSError, zstandard.ZstdError) as error:
-            raise LandingFailed(f"archived page {file.name} cannot be read: {error}") from None
-        if sha256(body).hexdigest() != now:
-            raise LandingFailed(f"archived page {file.name} was changed since it was read")
-        return body
+        return _whole(now, partial(self.store.get, _page(now)))
+
+    def bodies(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
+        """Yield what returns each page's body, as `body` does, without waiting for one by one."""
+        every = [self.now(digest) for digest in digests]
+        for now, get in zip(every, self.store.each(map(_page, every)), strict=True):
+            yield partial(_whole, now, get)
 
     def now(self, digest: str) -> str:
         """Return the page that is read in a page's place: itself, unless it was redacted."""
-        while digest in self.redactions:
-            digest = self.redactions[digest].new
+        known = self.redactions
+        while digest in known:
+            digest = known[digest].new
         return digest
 
     def erased(self, digest: str) -> frozenset[int]:
         """Return which records of a page were erased; null is in their place."""
-        rows = set[int]()
-        while digest in self.redactions:
-            rows.update(self.redactions[digest].rows)
-            digest = self.redactions[digest].new
+        rows, known = set[int](), self.redactions
+        while digest in known:
+            rows.update(known[digest].rows)
+            digest = known[digest].new
         return frozenset(rows)
 
     @property
     def redactions(self) -> dict[str, Redaction]:
         """Every recorded redaction by the page that it replaces, another run's of just now too."""
         acts, found = self._redactions
-        while os.path.exists(file := self._act(len(acts) + 1)):  # noqa: PTH110 thrice a page
-            some = msgspec.json.decode(Path(file).read_bytes(), type=list[Redaction])
+        while self.store.lately(file := _act(len(acts) + 1)):
+            some = msgspec.json.decode(self.store.get(file), type=list[Redaction])
             found |= {each.old: each for each in some}
-            acts.append(file)
+            acts.add(file)
         return found
 
     @cached_property
-    def _redactions(self) -> tuple[list[str], dict[str, Redaction]]:
+    def _redactions(self) -> tuple[set[str], dict[str, Redaction]]:
         """The files of redactions that were read, and what they say."""
-        return [], {}
-
-    @cached_property
-    def _acts(self) -> str:
-        return str(self.folder / "redactions")
-
-    def _act(self, number: int) -> str:
-        return f"{self._acts}/{number:06}.json"
+        return set(), {}
 
     def redact(self, redactions: Sequence[Redaction]) -> None:
         """Record that pages are read in the place of others, then remove those."""
         known = [each for each in redactions if each.old not in self.redactions]
         if known:
             content = msgspec.json.format(msgspec.json.encode(known), indent=1)
-            _write(Path(self._act(len(self._redactions[0]) + 1)), content)
-        for each in redactions:
-            self._page(each.old).unlink(missing_ok=True)
-
-    def sweep(self) -> None:
-        """Remove what killed runs had not finished writing; only where no other writes."""
-        for file in self.folder.rglob(".*.part"):
-            file.unlink(missing_ok=True)
+            self.store.put(_act(len(self._redactions[0]) + 1), content)
+            self.store.settle()
+        self.store.remove(_page(each.old) for each in redactions)
 
     def has(self, digest: str) -> bool:
         """Tell whether there is a page of that name, or what is left of it."""
-        return self._page(self.now(digest)).exists()
+        return self.store.has(_page(self.now(digest)))
 
-    def pages(self) -> Iterator[tuple[str, Path]]:
-        """Yield the name and the file of every page."""
-        for file in sorted((self.folder / "pages").glob("??/*.json.zst")):
-            yield file.name.removesuffix(".json.zst"), file
+    def pages(self) -> dict[str, int]:
+        """Return the name and the size of every page."""
+        found = self.store.sizes("pages")
+        return {
+            file.rsplit("/", 1)[1].removesuffix(SUFFIX): size
+            for file, size in found.items()
+            if file.endswith(SUFFIX)
+        }
+
+    def drop(self, pages: Iterable[str], manifests: Iterable[str]) -> None:
+        """Remove pages, then manifests, by their names; only where no other writes."""
+        self.store.remove(map(_page, pages))
+        self.store.remove(f"manifests/{file}" for file in manifests)
+
+    def manifests(self) -> dict[str, int]:
+        """Return the name and the size of every manifest."""
+        found = self.store.sizes("manifests")
+        return {file.removeprefix("manifests/"): size for file, size in found.items()}
 
     def numbering(self) -> Lock:
         """Return the lock under which a manifest is numbered, written and recorded."""
-        return (self.locks or Files(self.folder)).lock("manifests")
+        return self.locks.lock("manifests")
 
     def write(self, manifest: Manifest) -> None:
-        """Store a manifest; raise FileExistsError where its number is taken."""
-        file = self._manifest(manifest.file)
-        if file.exists():
-            raise FileExistsError(file)
-        _write(file, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+        """Store a manifest, once; raise FileExistsError where its number is another's."""
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        self.store.create(f"manifests/{manifest.file}", content)
 
     def stored(self, file: str) -> Manifest | None:
         """Return a manifest, None where there is none by its name."""
-        return self.read(file) if self._manifest(file).exists() else None
+        return self.read(file) if self.store.has(f"manifests/{file}") else None
 
     def read(self, file: str) -> Manifest:
         """Return a manifest by its name below archive/manifests."""
         try:
-            return msgspec.json.decode(self._manifest(file).read_bytes(), type=Manifest)
+            return msgspec.json.decode(self.store.get(f"manifests/{file}"), type=Manifest)
         except (OSError, msgspec.MsgspecError) as error:
             raise LandingFailed(f"manifest {file} cannot be read: {error}") from None
 
-    def _page(self, digest: str) -> Path:
-        return Path(f"{self.folder}/pages/{digest[:2]}/{digest}.json.zst")  # thrice as fast as "/"
 
-    def _manifest(self, file: str) -> Path:
-        return self.folder / "manifests" / file
+def opened(home: Home, address: str | None = None, locks: Locks | None = None) -> Archive:
+    """Return the archive of a home, or the one at an address that several machines share."""
+    return Archive(store.opened(home, address), locks or Files(home.archive))
 
 
-def _write(file: Path, content: bytes) -> None:
-    """Let a file appear whole: not even a power cut leaves half of one under its name.
+def _page(digest: str) -> str:
+    return f"pages/{digest[:2]}/{digest}{SUFFIX}"
 
-    Raises StorageFailed where the disk does not take it.
-    """
+
+def _act(number: int) -> str:
+    return f"redactions/{number:06}.json"
+
+
+def _whole(digest: str, get: Callable[[], bytes]) -> bytes:
+    """Return a page's body; raise LandingFailed where it is missing or not what was read."""
     try:
-        appear(file, content)
-    except OSError as error:
-        raise StorageFailed(
-            f"{file} cannot be written: {error.strerror}. What was read until now is kept: make "
-            "room and run sync again: it goes on."
-        ) from None
-
-
-def appear(file: Path, content: bytes) -> None:
-    """Write a file of mode 0600 that is there whole or not at all, even after a power cut."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = file.with_name(f".{uuid4().hex}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        body = zstandard.ZstdDecompressor().decompress(get())
+    except (OSError, zstandard.ZstdError) as error:
+        raise LandingFailed(f"archived page {digest}{SUFFIX} cannot be read: {error}") from None
+    if sha256(body).hexdigest() != digest:
+        raise LandingFailed(f"archived page {digest}{SUFFIX} was changed since it was read")
+    return body

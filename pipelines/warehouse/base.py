@@ -1,12 +1,12 @@
 """The base snapshot: the tables as they were before the oldest manifest that is kept.
 
-Folding starts from it where older manifests were dropped. Here: the file below archive/base. Not
+Folding starts from it where older manifests were dropped. Here: the archive's file base/…. Not
 here: what is dropped (retention), folding (fold).
 """
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import date
 from hashlib import file_digest
@@ -16,19 +16,14 @@ import duckdb
 from sqlalchemy import Engine
 
 from pipelines.errors import LandingFailed, StorageFailed
-from pipelines.settings import Home
 from pipelines.state import bases, journal
 from pipelines.state.bases import Base
-from pipelines.warehouse import database, link, meta
+from pipelines.warehouse import database, meta
+from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.excision import written_anew
 
 PART = "base.part.duckdb"  # in work/, until it is whole
-
-
-def path(home: Home, base: Base) -> Path:
-    """Return where a snapshot lies."""
-    return home.archive / "base" / base.file
 
 
 def name(number: int) -> str:
@@ -36,13 +31,18 @@ def name(number: int) -> str:
     return f"base.{number:06}.duckdb"
 
 
-def digest(file: Path) -> str:
+def file(archive: Archive, base: Base) -> AbstractContextManager[Path]:
+    """Give a path at which a snapshot can be read while the block lasts."""
+    return archive.store.file(f"base/{base.file}")
+
+
+def digest(path: Path) -> str:
     """Return a file's SHA-256 in hexadecimal."""
-    with file.open("rb") as stream:
+    with path.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
 
 
-def start(home: Home, ledger: Engine, file: Path) -> None:
+def start(archive: Archive, ledger: Engine, begun: Path) -> None:
     """Let a new database begin with the newest snapshot, empty where there is none.
 
     Raises LandingFailed where the snapshot is damaged.
@@ -50,15 +50,17 @@ def start(home: Home, ledger: Engine, file: Path) -> None:
     base = bases.newest(ledger)
     if base is None:
         return
-    source = path(home, base)
-    part = file.with_name(f"{file.name}.part")
+    source = archive.store.where(f"base/{base.file}")
+    part = begun.with_name(f"{begun.name}.part")
     try:
-        shutil.copyfile(source, part)
+        with file(archive, base) as snapshot:
+            shutil.copyfile(snapshot, part)
         whole = digest(part) == base.sha256
-        part.replace(file) if whole else part.unlink()
+        part.replace(begun) if whole else part.unlink()
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise StorageFailed(f"{source} cannot be copied to {file}: {error.strerror}") from None
+        said = error.strerror or error
+        raise StorageFailed(f"{source} cannot be copied to {begun}: {said}") from None
     if not whole:
         raise LandingFailed(
             f"{source} was changed since it was written, and what it holds is nowhere else: restore"
@@ -81,7 +83,7 @@ def days(ledger: Engine) -> set[date]:
     return {day for (_, _, day), file in last.items() if file in there}
 
 
-def begin(work: Work, ledger: Engine) -> None:
+def begin(work: Work, archive: Archive, ledger: Engine) -> None:
     """Let a work database begin with the newest snapshot where it lacks what that holds.
 
     It was lost, is empty, or is an older copy that somebody restored: the manifests that would
@@ -91,31 +93,33 @@ def begin(work: Work, ledger: Engine) -> None:
     if base is None:
         return
     with work.alone():
-        if _lacks(work, path(work.home, base)):
+        if _lacks(work, archive, base):
             work.file.with_name(f"{work.file.name}.wal").unlink(missing_ok=True)
-            start(work.home, ledger, work.file)
+            start(archive, ledger, work.file)
 
 
-def _lacks(work: Work, snapshot: Path) -> bool:
+def _lacks(work: Work, archive: Archive, base: Base) -> bool:
     """Tell whether something is folded in the snapshot that is not in the work database."""
     if not work.file.exists():
         return True
-    try:
-        with database.reading(snapshot) as reader:
-            held = {fold.manifest for fold in meta.folds(reader)}
-    except duckdb.Error:  # verify tells; a night can be folded without it
-        return False
     with work.connected() as writer:
-        return not held <= {fold.manifest for fold in meta.folds(writer)}
+        folded = {fold.manifest for fold in meta.folds(writer)}
+    if folded.issuperset(base.manifests):  # the usual case: the file need not be fetched
+        return False
+    try:
+        with file(archive, base) as snapshot, database.reading(snapshot) as reader:
+            return not folded.issuperset(fold.manifest for fold in meta.folds(reader))
+    except (OSError, duckdb.Error):  # verify tells; a night can be folded without it
+        return False
 
 
 @contextmanager
-def making(work: Work, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
+def making(work: Work, archive: Archive, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a new database that begins with the newest snapshot."""
     fresh = replace(work, name=PART)
-    for file in (fresh.file, fresh.file.with_name(f"{PART}.wal")):
-        file.unlink(missing_ok=True)
-    start(work.home, ledger, fresh.file)
+    for left in (fresh.file, fresh.file.with_name(f"{PART}.wal")):
+        left.unlink(missing_ok=True)
+    start(archive, ledger, fresh.file)
     try:
         with fresh.connected() as writer:
             yield writer
@@ -125,7 +129,7 @@ def making(work: Work, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
         raise
 
 
-def settle(work: Work, ledger: Engine, base: Base, *, anew: bool = False) -> Base:
+def settle(work: Work, archive: Archive, ledger: Engine, base: Base, *, anew: bool = False) -> Base:
     """Put the new database into the archive and record it; return it with its digest.
 
     `anew` writes every value into a file of its own: nothing that was deleted goes with them.
@@ -135,19 +139,14 @@ def settle(work: Work, ledger: Engine, base: Base, *, anew: bool = False) -> Bas
         fresh = part.with_name(f"{PART}.fresh")
         written_anew(part, fresh)
         fresh.replace(part)
-    file = path(work.home, base)
-    file.parent.mkdir(exist_ok=True, mode=0o700)
-    link.fsync(part)
     settled = replace(base, sha256=digest(part))
-    part.replace(file)
-    link.fsync(file.parent)
+    archive.store.keep(part, f"base/{base.file}")
     bases.add(ledger, settled)
     return settled
 
 
-def keep_newest(home: Home, ledger: Engine) -> None:
+def keep_newest(archive: Archive, ledger: Engine) -> None:
     """Remove every snapshot but the newest: older ones, and one that a kill left unrecorded."""
     newest = bases.newest(ledger)
-    for file in (home.archive / "base").glob("base.*"):
-        if newest is None or file.name != newest.file:
-            file.unlink()
+    kept = f"base/{newest.file}" if newest else ""
+    archive.store.remove([name for name in archive.store.sizes("base") if name != kept])

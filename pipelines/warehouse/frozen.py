@@ -5,13 +5,11 @@ source pages are pinned, so that retention keeps them. Not here: what has change
 (corrections), who may close (run.closing).
 """
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import msgspec
@@ -20,8 +18,7 @@ from pyarrow import parquet
 
 from pipelines.errors import StorageFailed
 from pipelines.state.closes import Close, Kind
-from pipelines.warehouse import link
-from pipelines.warehouse.archive import Archive, appear
+from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import exists
 
 BATCH = 20_000  # rows in memory at a time
@@ -112,9 +109,10 @@ class Copies:
 
     archive: Archive
 
-    def folder(self, month: date, number: int) -> Path:
-        """Return where a copy lies."""
-        return self._of(month) / f"{number:03}"
+    @staticmethod
+    def folder(month: date, number: int) -> str:
+        """Return where in the archive a copy lies."""
+        return f"closes/{month:%Y-%m}/{number:03}"
 
     def write(self, database: duckdb.DuckDBPyConnection, head: Head, number: int) -> Close:
         """Freeze a month of a published version; return what is to be recorded of it.
@@ -122,78 +120,93 @@ class Copies:
         The database has `used` and `billed` (matching) beside its tables. What a kill left of an
         earlier try goes. Raises StorageFailed where the disk does not take it.
         """
-        folder = self.folder(head.month, number)
-        making = folder.with_name(f"{uuid4().hex}.making")
+        store, folder = self.archive.store, self.folder(head.month, number)
         try:
-            making.mkdir(parents=True, mode=0o700)
-            frozen = _written(database, head, number, making)
-            _settle(making, folder)
+            with store.making(folder, MANIFEST) as making:
+                frozen = _written(database, head, number, making)
+                digest = _digest(making / MANIFEST)
             self._pin(head.month, frozen.pages)
         except OSError as error:
             raise StorageFailed(
-                f"{folder} cannot be written: {error.strerror}. {head.month:%Y-%m} is not closed: "
-                "make room, then close it again."
+                f"{store.where(folder)} cannot be written: {error.strerror}. {head.month:%Y-%m} is "
+                "not closed: make room, then close it again."
             ) from None
-        finally:
-            shutil.rmtree(making, ignore_errors=True)
-        digest = _digest(folder / MANIFEST)
         said = (head.preparer, head.reviewer, head.at, head.note)
         return Close(head.month, number, Kind.CLOSE, *said, digest, frozen.records)
 
     def sweep(self, month: date, recorded: set[int]) -> None:
         """Remove copies of a month that a kill left before the ledger knew of them."""
-        for folder in self._of(month).glob("*"):
-            if folder.suffix == ".making" or int(folder.name) not in recorded:
-                shutil.rmtree(folder)
+        store, folder = self.archive.store, f"closes/{month:%Y-%m}"
+        known = {f"{number:03}" for number in recorded}
+        for name in store.folders(folder):
+            if name not in known:
+                store.drop(f"{folder}/{name}")
 
     def read(self, close: Close) -> Frozen:
         """Return the manifest of a copy."""
-        content = (self.folder(close.month, close.number) / MANIFEST).read_bytes()
-        return msgspec.json.decode(content, type=Frozen)
+        return msgspec.json.decode(self.archive.store.get(_at(close, MANIFEST)), type=Frozen)
 
     def mapping(self, close: Close) -> str:
         """Return the mapping that a month was signed off on."""
-        return (self.folder(close.month, close.number) / "mapping.toml").read_text()
+        return self.archive.store.get(_at(close, "mapping.toml")).decode()
 
     def schema(self, close: Close, table: str) -> pa.Schema:
         """Return the types of a table of a copy."""
-        folder = self.folder(close.month, close.number)
-        return parquet.read_schema(folder / f"{table}.parquet")
+        with self.archive.store.file(_at(close, f"{table}.parquet")) as file:
+            return parquet.read_schema(file)
 
     def batches(self, close: Close, table: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table of a copy."""
-        file = self.folder(close.month, close.number) / f"{table}.parquet"
-        with parquet.ParquetFile(file) as rows:
+        store = self.archive.store
+        with (
+            store.file(_at(close, f"{table}.parquet")) as file,
+            parquet.ParquetFile(file) as rows,
+        ):
             yield from rows.iter_batches(BATCH)
 
     def faults(self, close: Close) -> Iterator[str]:
         """Yield what of a copy is not as it was signed off; erased records are accepted."""
-        folder = self.folder(close.month, close.number)
-        if not (folder / MANIFEST).is_file():
+        found = self._digest(close, MANIFEST)
+        if found is None:
             yield f"{MANIFEST} is missing"
             return
-        if _digest(folder / MANIFEST) != close.sha256:
+        if found != close.sha256:
             yield f"{MANIFEST} is not what the ledger says that was signed off"
             return
         frozen = self.read(close)
         for name, part in frozen.files.items():
-            file = folder / name
-            if not file.is_file():
+            found = self._digest(close, name)
+            if found is None:
                 yield f"{name} is missing"
-            elif _digest(file) != part.sha256:
+            elif found != part.sha256:
                 yield f"{name} was changed since it was signed off"
+        there = self.archive.pages().keys()
         for page in frozen.pages:
-            if not self.archive.has(page):
+            if self.archive.now(page) not in there:
                 yield f"its source page {page} is missing in the archive"
 
-    def _of(self, month: date) -> Path:
-        return self.archive.folder / "closes" / f"{month:%Y-%m}"
+    def pinned(self) -> Iterator[str]:
+        """Yield the pages that closed months pin: each file of archive/pins is a list of them."""
+        for name in self.archive.store.sizes("pins"):
+            yield from msgspec.json.decode(self.archive.store.get(name), type=list[str])
+
+    def _digest(self, close: Close, name: str) -> str | None:
+        """Return the SHA-256 of a file of a copy, None where it is missing."""
+        try:
+            with self.archive.store.file(_at(close, name)) as file:
+                return _digest(file)
+        except FileNotFoundError:
+            return None
 
     def _pin(self, month: date, pages: tuple[str, ...]) -> None:
         """Let retention keep the source pages, of earlier copies of the month too."""
-        file = self.archive.folder / "pins" / f"{month:%Y-%m}.json"
-        before = msgspec.json.decode(file.read_bytes(), type=list[str]) if file.exists() else []
-        appear(file, msgspec.json.encode(sorted({*before, *pages})))
+        store, name = self.archive.store, f"pins/{month:%Y-%m}.json"
+        before = msgspec.json.decode(store.get(name), type=list[str]) if store.has(name) else []
+        store.put(name, msgspec.json.encode(sorted({*before, *pages})))
+
+
+def _at(close: Close, name: str) -> str:
+    return f"{Copies.folder(close.month, close.number)}/{name}"
 
 
 def prints(database: duckdb.DuckDBPyConnection, months: Sequence[date]) -> dict[date, str]:
@@ -256,13 +269,3 @@ def _part(file: Path, rows: int | None = None) -> Part:
 def _digest(file: Path) -> str:
     with file.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
-
-
-def _settle(making: Path, folder: Path) -> None:
-    """Make a copy durable, read-only and named."""
-    for file in making.iterdir():
-        link.fsync(file)
-        file.chmod(0o400)
-    link.fsync(making)
-    making.rename(folder)
-    link.fsync(folder.parent)

@@ -89,12 +89,14 @@ def found(
 
     Raises LandingFailed for a page that cannot be read: what is in it could not be erased.
     """
-    every = [digest for digest, _file in archive.pages()]
-    for done, digest in enumerate(every, 1):
-        rows = [] if digest in archive.redactions else _rows(archive.body(digest), sought)
-        if rows or digest in archive.redactions:  # the latter: a kill left it
+    every, known = list(archive.pages()), archive.redactions
+    left = [digest for digest in every if digest in known]  # by a kill
+    looked = [digest for digest in every if digest not in known]
+    yield from ((digest, []) for digest in left)
+    for done, (digest, body) in enumerate(zip(looked, archive.bodies(looked), strict=True), 1):
+        if rows := _rows(body(), sought):
             yield digest, rows
-        told(done, len(every))
+        told(len(left) + done, len(every))
 
 
 def _rows(body: bytes, sought: Sought) -> list[int]:

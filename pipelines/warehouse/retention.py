@@ -7,16 +7,15 @@ closed month pins, and what a reading without a manifest has so far. Not here: t
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import duckdb
-import msgspec
 from sqlalchemy import Engine
 
 from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import quoted
+from pipelines.warehouse.frozen import Copies
 
 PAGES = """
 SELECT schema_name, table_name FROM duckdb_columns()
@@ -64,13 +63,13 @@ class Retention:
     def drop(self, base: duckdb.DuckDBPyConnection) -> Dropped:
         """Remove the manifests that the base holds, and every page that nothing needs."""
         needed = set(self._needed(base))
-        files = [self.archive.folder / "manifests" / file for file in self.held]
-        gone = [file for file in files if file.exists()]
-        pages = [file for digest, file in self.archive.pages() if digest not in needed]
-        size = sum(file.stat().st_size for file in (*gone, *pages))
-        for file in (*pages, *gone):
-            file.unlink()
-        return Dropped(len(gone), len(pages), size)
+        manifests = {
+            file: size for file, size in self.archive.manifests().items() if file in self.held
+        }
+        pages = {page: size for page, size in self.archive.pages().items() if page not in needed}
+        self.archive.drop(pages, manifests)
+        size = sum((*manifests.values(), *pages.values()))
+        return Dropped(len(manifests), len(pages), size)
 
     def _needed(self, base: duckdb.DuckDBPyConnection) -> Iterator[str]:
         """Yield the pages that are needed, as they are now."""
@@ -81,11 +80,5 @@ class Retention:
         for schema, table in base.execute(PAGES).fetchall():
             found = base.execute(f"SELECT DISTINCT _page FROM {quoted(schema, table)}").fetchall()
             yield from (now(page) for (page,) in found)
-        yield from map(now, pinned(self.archive.folder))
+        yield from map(now, Copies(self.archive).pinned())
         yield from map(now, journal.unbound(self.ledger, self.since))
-
-
-def pinned(folder: Path) -> Iterator[str]:
-    """Yield the pages that closed months pin: each file of archive/pins is a list of them."""
-    for file in sorted((folder / "pins").glob("*.json")):
-        yield from msgspec.json.decode(file.read_bytes(), type=list[str])

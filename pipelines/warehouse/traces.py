@@ -17,6 +17,7 @@ import zstandard
 from pipelines.errors import PartnerSyncError
 from pipelines.warehouse import database
 from pipelines.warehouse.database import quoted
+from pipelines.warehouse.store import Store
 
 CHUNK = 1 << 24
 
@@ -26,6 +27,17 @@ def files(root: Path, text: str) -> Iterator[Path]:
     for file in sorted(root.rglob("*")):
         if file.is_file() and not file.is_symlink() and (text in file.name or says(file, text)):
             yield file
+
+
+def stored(store: Store, text: str) -> Iterator[str]:
+    """Yield the names of files that say the text and lie where the archive does, out of the home.
+
+    Each is copied here to be looked at.
+    """
+    for name in store.sizes("") if store.apart else ():
+        with store.file(name) as file:
+            if text in name or says(file, text):
+                yield name
 
 
 def says(file: Path, text: str) -> bool:

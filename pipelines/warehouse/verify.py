@@ -67,11 +67,11 @@ class Verification:
         yield from self._closes()
 
     def _pages(self) -> Iterator[Fault]:
-        files = {digest: file.stat().st_size for digest, file in self.archive.pages()}
+        files = self.archive.pages()
         whole, done = sum(files.values()), 0
-        for digest, size in files.items():
+        for (digest, size), body in zip(files.items(), self.archive.bodies(files), strict=True):
             try:
-                self.archive.body(digest)
+                body()
             except LandingFailed as error:
                 yield Fault(
                     f"archive/pages/{digest[:2]}",
@@ -86,8 +86,12 @@ class Verification:
         newest = bases.newest(self.ledger)
         if newest is None:
             return
-        file = base.path(self.home, newest)
-        if not file.exists() or base.digest(file) != newest.sha256:
+        try:
+            with base.file(self.archive, newest) as file:
+                whole = base.digest(file) == newest.sha256
+        except OSError:
+            whole = False
+        if not whole:
             means = "What it holds is nowhere else: the tables cannot be built again from here"
             do = "Restore the file from a copy of the archive"
             where = f"archive/base/{newest.file}"
@@ -101,13 +105,13 @@ class Verification:
                 where, what = "archive/redactions", f"page {old}: the ledger says something else"
                 means = "Somebody may have changed what was read, rather than erased from it"
                 yield Fault(where, what, means, "Restore archive and state from the same copy")
-        for digest, _file in self.archive.pages():
+        for digest in self.archive.pages():
             if digest in self.archive.redactions:
                 what = "records were erased from it, and the page as it was is still there"
                 yield Fault(f"page {digest}", what, "An erasure was killed", "Run erase again")
 
     def _manifests(self) -> Iterator[Fault]:
-        held = base.held(self.ledger)
+        held, there = base.held(self.ledger), self.archive.pages().keys()
         for row in journal.every_manifest(self.ledger):
             if row.file in held:
                 continue
@@ -120,7 +124,7 @@ class Verification:
             if differs := _difference(manifest, row):
                 yield Fault(where, differs, _UNFOLDED, "Restore the file from a copy")
             for page in manifest.pages:
-                if not self.archive.has(page.sha256):
+                if self.archive.now(page.sha256) not in there:
                     what = f"page {page.sha256} at offset {page.offset} is missing"
                     yield Fault(where, what, _UNFOLDED, "Restore the page from a copy")
 
@@ -172,7 +176,7 @@ class Verification:
         copies = Copies(self.archive)
         for close in closes.every(self.ledger):
             if close.act is closes.Kind.CLOSE:
-                where = str(copies.folder(close.month, close.number).relative_to(self.home.root))
+                where = f"archive/{copies.folder(close.month, close.number)}"
                 means = f"What was signed off for {close.month:%Y-%m} can not be shown as it was"
                 do = "Restore it from a copy of the archive; the tables of now are as they were"
                 yield from (Fault(where, each, means, do) for each in copies.faults(close))

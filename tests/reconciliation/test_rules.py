@@ -9,10 +9,11 @@ from sqlalchemy import Engine
 
 from pipelines import reconciliation
 from pipelines.reconciliation import RULES, Example, Rule
+from pipelines.settings import Home
 from pipelines.settings.mapping import Mapping
 from pipelines.state.breaks import Finding, State
 from pipelines.warehouse import corrections, matching, meta, proofs
-from pipelines.warehouse.archive import Archive
+from pipelines.warehouse.archive import opened
 from pipelines.warehouse.frozen import Copies
 from pipelines.warehouse.matching import Matching
 from tests import ledgers
@@ -36,7 +37,7 @@ def _found(
     """Return the breaks that stand."""
     meta.prepare(database)
     proofs.tell(database, ledger)
-    corrections.tell(database, Copies(Archive(Path())), ledger, AS_OF)
+    corrections.tell(database, Copies(opened(Home(Path()))), ledger, AS_OF)
     every = reconciliation.evaluate(database, matching, rules, ledger)
     return [each.finding for each in every if each.state is not State.RESOLVED]
 

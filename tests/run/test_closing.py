@@ -15,7 +15,8 @@ from pipelines import run
 from pipelines.errors import ConfigurationError
 from pipelines.run import Session
 from pipelines.state import closes
-from pipelines.warehouse import published, retention
+from pipelines.warehouse import published
+from pipelines.warehouse.frozen import Copies
 from tests.run.conftest import Begun
 from tests.run.months import (
     COPY,
@@ -50,7 +51,7 @@ def test_a_frozen_copy_has_every_record_and_the_hash_of_all_that_it_is_made_of(
     mapping = (root / "config" / "mapping.toml").read_bytes()
     with home(root) as session:
         close = closes.closed(session.ledger)[JANUARY]
-        pinned = set(retention.pinned(session.archive.folder))
+        pinned = set(Copies(session.archive).pinned())
         pages = [page for page in manifest["pages"] if session.archive.has(page)]
         assert faults(session) == []
 

@@ -26,7 +26,7 @@ def four(session: Session) -> None:
 
 
 def pages(session: Session) -> set[str]:
-    return {digest for digest, _file in session.archive.pages()}
+    return set(session.archive.pages())
 
 
 def test_the_tables_are_the_same_with_and_without(begun: Begun) -> None:
@@ -44,9 +44,9 @@ def test_the_tables_are_the_same_with_and_without(begun: Begun) -> None:
         base = bases.newest(session.ledger)
         assert base is not None
         assert (base.number, len(base.manifests)) == (2, 8)
-        files = [file.name for file in (session.archive.folder / "base").iterdir()]
+        files = [file.name for file in (session.settings.place.archive / "base").iterdir()]
         assert files == ["base.000002.duckdb"]
-        manifests = list((session.archive.folder / "manifests").rglob("*.json"))
+        manifests = list((session.settings.place.archive / "manifests").rglob("*.json"))
         assert len(manifests) == 4
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_dropped_that_is_kept_or_pinned(begun: Begun) -> None:
         before = pages(session)
         assert run.retain(session, 4, "ann").base is None
         assert pages(session) == before
-        pins = session.archive.folder / "pins"
+        pins = session.settings.place.archive / "pins"
         pins.mkdir()
         (pins / "2026-01.json").write_bytes(msgspec.json.encode(sorted(before)))
         assert run.retain(session, 1, "ann").dropped.pages == 0
@@ -94,7 +94,7 @@ def test_a_damaged_base_is_said_in_words(begun: Begun) -> None:
     with home(begun(four)) as session:
         run.retain(session, 1, "ann")
         before = everything(session)
-        file = next((session.archive.folder / "base").iterdir())
+        file = next((session.settings.place.archive / "base").iterdir())
         file.write_bytes(b"damaged")
         with pytest.raises(LandingFailed, match="restore it from a copy of the archive"):
             again(session)

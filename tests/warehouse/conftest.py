@@ -14,13 +14,13 @@ from pipelines.settings import Home
 from pipelines.state.journal import LinkedPage
 from pipelines.state.proof import Grade, Proof
 from pipelines.warehouse import meta, registry
-from pipelines.warehouse.archive import Archive, Manifest
+from pipelines.warehouse.archive import Archive, Manifest, opened
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.disappeared import Guard
 from pipelines.warehouse.fold import Terms, fold
 from pipelines.warehouse.meta import Fold, Held
 from pipelines.warehouse.registry import Registered
-from tests import ledgers
+from tests import archives, ledgers
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANYTHING = Terms(Guard(accepted=True))  # what tests fold has often nothing in common
@@ -35,6 +35,7 @@ class Warehouse:
     archive: Archive
     work: Work
     waits: list[str]
+    address: str | None = None
     numbers: dict[str, int] = field(default_factory=dict)
     terms: Terms = ANYTHING
 
@@ -72,6 +73,10 @@ class Warehouse:
             tuple(linked),
             proof=proof,
         )
+
+    def other(self) -> Archive:
+        """Open the archive once more, as another run does."""
+        return opened(self.home, self.address)
 
     def fold(self, manifest: Manifest) -> Fold:
         """Fold a manifest into the work database."""
@@ -112,5 +117,7 @@ def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     home.prepare()
     ledger = ledgers.opened(home.state)
     waits: list[str] = []
-    yield Warehouse(home, ledger, Archive(home.archive), Work(home, "200MB", waits.append), waits)
+    archive = opened(home, address := archives.address())
+    work = Work(home, "200MB", waits.append)
+    yield Warehouse(home, ledger, archive, work, waits, address)
     ledger.dispose()

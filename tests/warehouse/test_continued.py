@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +10,8 @@ from pipelines.state.identities import Identity
 from pipelines.state.proof import Grade
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.redaction import Act, redacted
+from tests.archives import changed, lost
+from tests.archives import pages as pages_of
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.listed import (
     CLOCK,
@@ -32,22 +33,18 @@ def killed(warehouse: Warehouse, first: int = 0) -> None:
         Scans(warehouse).scan(Listed(records, deadly=2), KNOWN)
 
 
-def lost(file: Path) -> None:
-    file.unlink()
-
-
-def damaged(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-3])
+def damaged(archive: Archive, file: str) -> None:
+    changed(archive, file, lambda content: content[:-3])
 
 
 @pytest.mark.parametrize("befallen", [lost, damaged])
 @pytest.mark.parametrize("others", [{}, {"name": "the same row, changed since"}])
 def test_a_page_that_was_lost_is_read_again_and_its_rows_are_folded(
-    warehouse: Warehouse, befallen: Callable[[Path], None], others: dict[str, str]
+    warehouse: Warehouse, befallen: Callable[[Archive, str], None], others: dict[str, str]
 ) -> None:
     killed(warehouse)
-    for file in (warehouse.home.archive / "pages").rglob("*.zst"):
-        befallen(file)
+    for file in pages_of(warehouse.archive):
+        befallen(warehouse.archive, file)
     scans, listed = Scans(warehouse), Listed(numbered(20, **others))
     row = scans.scan(listed, KNOWN)
     assert row.proof.grade is Grade.COMPLETE
@@ -63,7 +60,7 @@ def test_a_stored_manifest_with_a_page_that_was_lost_is_not_taken_over(
     with warehouse.ledger.begin() as ledger:  # as if it was killed before the manifest's row
         ledger.exec_driver_sql("DELETE FROM manifests")
         ledger.exec_driver_sql("UPDATE scans SET status = 'reading'")
-    lost(next((warehouse.home.archive / "pages").rglob("*.zst")))
+    lost(warehouse.archive, pages_of(warehouse.archive)[0])
     row = scans.scan(Listed(numbered(20, name="changed")), KNOWN)
     assert (row.scan, row.file) == (first.scan, first.file.replace("001", "002"))
     assert values(scans.folded(row)) == list(range(20))
@@ -89,8 +86,8 @@ def test_a_scan_does_not_go_on_at_another_address(warehouse: Warehouse) -> None:
 
 def test_a_page_of_which_records_were_erased_is_read_again(warehouse: Warehouse) -> None:
     killed(warehouse)
-    other = Archive(warehouse.home.archive)  # of another run, which the first one has to notice
-    pages = [digest for digest, _file in other.pages()]
+    other = warehouse.other()  # of another run, which the first one has to notice
+    pages = list(other.pages())
     assert warehouse.archive.redactions == {}
     act = Act("ann", CLOCK.now(), "request 7")
     other.redact([redacted(other, digest, [0], act) for digest in pages])
@@ -101,4 +98,4 @@ def test_a_page_of_which_records_were_erased_is_read_again(warehouse: Warehouse)
     there = values(scans.folded(row))
     assert (0 in there, 19 in there) == (False, True)
     assert set(pages) <= warehouse.archive.redactions.keys()
-    assert not {digest for digest, _file in warehouse.archive.pages()} & set(pages)
+    assert not set(warehouse.archive.pages()) & set(pages)

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from pipelines.errors import LandingFailed
+from tests import archives
 from tests.warehouse.conftest import Warehouse
 
 
@@ -191,7 +192,7 @@ def test_an_empty_list_is_an_empty_table(warehouse: Warehouse) -> None:
 def test_a_lost_page_is_a_failure_and_no_short_table(warehouse: Warehouse) -> None:
     manifest = warehouse.manifest('[{"id": 1}]', '[{"id": 2}]')
     lost = manifest.pages[1].sha256
-    (warehouse.home.archive / "pages" / lost[:2] / f"{lost}.json.zst").unlink()
+    archives.lost(warehouse.archive, f"pages/{lost[:2]}/{lost}.json.zst")
     with pytest.raises(LandingFailed, match=lost):
         warehouse.fold(manifest)
 

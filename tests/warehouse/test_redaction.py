@@ -8,8 +8,8 @@ import pytest
 from pipelines.api import items, page
 from pipelines.state import redactions
 from pipelines.warehouse import redaction
-from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.redaction import Act, Sought
+from tests import archives
 from tests.warehouse.conftest import Warehouse
 
 ACT = Act("ann", datetime(2026, 11, 21, tzinfo=UTC), "request 7")
@@ -76,15 +76,15 @@ def test_reading_the_old_page_gives_what_is_left_of_it(warehouse: Warehouse) -> 
 
     assert erased(warehouse, "p-1") == 1
 
-    for archive in (warehouse.archive, Archive(warehouse.home.archive)):
+    for archive in (warehouse.archive, warehouse.other()):
         texts = [bytes(text) for text in page.records(archive.body(first))]
         assert texts == [b"null", b'{"id": "p-2"}']
         assert archive.erased(first) == {0}
         assert archive.erased(second) == frozenset()
         assert archive.has(first)
-    assert first not in {digest for digest, _ in warehouse.archive.pages()}
+    assert first not in warehouse.archive.pages()
     (recorded,) = redactions.every(warehouse.ledger)
-    assert recorded == Archive(warehouse.home.archive).redactions[first]
+    assert recorded == warehouse.other().redactions[first]
     assert (recorded.by, recorded.reason) == ("ann", "request 7")
 
 
@@ -104,12 +104,11 @@ def test_a_page_can_be_redacted_again_and_stays_so_where_it_is_sent_again(
 
 
 def test_what_a_kill_left_is_removed_by_the_next(warehouse: Warehouse) -> None:
-    manifest = warehouse.manifest('[{"id": "p-1"}, {"id": "p-2"}]')
-    (digest,) = (page.sha256 for page in manifest.pages)
-    file = dict(warehouse.archive.pages())[digest]
-    content = file.read_bytes()
+    warehouse.manifest('[{"id": "p-1"}, {"id": "p-2"}]')
+    (file,) = archives.pages(warehouse.archive)
+    content = warehouse.archive.store.get(file)
     erased(warehouse, "p-1")
-    file.write_bytes(content)
+    warehouse.archive.store.put(file, content)
 
     assert erased(warehouse, "p-1") == 0
-    assert not file.exists()
+    assert not warehouse.archive.store.has(file)

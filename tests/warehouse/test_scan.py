@@ -14,6 +14,7 @@ from pipelines.state import journal, registry
 from pipelines.state.proof import Grade, Proof
 from pipelines.state.registry import Pin
 from pipelines.state.tables import PAGES, SCANS
+from tests import archives
 from tests.virtual import EPOCH
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.listed import (
@@ -145,8 +146,8 @@ def test_an_unfinished_scan_is_read_on_for_six_hours(
 def test_a_page_that_was_lost_on_disk_is_asked_for_again(warehouse: Warehouse) -> None:
     with pytest.raises(KilledError):
         Scans(warehouse).scan(Listed(numbered(57), deadly=3))
-    for file in (warehouse.home.archive / "pages").rglob("*.zst"):
-        file.unlink()
+    for file in archives.pages(warehouse.archive):
+        archives.lost(warehouse.archive, file)
     row = Scans(warehouse).scan(Listed(numbered(57)))
     assert row.proof.grade is Grade.COMPLETE
 

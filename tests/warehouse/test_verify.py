@@ -9,6 +9,7 @@ import pytest
 from pipelines.clock import SYSTEM
 from pipelines.warehouse.publish import Edition, publish
 from pipelines.warehouse.verify import Checked, Fault, Verification
+from tests import archives
 from tests.warehouse.conftest import Warehouse
 from tests.warehouse.kept import night
 
@@ -26,13 +27,17 @@ def nights(warehouse: Warehouse) -> None:
         publish(warehouse.work, warehouse.ledger, Edition("run", 3), SYSTEM)
 
 
-def page(warehouse: Warehouse) -> Path:
-    return next(file for _, file in warehouse.archive.pages())
+def page(warehouse: Warehouse) -> str:
+    return archives.pages(warehouse.archive)[0]
 
 
 def spoil(file: Path) -> None:
     file.chmod(0o644)
-    file.write_bytes(file.read_bytes()[:-20] + b"x" * 20)
+    file.write_bytes(otherwise(file.read_bytes()))
+
+
+def otherwise(content: bytes) -> bytes:
+    return content[:-20] + b"x" * 20
 
 
 def behead(file: Path) -> None:
@@ -40,13 +45,13 @@ def behead(file: Path) -> None:
     file.write_bytes(b"x" * 100 + file.read_bytes()[100:])
 
 
-def manifest(warehouse: Warehouse) -> Path:
-    return min((warehouse.home.archive / "manifests").rglob("*.json"))
+def manifest(warehouse: Warehouse) -> str:
+    return next(iter(warehouse.archive.store.sizes("manifests")))
 
 
 def other_day(warehouse: Warehouse) -> None:
-    file = manifest(warehouse)
-    file.write_text(file.read_text().replace('"2026-11-21"', '"2026-11-01"'))
+    harm = lambda content: content.replace(b'"2026-11-21"', b'"2026-11-01"')  # noqa: E731
+    archives.changed(warehouse.archive, manifest(warehouse), harm)
 
 
 def old_version(warehouse: Warehouse) -> Path:
@@ -54,9 +59,18 @@ def old_version(warehouse: Warehouse) -> Path:
 
 
 SPOILED: dict[str, tuple[Callable[[Warehouse], object], str]] = {
-    "page": (lambda home: spoil(page(home)), "archive/pages/..: archived page .* cannot be read"),
-    "lost page": (lambda home: page(home).unlink(), "archive/manifests/.*: page .* is missing"),
-    "lost manifest": (lambda home: manifest(home).unlink(), "manifest .* cannot be read"),
+    "page": (
+        lambda home: archives.changed(home.archive, page(home), otherwise),
+        "archive/pages/..: archived page .* cannot be read",
+    ),
+    "lost page": (
+        lambda home: archives.lost(home.archive, page(home)),
+        "archive/manifests/.*: page .* is missing",
+    ),
+    "lost manifest": (
+        lambda home: archives.lost(home.archive, manifest(home)),
+        "manifest .* cannot be read",
+    ),
     "other manifest": (other_day, "day 2026-11-01, in the ledger 2026-11-21"),
     "table": (
         lambda home: home.query("DELETE FROM current.things WHERE id = 2"),
@@ -102,6 +116,6 @@ def test_progress_ends_with_all_of_the_archive(warehouse: Warehouse) -> None:
     news: list[Checked] = []
     looked = Verification(warehouse.work, warehouse.ledger, warehouse.archive, news.append)
     assert list(looked.faults()) == []
-    sizes = sum(file.stat().st_size for _, file in warehouse.archive.pages())
+    sizes = sum(warehouse.archive.pages().values())
     assert [each.all for each in news] == [sizes, sizes]
     assert news[-1].done == sizes
