@@ -100,7 +100,7 @@ def _place(schema: str, stream: Stream) -> Place:
     home = _settings.place
     if schema == "archive":
         return Place((home.archive / "manifests").as_uri())
-    return Place(home.link.as_uri(), f"{schema}.{stream.name}")
+    return Place(home.address, f"{schema}.{stream.name}")
 
 
 def _declared(stream: Stream) -> Path:

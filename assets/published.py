@@ -19,7 +19,7 @@ from pipelines.state.versions import Version
 Metadata = dict[str, str | int | float | dg.MetadataValue]
 NAME = "warehouse"
 KEY = catalog.key("published", NAME)
-PLACE = catalog.Place(load().place.link.as_uri())
+PLACE = catalog.Place(load().place.address)
 MOST = 200  # sums shown; the ledger has all
 
 
@@ -70,8 +70,10 @@ def _metadata(version: Version | None, session: Session) -> Metadata:
     rows = {stream.name: version.counts.get(f"current.{stream.name}", 0) for stream in STREAMS}
     return {
         "version": version.file,
-        "file": dg.MetadataValue.path(home.published / version.file),
-        "dagster/uri": home.link.as_uri(),
+        **(
+            {} if home.warehouse else {"file": dg.MetadataValue.path(home.published / version.file)}
+        ),
+        "dagster/uri": home.address,
         "dagster/row_count": sum(rows.values()),
         "rows": sum(rows.values()),
         **{f"rows {name}": count for name, count in rows.items()},

@@ -29,7 +29,7 @@ def key(report: str) -> dg.AssetKey:
 
 
 def _spec(report: Report) -> dg.AssetSpec:
-    place = catalog.Place(load().place.link.as_uri(), report.table)
+    place = catalog.Place(load().place.address, report.table)
     return dg.AssetSpec(
         key(report.name),
         deps=[published.KEY],

@@ -72,7 +72,7 @@ def demo(
         planted = httpx.get(f"{service.url}/__sandbox__/plant", trust_env=False).json()["errors"]
         with screen.watching(own) as watch, run.open(own, watch) as session:
             outcome = run.sync(session, run.orders(session))
-    screen.closing(outcome, own.place.link)
+    screen.closing(outcome, own.place)
     if outcome.exit_code == 0:
         answer(own.place.link, planted)
         page = run.report(own.place)

@@ -18,7 +18,7 @@ from pipelines.cli.layout import Rows
 from pipelines.clock import SYSTEM
 from pipelines.run import Outcome, StreamOutcome, Watch
 from pipelines.run.pace import Pace, allowed
-from pipelines.settings import Settings
+from pipelines.settings import Home, Settings
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
 
@@ -108,7 +108,7 @@ def show(rows: Rows, title: str = "") -> None:
     OUT.print(layout.drawn(rows, title, OUT.width))
 
 
-def closing(outcome: Outcome, link: Path) -> None:
+def closing(outcome: Outcome, home: Home) -> None:
     """Print what became of every stream, the published file and how to open it."""
     connections = list(dict.fromkeys(each.connection for each in outcome.streams))
     for name in connections:
@@ -121,8 +121,11 @@ def closing(outcome: Outcome, link: Path) -> None:
     if done < len(outcome.streams):
         rest = "the others keep the rows that were published last"
         ERR.print(f"{done} of {len(outcome.streams)} streams done; {rest}", soft_wrap=True)
+    if home.warehouse:
+        OUT.print(f"published {outcome.version.file} (docs/analysts.md: The lake)")
+        return
     OUT.print(f"published {escape(outcome.version.file)}; query it with", soft_wrap=True)
-    OUT.print(f"  {escape(opening_line(link))}", soft_wrap=True)
+    OUT.print(f"  {escape(opening_line(home.link))}", soft_wrap=True)
 
 
 def _told(streams: Sequence[StreamOutcome], title: str) -> None:

@@ -31,5 +31,5 @@ def sync(
     choice = Choice(connection or (), stream or (), lane)
     with screen.watching(own) as watch, run.open(own, watch) as session, run.alerted(session):
         outcome = run.sync(session, run.orders(session, choice))
-    screen.closing(outcome, own.place.link)
+    screen.closing(outcome, own.place)
     raise typer.Exit(outcome.exit_code)

@@ -29,7 +29,7 @@ def export(home: Home, tables: Sequence[str], to: str, out: Path | None, clock: 
     destination = chosen(to)
     if out is not None and not destination.files:
         raise ConfigurationError("--out is a folder for files; a database has its own place")
-    with published.opened(home.link) as source:
+    with published.opened(home) as source:
         folder = (out or home.exports).absolute()
         parcel = Parcel(source, source.tables(tables), folder, to)
         return run(destination, parcel, clock.now())

@@ -128,7 +128,7 @@ def _scene(session: Session) -> Scene:
 
 def _with_tables(session: Session, scene: Scene) -> Scene:
     work = replace(session.work, longest=0.0, waiting=lambda _words: None)
-    if not work.file.exists():
+    if not work.there:
         return replace(scene, tables=True)
     try:
         with work.writing() as writer:

@@ -138,7 +138,7 @@ def _known(session: Session, break_id: str) -> Standing:
 def _published(session: Session) -> Mapping[str, Mapping[str, Any]]:
     """Return what the published file says of each break; nothing where it has no such table."""
     try:
-        with published.opened(session.settings.place.link) as file:
+        with published.opened(session.settings.place) as file:
             if not database.exists(file.database, "reconciliation", "breaks"):
                 return {}
             rows = file.database.execute(QUERY).fetchall()

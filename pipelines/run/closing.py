@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, NothingPublished
 from pipelines.run import reconciling
 from pipelines.run.session import Session
 from pipelines.settings import mapping
@@ -20,7 +20,8 @@ from pipelines.settings.mapping import Mapping as Given
 from pipelines.state import closes, versions
 from pipelines.state.closes import Close, Kind
 from pipelines.state.proof import Grade
-from pipelines.warehouse import database, matching, publish
+from pipelines.warehouse import database, matching, publish, published
+from pipelines.warehouse.editions import editions
 from pipelines.warehouse.frozen import Copies, Head
 
 LONGEST = timedelta(days=31)
@@ -90,10 +91,10 @@ def close_month(session: Session, signing: Signing) -> Closed:
     ends = _end(signing.month, given.mapping)
     _refuse_early(signing.month, ends, session.clock.now())
     _refuse_closed(session, signing.month)
-    link = session.settings.place.link
-    if not link.is_file():
+    opened = versions.opened(session.ledger)
+    if opened is None:
         raise ConfigurationError("nothing was published yet: there is nothing to close")
-    with session.work.alone(), database.reading(link.resolve()) as reader:
+    with session.work.publishing(), editions(session.work).reading(opened) as reader:
         _refuse_stale(session, reader)
         _refuse_unproven(reader, given.mapping, ends)
         return _frozen(session, reader, signing, given.mapping)
@@ -128,13 +129,13 @@ def closed_months(session: Session) -> list[Listed]:
 
 
 def _published(session: Session) -> Mapping[tuple[date, int], tuple[str, str]]:
-    link = session.settings.place.link
-    if not link.is_file():
+    try:
+        with published.opened(session.settings.place) as source:
+            if not database.exists(source.database, "reconciliation", "closes"):
+                return {}
+            rows = source.database.execute(SAID).fetchall()
+    except NothingPublished:
         return {}
-    with database.reading(link.resolve()) as reader:
-        if not database.exists(reader, "reconciliation", "closes"):
-            return {}
-        rows = reader.execute(SAID).fetchall()
     return {(month, number): (state, said) for month, number, state, said in rows}
 
 

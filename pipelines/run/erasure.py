@@ -21,8 +21,9 @@ from pipelines.state import bases, decisions, redactions
 from pipelines.state import erasure as ledger
 from pipelines.state.decisions import Decision
 from pipelines.state.journal import ManifestRow
-from pipelines.warehouse import base, link, redaction, traces
+from pipelines.warehouse import base, redaction, traces
 from pipelines.warehouse.awaiting import Awaited
+from pipelines.warehouse.editions import editions
 from pipelines.warehouse.excision import Excision
 from pipelines.warehouse.redaction import Act, Sought
 
@@ -92,7 +93,8 @@ def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int
     again(session, _accepting(session, act))
     version = publish_folded(session)
     home = session.settings.place
-    versions = link.keep_only(home, {version.version} if version else set())
+    kept = {version.version} if version else set()
+    versions = editions(session.work).keep_only(kept, now=True)
     exports = _without_exports(home.exports, sought.identifier)
     reports = _without_reports(home.reports)
     remain = traces.files(home.root, sought.identifier)

@@ -85,8 +85,8 @@ def explain(
     Raises ConfigurationError for what is not there, NothingPublished before the first publication.
     """
     given = file_of.load(session.settings.place.config).mapping
-    link = session.settings.place.link
-    with localcontext(prec=EXACT), published.opened(link) as source:
+    home = session.settings.place
+    with localcontext(prec=EXACT), published.opened(home) as source:
         if not exists(source.database, "reconciliation", "breaks"):
             raise ConfigurationError(
                 f"{source.file.name} has no reconciliation: publish once more with the setting "

@@ -76,7 +76,7 @@ def freshness(session: Session) -> tuple[Freshness, ...]:
 
 def _published(session: Session) -> Mapping[tuple[str, str], Row]:
     try:
-        with published.opened(session.settings.place.link) as source:
+        with published.opened(session.settings.place) as source:
             found = source.database.execute(NEWEST, {"marked": MARKED}).fetchall()
     except NothingPublished:
         return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipelines.run.session import Session
 from pipelines.state import journal, redactions
-from pipelines.warehouse import link
+from pipelines.warehouse.editions import editions
 from pipelines.warehouse.verify import Checked, Fault, Verification
 
 __all__ = ["Checked", "Report", "verify"]
@@ -30,7 +30,7 @@ def verify(session: Session, told: Callable[[Checked], None]) -> Report:
     looked_at = (
         f"{len(pages):,} archived pages ({sum(pages.values()) / 1e6:,.1f} MB), "
         f"{len(journal.every_manifest(session.ledger)):,} manifests, "
-        f"{len(link.files(session.settings.place))} published files"
+        f"{len(editions(session.work).numbers)} published versions"
     )
     verdict = f"{len(faults)} fault(s)" if faults else "everything is as it was written"
     return Report((looked_at, *_redacted(session), verdict), faults)

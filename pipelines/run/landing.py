@@ -1,6 +1,6 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 import duckdb
@@ -38,11 +38,7 @@ def fold(session: Session, order: Order) -> Folded:
     own = order.connection.name
     wanted = {(own, stream.name) for stream in order.streams}
     base.begin(session.work, session.archive, session.ledger)
-    with session.work.writing() as writer:
-        lost = journal.read_once(session.ledger) - meta.held(writer).keys()
-        folded: dict[tuple[str, str], Fold | PartnerSyncError] = {}
-        for stream in sorted({stream for _, stream in wanted | lost}):
-            folded |= _fold(session, writer, stream)
+    folded = session.work.fold(own, partial(_folded, session, wanted))
     for each in wanted - folded.keys():
         folded[each] = LandingFailed(f"{each[1]} was never read to its end")
     failed = {each for each, fold in folded.items() if isinstance(fold, PartnerSyncError)}
@@ -50,14 +46,31 @@ def fold(session: Session, order: Order) -> Folded:
     return {each[1]: fold for each, fold in folded.items() if each in told}
 
 
-def _fold(
-    session: Session, writer: duckdb.DuckDBPyConnection, stream: str
+def _folded(
+    session: Session, wanted: Collection[tuple[str, str]], writer: duckdb.DuckDBPyConnection
 ) -> dict[tuple[str, str], Fold | PartnerSyncError]:
-    """Fold one stream of all connections; a failure is returned, so that others are published."""
+    """Fold what is wanted, and what the tables lost of the connections that they are of."""
+    own, read = {each[0] for each in wanted}, journal.read_once(session.ledger)
+    lists = {*wanted, *(each for each in read if session.work.whole or each[0] in own)}
+    held, folded = meta.held(writer).keys(), dict[tuple[str, str], Fold | PartnerSyncError]()
+    for stream in sorted({each[1] for each in lists if each in wanted or each not in held}):
+        of = {connection for connection, each in lists if each == stream}
+        folded |= _fold(session, writer, stream, of)
+    return folded
+
+
+def _fold(
+    session: Session, writer: duckdb.DuckDBPyConnection, stream: str, of: Collection[str]
+) -> dict[tuple[str, str], Fold | PartnerSyncError]:
+    """Fold one stream of some connections; a failure is returned, so that others are published."""
     held = {each: fold for each, fold in meta.held(writer).items() if each[1] == stream}
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
     dropped = base.held(session.ledger)
-    every = [row for row in journal.manifests(session.ledger, stream) if row.file not in dropped]
+    every = [
+        row
+        for row in journal.manifests(session.ledger, stream)
+        if row.file not in dropped and row.connection in of
+    ]
     for row in _pending(every, held):
         known = registry.registered(writer, stream)
         waits = _still_waits(session, writer, row, every)

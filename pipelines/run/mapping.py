@@ -70,7 +70,7 @@ def propose(session: Session) -> Proposed:
     """
     home = session.settings.place
     present = file_of.load(home.config)
-    with published.opened(home.link) as source:
+    with published.opened(home) as source:
         streams = _streams(source.database, present.mapping)
         found = roles.proposed(source.database, streams)
         version = source.version

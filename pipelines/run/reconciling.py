@@ -73,7 +73,7 @@ class Judged:
 
 def judged(home: Home) -> list[Judged]:
     """Return how each rule that finds breaks stands in what is published; none where none does."""
-    with suppress(NothingPublished), published.opened(home.link) as source:
+    with suppress(NothingPublished), published.opened(home) as source:
         if exists(source.database, SCHEMAS[0], "rules"):
             return [_judged(source.database, rule) for rule in RULES if rule.severity]
     return []

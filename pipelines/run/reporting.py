@@ -81,7 +81,7 @@ def report_views(home: Home, names: Sequence[str]) -> list[ReportView]:
 
 @contextmanager
 def _opened(home: Home) -> Iterator[Published]:
-    with published.opened(home.link) as source:
+    with published.opened(home) as source:
         if not exists(source.database, "reports", "contents"):
             raise NothingPublished(
                 f"{source.file.name} was published before there were reports in it, or with "

@@ -13,6 +13,7 @@ from pipelines.state import database, locks
 from pipelines.state.locks import Locks
 from pipelines.warehouse.archive import Archive, opened
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.scan import Progress
 
 
@@ -35,7 +36,7 @@ class Session:
     settings: Settings
     ledger: Engine
     archive: Archive
-    work: Work
+    work: Work | Lake
     clock: Clock
     watch: Watch
 
@@ -57,10 +58,18 @@ def open(  # noqa: A001
         ledger = database.connect(home.state, settings.state)
         try:
             own, held = clock or settings.clock, locks.of(ledger, home.state)
-            work = Work(home, settings.memory_limit, watch.waiting, locks=held)
+            work = _warehouse(settings, watch, held)
             archive = opened(home, settings.archive, held)
             yield Session(settings, ledger, archive, work, own, watch)
         finally:
             ledger.dispose()
     finally:
         os.umask(mask)
+
+
+def _warehouse(settings: Settings, watch: Watch, held: Locks) -> Work | Lake:
+    """Return where the tables are: in the home, or in the lake of several machines."""
+    home, limit = settings.place, settings.memory_limit
+    if home.warehouse:
+        return Lake(home, limit, watch.waiting, held)
+    return Work(home, limit, watch.waiting, locks=held)

@@ -12,14 +12,20 @@ USUAL = Path("~/.partner-sync")  # where nobody says otherwise
 
 @dataclass(frozen=True)
 class Home:
-    """The folders of one `PARTNER_SYNC_HOME`; analysts see `root`, `published` and `exports`."""
+    """The folders of one `PARTNER_SYNC_HOME`; analysts see `root`, `published` and `exports`.
+
+    Where several machines share a warehouse, `warehouse` and `lake_data` say where that is.
+    """
 
     root: Path
+    warehouse: str = ""
+    lake_data: str = ""
 
     @classmethod
     def usual(cls) -> "Home":
         """Return the home that the environment names, else the default; nothing in it is read."""
-        return cls(expanded(Path(os.environ.get(f"{PREFIX}HOME") or USUAL)).absolute())
+        given = (os.environ.get(f"{PREFIX}{name}", "") for name in ("WAREHOUSE", "LAKE_DATA"))
+        return cls(expanded(Path(os.environ.get(f"{PREFIX}HOME") or USUAL)).absolute(), *given)
 
     @property
     def archive(self) -> Path:
@@ -60,6 +66,11 @@ class Home:
     def link(self) -> Path:
         """The one path that analysts open."""
         return self.root / "warehouse.duckdb"
+
+    @property
+    def address(self) -> str:
+        """Where analysts find the tables, as a URL."""
+        return self.warehouse or self.link.as_uri()
 
     def prepare(self) -> None:
         """Create the folders with their modes: ours 0700, what analysts read 0755.

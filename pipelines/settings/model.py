@@ -263,7 +263,7 @@ class Settings(BaseSettings):
     @property
     def place(self) -> Home:
         """The home's folders."""
-        return Home(self.home.absolute())
+        return Home(self.home.absolute(), self.warehouse or "", self.lake_data or "")
 
 
 def load(home: Path | None = None) -> Settings:

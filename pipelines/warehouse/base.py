@@ -22,6 +22,7 @@ from pipelines.warehouse import database, meta
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import Work
 from pipelines.warehouse.excision import written_anew
+from pipelines.warehouse.lake import Lake
 
 PART = "base.part.duckdb"  # in work/, until it is whole
 
@@ -83,7 +84,7 @@ def days(ledger: Engine) -> set[date]:
     return {day for (_, _, day), file in last.items() if file in there}
 
 
-def begin(work: Work, archive: Archive, ledger: Engine) -> None:
+def begin(work: Work | Lake, archive: Archive, ledger: Engine) -> None:
     """Let a work database begin with the newest snapshot where it lacks what that holds.
 
     It was lost, is empty, or is an older copy that somebody restored: the manifests that would
@@ -94,13 +95,15 @@ def begin(work: Work, archive: Archive, ledger: Engine) -> None:
         return
     with work.alone():
         if _lacks(work, archive, base):
-            work.file.with_name(f"{work.file.name}.wal").unlink(missing_ok=True)
-            start(archive, ledger, work.file)
+            fresh = work.beside(PART)
+            start(archive, ledger, fresh.file)
+            work.swap(fresh)
+            fresh.file.unlink(missing_ok=True)
 
 
-def _lacks(work: Work, archive: Archive, base: Base) -> bool:
+def _lacks(work: Work | Lake, archive: Archive, base: Base) -> bool:
     """Tell whether something is folded in the snapshot that is not in the work database."""
-    if not work.file.exists():
+    if not work.there:
         return True
     with work.connected() as writer:
         folded = {fold.manifest for fold in meta.folds(writer)}
@@ -114,9 +117,11 @@ def _lacks(work: Work, archive: Archive, base: Base) -> bool:
 
 
 @contextmanager
-def making(work: Work, archive: Archive, ledger: Engine) -> Iterator[duckdb.DuckDBPyConnection]:
+def making(
+    work: Work | Lake, archive: Archive, ledger: Engine
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a new database that begins with the newest snapshot."""
-    fresh = replace(work, name=PART)
+    fresh = work.beside(PART)
     for left in (fresh.file, fresh.file.with_name(f"{PART}.wal")):
         left.unlink(missing_ok=True)
     start(archive, ledger, fresh.file)
@@ -129,7 +134,9 @@ def making(work: Work, archive: Archive, ledger: Engine) -> Iterator[duckdb.Duck
         raise
 
 
-def settle(work: Work, archive: Archive, ledger: Engine, base: Base, *, anew: bool = False) -> Base:
+def settle(
+    work: Work | Lake, archive: Archive, ledger: Engine, base: Base, *, anew: bool = False
+) -> Base:
     """Put the new database into the archive and record it; return it with its digest.
 
     `anew` writes every value into a file of its own: nothing that was deleted goes with them.

@@ -184,6 +184,10 @@ SELECT * FROM (
     FROM duckdb_functions() WHERE comment IS NULL AND NOT internal
 ) WHERE schema_name IN ('current', 'past', 'history', 'quarantine', 'meta') ORDER BY ALL
 """
+LAKE_VIEWS = """
+SELECT schema_name, view_name FROM duckdb_views() JOIN duckdb_databases() USING (database_name)
+WHERE type = 'ducklake' AND NOT duckdb_views.internal
+"""
 SAID = "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE schema_name = 'current'"
 
 
@@ -192,7 +196,10 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
     bare = database.execute(BARE).fetchall()
     said = {(table, column): text for table, column, text in database.execute(SAID).fetchall()}
     statements = []
+    shown = _lake_shows(database)
     for schema, table, column, kind in bare:
+        if shown and (kind == "MACRO TABLE" or ((schema, table) in shown and column)):
+            continue
         text = _column(schema, table, column) if column else _whole(schema, table, kind)
         # Ended versions and views have the columns of the current table.
         text = text or (said.get((table.removesuffix("_seen"), column)) if column else None)
@@ -200,6 +207,11 @@ def tell(database: duckdb.DuckDBPyConnection) -> None:
             name = quoted(schema, table, column) if column else quoted(schema, table)
             statements.append(f"COMMENT ON {kind} {name} IS {literal(text)}")
     together(database, statements)
+
+
+def _lake_shows(database: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
+    """Return a lake's views: it takes no comments on their columns, and none on macros."""
+    return set(database.execute(LAKE_VIEWS).fetchall())
 
 
 def _column(schema: str, table: str, column: str) -> str | None:

@@ -6,8 +6,9 @@ While a writer has it open nobody else can open it, so analysts get published co
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +16,9 @@ import pyarrow as pa
 from pipelines.errors import LandingFailed, WarehouseBusy, WarehouseDamaged
 from pipelines.settings import Home
 from pipelines.state.locks import Files, Lock, Locks
+from pipelines.warehouse.link import fsync
 
+Made = TypeVar("Made")
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
 # In this order: spilling is a file access that has to be allowed before all others are not.
 HARDENED = (
@@ -45,6 +48,27 @@ class Work:
         """Where the work database lies."""
         return self.home.work / self.name
 
+    @property
+    def title(self) -> str:
+        """What it is called where a fault is told."""
+        return f"work/{self.name}"
+
+    @property
+    def there(self) -> bool:
+        """Whether there is something to open."""
+        return self.file.exists()
+
+    @property
+    def whole(self) -> bool:
+        """Whether a fold has the rows of all connections, and brings all up to date."""
+        return True
+
+    def fold(self, connection: str, act: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
+        """Return what `act` makes of the tables: those of all connections lie together."""
+        del connection
+        with self.writing() as writer:
+            return act(writer)
+
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection, alone; wait for a run that has it, up to ten minutes."""
@@ -66,6 +90,12 @@ class Work:
             yield
         finally:
             lock.release()
+
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """Keep every other run from writing and publishing."""
+        with self.alone():
+            yield
 
     def _wait(self, lock: Lock) -> None:
         if not lock.acquire(self.longest):
@@ -99,6 +129,23 @@ class Work:
         for statement in HARDENED:
             database.execute(statement)
         return database
+
+    def settle(self, writer: duckdb.DuckDBPyConnection) -> None:
+        """Let the file hold all that was written: it is copied when nobody has it open."""
+        writer.execute("CHECKPOINT")
+
+    def beside(self, name: str) -> "Work":
+        """Return another database in the same folder."""
+        return replace(self, name=name)
+
+    def swap(self, fresh: "Work") -> None:
+        """Put another file in this one's place, whose log must not be applied to it; one rename."""
+        with suppress(WarehouseDamaged):
+            if self.there:
+                self.connected().close()  # what its log holds goes into the file
+        self.file.with_name(f"{self.name}.wal").unlink(missing_ok=True)
+        fresh.file.replace(self.file)
+        fsync(self.file.parent)
 
 
 def _open_elsewhere(error: duckdb.IOException) -> str:

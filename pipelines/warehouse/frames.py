@@ -49,7 +49,7 @@ def connect(home: Path | str | None = None) -> Warehouse:
     Raises NothingPublished where nothing is published. It needs no credentials and no settings.
     """
     place = Home.usual() if home is None else Home(Path(home).expanduser())
-    source = published.connected(place.link)
+    source = published.connected(place)
     return Warehouse(source.database, source.version)
 
 

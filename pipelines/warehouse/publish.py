@@ -7,15 +7,12 @@ what is published, when, and the step back. Not here: the files (link), what `me
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import file_digest
-from pathlib import Path
 
 import duckdb
 from sqlalchemy import Engine
 
 from pipelines.clock import Clock
-from pipelines.errors import ConfigurationError, PublicationFailed, StorageFailed, WarehouseDamaged
-from pipelines.settings import Home
+from pipelines.errors import ConfigurationError, StorageFailed, WarehouseDamaged
 from pipelines.state import versions
 from pipelines.state.versions import Rollback, Version
 from pipelines.warehouse import (
@@ -24,12 +21,13 @@ from pipelines.warehouse import (
     dictionary,
     effort,
     interface,
-    link,
     meta,
     proofs,
     totals,
 )
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.editions import Editions, editions
+from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.meta import Held
 
 ADDED = ""  # no stream: what marks the additions of an edition
@@ -62,84 +60,62 @@ class Edition:
     digest: str = ""
 
 
-def publish(work: Work, ledger: Engine, wanted: Edition, clock: Clock) -> Version | None:
+def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) -> Version | None:
     """Publish what the work database holds; return the version that analysts open now.
 
     What is published already is not copied again, nor what was rolled back; None where nothing was
     ever folded. Raises WarehouseDamaged, PublicationFailed or StorageFailed where tables or copy
     are not what was folded, or the disk takes no copy; the link then stays.
     """
-    home = work.home
-    with work.alone():
+    kept = editions(work)
+    with work.publishing():
         with work.connected() as writer:
             folds = meta.held(writer)
             held, last = content(ledger, folds), versions.latest(ledger)
             held = replace(held, made_of={**held.made_of, ADDED: wanted.digest})
-            if not folds or (stays := _standing(home, ledger, held)):
+            if not folds or (stays := _standing(kept, ledger, held)):
                 return stays if folds else None
-            number = _next_number(home, last)
-            version = Version(number, wanted.run, link.name(number), held.holds, {}, clock.now())
+            number = _next_number(kept, last)
+            version = Version(number, wanted.run, kept.name(number), held.holds, {}, clock.now())
             with _in_words():
                 version = _prepared(writer, ledger, (folds, wanted), version)
+                work.settle(writer)
         version = replace(version, made_of=held.made_of, doubts=held.doubts)
         _untouched(version, last)
-        version = replace(version, sha256=_digest(work.file))
-        file = home.published / version.file
-        link.put(home, work.file, file, lambda part: verify(part, version))
-        link.point(home, file)
+        version = kept.put(version)
+        kept.point(version)
         versions.add(ledger, version)
-        link.prune(home, wanted.keep)
+        kept.keep_only(kept.numbers[-wanted.keep :])
     return version
 
 
-def roll_back(work: Work, ledger: Engine, to: int | None, wanted: Rollback) -> Version:
+def roll_back(work: Work | Lake, ledger: Engine, to: int | None, wanted: Rollback) -> Version:
     """Let analysts open an older version: the one before, where none is named; return it.
 
     `wanted` says who, when and why. What is rolled back stays so until something new is folded.
     Raises ConfigurationError where there is no such file, PublicationFailed where it is damaged.
     """
-    home = work.home
-    with work.alone():
+    kept = editions(work)
+    with work.publishing():
         opened, newest = versions.opened(ledger), versions.latest(ledger)
-        files = link.files(home)
+        numbers = kept.numbers
         if opened is None or newest is None:
             raise ConfigurationError("nothing was published yet: there is nothing to roll back")
-        older = [number for number in files if number < opened.version]
+        older = [number for number in numbers if number < opened.version]
         number = to if to is not None else max(older, default=0)
-        version = versions.named(ledger, number) if number in files else None
+        version = versions.named(ledger, number) if number in numbers else None
         if version is None:
-            kept = ", ".join(map(str, files))
+            listed = ", ".join(map(str, numbers))
             which = f"version {to}" if to is not None else f"version before {opened.version}"
             raise ConfigurationError(
-                f"there is no published file of a {which}; there are {kept} "
+                f"there is no published file of a {which}; there are {listed} "
                 "(keep_versions says how many are kept). What analysts open is as it was."
             )
-        verify(files[number], version)
+        kept.verify(version)
         decided = replace(wanted, newest=newest.version, opened=number)
         versions.roll_back(ledger, decided)  # first: what a kill leaves undone, publish mends
-        link.point(home, files[number])
+        kept.point(version)
     return version
-
-
-def verify(file: Path, version: Version) -> None:
-    """Raise PublicationFailed unless a file is what was published, byte for byte and row for row.
-
-    The rows are counted and summed again: equal bytes that cannot be read would be of no use.
-    """
-    fault = "" if _digest(file) == version.sha256 else f"the bytes of {version.file} differ"
-    try:
-        with database.reading(file) as reader:
-            found = database.counts(reader)
-            fault = fault or totals.difference(totals.of(reader), version.totals)
-    except duckdb.Error as error:
-        raise PublicationFailed(
-            f"{version.file} cannot be opened: {error}; the last published file stays"
-        ) from None
-    if fault or found != version.counts:
-        raise PublicationFailed(
-            f"the copy holds {found}, the ledger says {version.counts}; {fault}; the last "
-            "published file stays"
-        )
 
 
 def content(ledger: Engine, folds: Held) -> Content:
@@ -152,7 +128,7 @@ def content(ledger: Engine, folds: Held) -> Content:
     return Content(holds, proofs.doubtful(ledger, folds), made_of)
 
 
-def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
+def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | None:
     """Return the version that stays open since there is nothing new; mend a link that was lost."""
     last, opened = versions.latest(ledger), versions.opened(ledger)
     if last is None or opened is None or last.holds != content.holds:
@@ -162,11 +138,10 @@ def _standing(home: Home, ledger: Engine, content: Content) -> Version | None:
     added = last.made_of.get(ADDED, "") != content.made_of[ADDED]
     if opened == last and (added or last.doubts != content.doubts):
         return None
-    file = home.published / opened.file
-    if not file.is_file():
+    if opened.version not in kept.numbers:
         return None
-    if not link.leads_to(home, opened):
-        link.point(home, file)
+    if not kept.opens(opened):
+        kept.point(opened)
     return opened
 
 
@@ -193,9 +168,7 @@ def _prepared(
         dictionary.describe(writer)
         comments.tell(writer)
         dictionary.tell(writer)
-    counted = replace(version, counts=database.counts(writer), totals=totals.of(writer))
-    writer.execute("CHECKPOINT")  # the copy is of a file that nobody has open
-    return counted
+    return replace(version, counts=database.counts(writer), totals=totals.of(writer))
 
 
 def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:
@@ -219,17 +192,12 @@ def _untouched(version: Version, last: Version | None) -> None:
         )
 
 
-def _next_number(home: Home, last: Version | None) -> int:
-    """Return a number that neither ledger nor folder knows.
+def _next_number(kept: Editions, last: Version | None) -> int:
+    """Return a number that neither ledger nor warehouse knows.
 
-    A run killed between the two left a file that analysts may have open.
+    A run killed between the two left a version that analysts may have open.
     """
-    return max([last.version if last else 0, *link.files(home)]) + 1
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
+    return max([last.version if last else 0, *kept.numbers]) + 1
 
 
 @contextmanager

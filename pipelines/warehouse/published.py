@@ -13,6 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, NothingPublished
+from pipelines.settings import Home
+from pipelines.warehouse import snapshots
 from pipelines.warehouse.database import quoted
 
 BATCH = 20_000  # rows in memory at a time
@@ -102,26 +104,29 @@ def _read(column: str, kind: str) -> str:
 
 
 @contextmanager
-def opened(link: Path) -> Iterator[Published]:
+def opened(home: Home) -> Iterator[Published]:
     """Open the published version as `connected` does, and let go of it at the end."""
-    source = connected(link)
+    source = connected(home)
     try:
         yield source
     finally:
         source.database.close()
 
 
-def connected(link: Path) -> Published:
-    """Open the version that the link leads to now; a later publication does not disturb it.
+def connected(home: Home) -> Published:
+    """Open the version that is published now; a later publication does not disturb it.
 
     Raises NothingPublished where nothing was published yet.
     """
-    if not link.is_file():
+    if home.warehouse:
+        database, number = snapshots.opened(home)
+        return Published(database, Path(snapshots.name(number)))
+    if not home.link.is_file():
         raise NothingPublished(
-            f"nothing was published yet: there is no {link}. Run partner-sync sync, or set "
+            f"nothing was published yet: there is no {home.link}. Run partner-sync sync, or set "
             "PARTNER_SYNC_HOME to the home whose tables are wanted."
         )
-    file = link.resolve()
+    file = home.link.resolve()
     database = duckdb.connect(file, read_only=True)
     database.execute("SET TimeZone = 'UTC'")
     return Published(database, file)

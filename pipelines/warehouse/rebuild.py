@@ -4,30 +4,30 @@ The swap is one rename: whatever is killed, there is the old file or the new one
 here: what is folded into it (run.replay).
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from pipelines.errors import WarehouseDamaged
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.lake import Lake
 
 NAME = "rebuild.duckdb"
 # Ours alone: a person may have moved a work database away under another name.
-LEFT = (f"{NAME}*", "base.part.duckdb*", "warehouse.duckdb.part", "spill")
+LEFT = (f"{NAME}*", "fold-*.duckdb*", "base.part.duckdb*", "warehouse.duckdb.part", "spill")
 
 
 @contextmanager
-def rebuilding(work: Work, begin: Callable[[Path], object]) -> Iterator[duckdb.DuckDBPyConnection]:
+def rebuilding(
+    work: Work | Lake, begin: Callable[[Path], object]
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a new database, alone; swap it in where the block ends well.
 
     `begin` may put a file to begin with at the path that it is given.
     """
-    fresh = replace(work, name=NAME)
+    fresh = work.beside(NAME)
     with work.alone():
         sweep(work)
         try:
@@ -35,26 +35,12 @@ def rebuilding(work: Work, begin: Callable[[Path], object]) -> Iterator[duckdb.D
             with fresh.connected() as database:
                 yield database
                 database.execute("CHECKPOINT")
-            _swap(work, fresh.file)
+            work.swap(fresh)
         finally:
             _remove(fresh.file)
 
 
-def _swap(work: Work, fresh: Path) -> None:
-    """Put the new file in the old one's place, whose log must not be applied to it."""
-    with suppress(WarehouseDamaged):
-        if work.file.exists():
-            work.connected().close()  # what its log holds goes into the file
-    _log(work.file).unlink(missing_ok=True)
-    fresh.replace(work.file)
-    folder = os.open(work.file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def sweep(work: Work) -> None:
+def sweep(work: Work | Lake) -> None:
     """Remove what killed runs left beside the work database; only for who is alone."""
     for pattern in LEFT:
         for left in work.home.work.glob(pattern):
@@ -63,8 +49,4 @@ def sweep(work: Work) -> None:
 
 def _remove(file: Path) -> None:
     file.unlink(missing_ok=True)
-    _log(file).unlink(missing_ok=True)
-
-
-def _log(file: Path) -> Path:
-    return file.with_name(f"{file.name}.wal")
+    file.with_name(f"{file.name}.wal").unlink(missing_ok=True)

@@ -10,7 +10,9 @@ from decimal import Decimal
 
 import duckdb
 
-from pipelines.warehouse.database import quoted
+from pipelines.errors import PublicationFailed
+from pipelines.state.versions import Version
+from pipelines.warehouse.database import counts, quoted
 
 SCHEMAS = ("current", "past")
 DIGEST = "_digest"
@@ -69,3 +71,13 @@ def difference(found: Totals, expected: Totals) -> str:
                     f"expected {there.get(name, 'not there')}"
                 )
     return ""
+
+
+def agreed(reader: duckdb.DuckDBPyConnection, version: Version, fault: str = "") -> None:
+    """Raise PublicationFailed unless a copy holds what a version says, or where it has a fault."""
+    found, said = counts(reader), fault or difference(of(reader), version.totals)
+    if said or found != version.counts:
+        raise PublicationFailed(
+            f"the copy holds {found}, the ledger says {version.counts}; {said}; the last "
+            "published file stays"
+        )

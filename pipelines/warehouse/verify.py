@@ -5,7 +5,6 @@ Here: what is wrong, where, what it means and what to do. Nothing is mended and 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 from sqlalchemy import Engine
@@ -15,10 +14,12 @@ from pipelines.settings import Home
 from pipelines.state import bases, closes, journal, redactions, versions
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
-from pipelines.warehouse import base, damage, database, link, meta, publish, totals
+from pipelines.warehouse import base, damage, meta, publish, totals
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.database import Work
+from pipelines.warehouse.editions import Editions, editions
 from pipelines.warehouse.frozen import Copies
+from pipelines.warehouse.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Checked:
 class Verification:
     """One look at everything of a home; `told` hears how far the longest part of it is."""
 
-    work: Work
+    work: Work | Lake
     ledger: Engine
     archive: Archive
     told: Callable[[Checked], None]
@@ -129,9 +130,9 @@ class Verification:
                     yield Fault(where, what, _UNFOLDED, "Restore the page from a copy")
 
     def _tables(self) -> Iterator[Fault]:
-        if not self.work.file.exists():
+        if not self.work.there:
             return
-        where = "work/warehouse.duckdb"
+        where = self.work.title
         try:
             with self.work.writing() as writer:
                 damaged = [*damage.found(writer)]
@@ -156,21 +157,21 @@ class Verification:
             if fold.manifest in rows and fold.read != rows[fold.manifest]:
                 what = f"{fold.read:,} rows of {fold.manifest} were folded"
                 means = f"The ledger says that {rows[fold.manifest]:,} were read"
-                yield Fault("work/warehouse.duckdb", what, means, REBUILD)
+                yield Fault(self.work.title, what, means, REBUILD)
 
     def _versions(self) -> Iterator[Fault]:
-        files, opened = link.files(self.home), versions.opened(self.ledger)
-        for number, file in files.items():
+        kept, opened = editions(self.work), versions.opened(self.ledger)
+        for number in kept.numbers:
             version = versions.named(self.ledger, number)
-            where = f"published/{file.name}"
             if version is None:
                 means = "A publication was killed before it was recorded; its rows are verified"
+                where = f"published/{kept.name(number)}"
                 yield Fault(where, "the ledger does not know it", means, "Run publish again")
             else:
-                yield from _published(file, where, version, self.work.memory_limit)
-        if opened and not link.leads_to(self.home, opened):
+                yield from _published(kept, version)
+        if opened and not kept.opens(opened):
             what = f"it does not lead to {opened.file}"
-            yield Fault(self.home.link.name, what, "Analysts open another file, or none", AGAIN)
+            yield Fault(kept.title, what, "Analysts open another version, or none", AGAIN)
 
     def _closes(self) -> Iterator[Fault]:
         copies = Copies(self.archive)
@@ -204,17 +205,17 @@ def _difference(manifest: Manifest, row: ManifestRow) -> str:
     return "; ".join(wrong)
 
 
-def _published(file: Path, where: str, version: Version, limit: str) -> Iterator[Fault]:
-    do = f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
+def _published(kept: Editions, version: Version) -> Iterator[Fault]:
+    where, do = f"published/{version.file}", f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
     try:
-        with database.reading(file, limit) as reader:
+        with kept.reading(version) as reader:
             damaged = [*damage.found(reader)]
-    except duckdb.Error:
+    except (PartnerSyncError, duckdb.Error):
         damaged = []  # it cannot even be opened: that is said below
     for each in damaged:
         yield Fault(where, str(each), "Whoever asks for these columns gets this error", do)
     try:
-        publish.verify(file, version)
+        kept.verify(version)
     except PartnerSyncError as error:
         means = "Whoever opens it reads something else than was published"
         yield Fault(where, str(error), means, do)

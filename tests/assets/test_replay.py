@@ -56,13 +56,13 @@ def test_a_range_of_archived_days_is_replayed_without_a_request(
     landed(session)
     expected, before = content(session), admitted(service)
     for first, last in ((1, 2), (NIGHTS, NIGHTS)):
-        there = session.work.file.stat().st_ino
+        there = (session.settings.place.work / "warehouse.duckdb").stat().st_ino
 
         assert materialize(day(first), day(last)).success
 
         assert content(session) == expected
-        assert session.work.file.stat().st_ino != there
-    session.work.file.unlink()
+        assert (session.settings.place.work / "warehouse.duckdb").stat().st_ino != there
+    (session.settings.place.work / "warehouse.duckdb").unlink()
     landed(session)  # a fresh build
     assert content(session) == expected
     assert (asked(tmp_path / "home"), admitted(service)) == (0, before)
@@ -72,14 +72,14 @@ def test_days_that_wait_are_folded_and_nothing_is_built_again(
     materialize: Materialize, session: Session, tmp_path: Path
 ) -> None:
     landed(session)
-    there = session.work.file.stat().st_ino
+    there = (session.settings.place.work / "warehouse.duckdb").stat().st_ino
     for name in NAMES:
         rows = [{"id": each, "n": 0} for each in range(20)]
         archived.night(session, name, NIGHTS + 1, map(json.dumps, rows))
 
     assert materialize(day(NIGHTS + 1), day(NIGHTS + 1)).success
 
-    assert session.work.file.stat().st_ino == there
+    assert (session.settings.place.work / "warehouse.duckdb").stat().st_ino == there
     folds = content(session)["meta.proofs"]
     assert len([each for each in folds if day(NIGHTS + 1) in each]) == len(NAMES)
     assert asked(tmp_path / "home") == 0

@@ -8,12 +8,12 @@ import pytest
 from pipelines.cli import screen
 from pipelines.errors import ContractBroken, PartnerSyncError
 from pipelines.run import Outcome, StreamOutcome
-from pipelines.settings import Settings
+from pipelines.settings import Home, Settings
 from pipelines.state.runs import Effort
 from pipelines.warehouse.meta import Fold
 from pipelines.warehouse.scan import Progress
 
-LINK = Path("warehouse.duckdb")
+HOME = Home(Path("warehouse"))
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ASIDE = Fold(
     1, "r", "a", "usage", "m", NOON.date(), "COMPLETE", NOON, 600, 0, 0, 2, 598, 0, 0, 0, 0, 0, NOON
@@ -49,7 +49,7 @@ def test_what_happened_is_said_once_and_where(
     said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen.closing(Outcome(tuple(outcome(*each) for each in streams), None), LINK)
+    screen.closing(Outcome(tuple(outcome(*each) for each in streams), None), HOME)
 
     stderr = capsys.readouterr().err
     assert (

@@ -21,6 +21,7 @@ from benchmarks import archived
 from pipelines import run
 from pipelines.clock import SYSTEM
 from pipelines.run import Act, Session, Sought
+from pipelines.settings import Home
 from pipelines.warehouse import traces
 from tests.end_to_end.killable import killed
 from tests.run.contents import Content, content, opened
@@ -125,7 +126,7 @@ def _harm(homes: Homes, home: Path, after: float) -> str:
     shutil.copytree(homes.folder / "home", home, symlinks=True)
     try:
         killed(SELF, homes.verb, home, after=after)
-        if opened(home / "warehouse.duckdb") not in (homes.before, homes.after):
+        if opened(Home(home)) not in (homes.before, homes.after):
             return "analysts open something that was never published"
         killed(SELF, homes.verb, home)
         return _differs(homes, home)
@@ -136,7 +137,7 @@ def _harm(homes: Homes, home: Path, after: float) -> str:
 def _differs(homes: Homes, home: Path) -> str:
     if homes.verb == "erase" and (left := list(traces.files(home, GONE))):
         return f"the partner is still in {left}"
-    if opened(home / "warehouse.duckdb") != homes.after:
+    if opened(Home(home)) != homes.after:
         return "the published tables are others than undisturbed"
     if faults := _faults(home):
         return faults

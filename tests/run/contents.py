@@ -3,13 +3,13 @@
 Here: every value and type of the published file. Not here: the homes (kept_nights, nights).
 """
 
-from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from pipelines import run
 from pipelines.run import Session
+from pipelines.settings import Home
 from pipelines.warehouse import published
 
 OWN = {"folded_at", "published_at", "version"}  # of the act, not of the nights
@@ -20,12 +20,12 @@ Content = dict[str, list[tuple[Any, ...]]]
 def content(session: Session) -> Content:
     """Publish what is folded; return every value and type, but for what each run has of its own."""
     run.publish_folded(session)
-    return opened(session.settings.place.link)
+    return opened(session.settings.place)
 
 
-def opened(link: Path) -> Content:
+def opened(home: Home) -> Content:
     """Return the same of the file that analysts open as it is."""
-    with published.opened(link) as analysts:
+    with published.opened(home) as analysts:
         reader = analysts.database
         names = reader.execute(
             "SELECT schema_name, table_name FROM duckdb_tables() WHERE schema_name <> 'meta' OR "

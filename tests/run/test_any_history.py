@@ -115,7 +115,7 @@ class Lived:
         before = self.nights.content()
         run.replay(self.nights.session, self.nights.day)
         assert self.nights.content() == before
-        self.nights.session.work.file.unlink()
+        (self.nights.session.settings.place.work / "warehouse.duckdb").unlink()
         self.nights.fold()
         assert self.nights.content() == before
 

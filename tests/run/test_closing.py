@@ -75,7 +75,7 @@ def test_a_frozen_copy_has_every_record_and_the_hash_of_all_that_it_is_made_of(
 
 def test_a_closed_month_says_so_and_stays_as_signed_off(month: Begun) -> None:
     with home(month(closed)) as session:
-        with published.opened(session.settings.place.link) as file:
+        with published.opened(session.settings.place) as file:
             (shown,) = file.database.execute(SHOWN).fetchall()
         assert shown == ("CLOSED", "ann", "bob", "as agreed", 5, 0, "as it was signed off")
         night(session, 36, {**USED, "u-8": "3.00 EUR"} | {"u-9": "5.00 EUR"})

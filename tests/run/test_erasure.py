@@ -74,7 +74,7 @@ def test_all_else_is_as_if_it_had_never_been_there(begun: Begun) -> None:
     with home(begun(nights)) as session:
         erased(session)
         assert _content(session) == expected
-        with published.opened(session.settings.place.link) as analysts:
+        with published.opened(session.settings.place) as analysts:
             ids = analysts.database.execute("SELECT id FROM current.offices ORDER BY id")
             assert (GONE,) not in ids.fetchall()
 

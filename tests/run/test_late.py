@@ -48,7 +48,7 @@ def test_a_late_word_gives_the_columns_that_a_timely_one_gives(
 
     assert types(nights) == {"late": "VARCHAR", "late__text": "VARCHAR", "other": "BIGINT"}
     before = nights.content()
-    nights.session.work.file.unlink()
+    (nights.session.settings.place.work / "warehouse.duckdb").unlink()
     nights.fold()
     assert nights.content() == before
 
@@ -84,7 +84,7 @@ def test_a_timely_word_builds_nothing_anew(nights: Nights) -> None:
     for records in (THREE, ONE):
         nights.read(records)
         nights.fold()
-    file = nights.session.work.file
+    file = nights.session.settings.place.work / "warehouse.duckdb"
     inode = file.stat().st_ino
     run.accept_waiting(nights.session, Kind.DISAPPEARED, Word("usage", "default", "ann"))
     assert file.stat().st_ino == inode

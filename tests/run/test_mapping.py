@@ -20,7 +20,7 @@ from pipelines.run.fields import Field, Fields
 from pipelines.run.hints import HINTS
 from pipelines.run.mapping import STREAMS, paths, rendered, wrong_paths
 from pipelines.run.proposing import Finding, Proposal, candidates
-from pipelines.settings import Settings, mapping
+from pipelines.settings import Home, Settings, mapping
 from pipelines.warehouse import published
 from tests.cli.program import ran
 from tests.run.conftest import SHIPPED
@@ -55,7 +55,7 @@ def home(planted: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tables(planted: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with published.opened(planted / "warehouse.duckdb") as source:
+    with published.opened(Home(planted)) as source:
         yield source.database
 
 

@@ -94,7 +94,9 @@ def test_a_damaged_work_database_is_built_again(nights: Nights) -> None:
     nights.read(ROWS)
     nights.fold()
     before = nights.content()
-    nights.session.work.file.write_bytes(b"nothing that DuckDB knows")
+    (nights.session.settings.place.work / "warehouse.duckdb").write_bytes(
+        b"nothing that DuckDB knows"
+    )
     run.replay(nights.session, FIRST)
     assert nights.content() == before
 

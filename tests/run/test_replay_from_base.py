@@ -119,7 +119,7 @@ def test_a_day_in_the_base_is_refused_in_words(retained: Session) -> None:
 def test_a_sync_rebuilds_a_work_database_from_the_base(
     how: str, retained: Session, expected: Content
 ) -> None:
-    file = retained.work.file
+    file = retained.settings.place.work / "warehouse.duckdb"
     file.unlink()
     if how == "begun empty by another verb":
         assert run.waiting(retained, Kind.DISAPPEARED) == []

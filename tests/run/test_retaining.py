@@ -54,7 +54,7 @@ def test_a_lost_work_database_begins_with_the_base(begun: Begun) -> None:
     with home(begun(four)) as session:
         expected = everything(session)
         run.retain(session, 1, "ann")
-        session.work.file.unlink()
+        (session.settings.place.work / "warehouse.duckdb").unlink()
         nights(session, 5, 5)
         found = everything(session)
     assert len(found["meta.folds"]) > len(expected["meta.folds"])

@@ -16,8 +16,7 @@ from pipelines.errors import PublicationFailed, StorageFailed, WarehouseDamaged
 from pipelines.state import journal
 from pipelines.state.journal import Reading
 from pipelines.state.versions import Version
-from pipelines.warehouse import link
-from pipelines.warehouse import publish as publishing
+from pipelines.warehouse import editions, link
 from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import NOON, Warehouse
 from tests.warehouse.kept import night
@@ -130,7 +129,7 @@ def test_a_copy_that_differs_is_refused(
     version = published(warehouse)
 
     with pytest.raises(PublicationFailed, match=words):
-        publishing.verify(warehouse.home.link, replace(version, **change))
+        editions.verify(warehouse.home.link, replace(version, **change))
 
 
 def test_nothing_new_is_not_copied_again(warehouse: Warehouse) -> None:

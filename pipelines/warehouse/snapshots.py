@@ -1,0 +1,174 @@
+"""The published versions of a lake: snapshots, one of which analysts see.
+
+They attach the catalog's schema `published`: views of the lake's own tables that end with the
+snapshot of the version that is opened. So a version appears, and is stepped back from, by one row,
+and a query that runs meanwhile goes on reading its snapshot. Not here: what is published (publish).
+"""
+
+import shlex
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+from sqlalchemy import URL, Connection, NullPool, text
+
+from pipelines.errors import NothingPublished, PublicationFailed
+from pipelines.settings import Home
+from pipelines.state import postgresql
+from pipelines.state.versions import Version
+from pipelines.warehouse import lake
+from pipelines.warehouse.database import literal
+from pipelines.warehouse.lake import FOLDED, PUBLISHED, Lake
+from pipelines.warehouse.portion import LAKE
+from pipelines.warehouse.totals import agreed
+
+VERSIONS = f"{PUBLISHED}.versions"
+PREPARED = f"""
+CREATE SCHEMA IF NOT EXISTS {PUBLISHED};
+CREATE TABLE IF NOT EXISTS {VERSIONS} (
+    version BIGINT PRIMARY KEY, snapshot BIGINT NOT NULL, opened BOOLEAN NOT NULL
+);
+DO $$ DECLARE t text; BEGIN
+    FOR t IN SELECT table_name FROM information_schema.tables WHERE table_schema = '{FOLDED}' LOOP
+        EXECUTE format('CREATE OR REPLACE VIEW {PUBLISHED}.%I AS SELECT * FROM {FOLDED}.%I', t, t)
+        || CASE WHEN t IN ('ducklake_snapshot', 'ducklake_snapshot_changes')
+        THEN ' WHERE snapshot_id <= (SELECT snapshot FROM {VERSIONS} WHERE opened)' ELSE '' END;
+    END LOOP;
+END $$
+"""
+THERE = f"SELECT count(*) FROM pg_tables WHERE schemaname = '{PUBLISHED}'"
+NEWEST = f"SELECT max(snapshot_id) FROM {FOLDED}.ducklake_snapshot"
+STALE = f"""
+SELECT snapshot_id FROM {FOLDED}.ducklake_snapshot
+WHERE snapshot_id NOT IN (SELECT snapshot FROM {VERSIONS}) AND snapshot_id < ({NEWEST})
+"""
+
+
+def name(number: int) -> str:
+    """Return what a version is called."""
+    return f"lake.v{number:08}.snapshot"
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The versions of one lake; for who publishes."""
+
+    lake: Lake
+
+    @property
+    def title(self) -> str:
+        """What analysts open."""
+        return self.lake.title
+
+    @property
+    def numbers(self) -> list[int]:
+        """The versions that can be opened, the oldest first."""
+        rows = self._rows(f"SELECT version FROM {VERSIONS} ORDER BY version")
+        return [int(number) for (number,) in rows]
+
+    def name(self, number: int) -> str:
+        """Return what a version is called."""
+        return name(number)
+
+    def put(self, version: Version) -> Version:
+        """Let the newest snapshot be a version; return it. Raises PublicationFailed."""
+        self._run(PREPARED)
+        snapshot = int(self._rows(NEWEST)[0][0])
+        self._run(
+            f"INSERT INTO {VERSIONS} VALUES ({version.version}, {snapshot}, false) "
+            "ON CONFLICT (version) DO UPDATE SET snapshot = excluded.snapshot"
+        )
+        self.verify(version)
+        return version
+
+    def verify(self, version: Version) -> None:
+        """Raise PublicationFailed unless a snapshot holds what was published."""
+        with self.reading(version) as reader:
+            agreed(reader, version)
+
+    @contextmanager
+    def reading(self, version: Version) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection that reads a version. Raises PublicationFailed where it is gone."""
+        rows = self._rows(f"SELECT snapshot FROM {VERSIONS} WHERE version = {version.version}")
+        if not rows:
+            raise PublicationFailed(f"{version.file} is not in the lake any more")
+        with lake.bare(self.lake.home) as reader:
+            at = f"SNAPSHOT_VERSION {rows[0][0]}"
+            lake.attach(reader, self.lake.home, "READ_ONLY", at)
+            reader.execute(f"USE {LAKE}")
+            yield reader
+
+    def opens(self, version: Version) -> bool:
+        """Tell whether a version is what analysts see."""
+        opened = f"SELECT count(*) FROM {VERSIONS} WHERE opened AND version = {version.version}"
+        return bool(self._rows(opened) == [(1,)])
+
+    def point(self, version: Version) -> None:
+        """Let analysts see a version: one row, at once for all."""
+        self._run(f"UPDATE {VERSIONS} SET opened = (version = {version.version})")
+
+    def keep_only(self, numbers: Collection[int], *, now: bool = False) -> list[str]:
+        """Let go of all other versions; return their names.
+
+        Their files go a day later, for who reads one still; at once where `now`.
+        """
+        gone = [number for number in self.numbers if number not in numbers]
+        if gone:
+            listed = ", ".join(map(str, gone))
+            self._run(f"DELETE FROM {VERSIONS} WHERE version IN ({listed})")
+        stale = [int(snapshot) for (snapshot,) in self._rows(STALE)]
+        older = "now()" if now else "now() - INTERVAL 1 DAY"
+        with self.lake.connected() as database:
+            if stale:
+                database.execute(
+                    f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {stale})"
+                )
+            database.execute(
+                f"CALL ducklake_cleanup_old_files({literal(LAKE)}, older_than => {older})"
+            )
+        return [name(number) for number in gone]
+
+    def _run(self, sql: str) -> None:
+        with _catalog(self.lake.home) as catalog:
+            catalog.execute(text(sql))
+
+    def _rows(self, query: str) -> list[tuple[int, ...]]:
+        with _catalog(self.lake.home) as catalog:
+            return _rows(catalog, query)
+
+
+def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:
+    """Open the version that analysts see, and stay with it; return its number too.
+
+    Raises NothingPublished where nothing was published yet.
+    """
+    with _catalog(home) as catalog:
+        rows = _rows(catalog, f"SELECT version, snapshot FROM {VERSIONS} WHERE opened")
+    if not rows:
+        raise NothingPublished(
+            "nothing was published to the lake yet: run partner-sync sync, or set "
+            "PARTNER_SYNC_WAREHOUSE to the lake whose tables are wanted."
+        )
+    number, snapshot = rows[0]
+    reader = lake.bare(home)
+    lake.attach(reader, home, "READ_ONLY", f"SNAPSHOT_VERSION {snapshot}", schema=PUBLISHED)
+    reader.execute(f"USE {LAKE}")
+    return reader, number
+
+
+@contextmanager
+def _catalog(home: Home) -> Iterator[Connection]:
+    """Yield a transaction in the lake's PostgreSQL. Raises StorageFailed where it is away."""
+    address = shlex.split(home.warehouse.removeprefix("ducklake:postgres:"))
+    asked = dict(each.split("=", 1) for each in address)
+    url = URL.create("postgresql+psycopg2", database=asked.pop("dbname", None), query=asked)
+    with postgresql.engine(url, poolclass=NullPool).begin() as catalog:
+        yield catalog
+
+
+def _rows(catalog: Connection, query: str) -> list[tuple[int, ...]]:
+    """Return what PostgreSQL answers; nothing before the first publication."""
+    if not catalog.execute(text(THERE)).scalar():
+        return []
+    return [tuple(row) for row in catalog.execute(text(query))]
