@@ -86,7 +86,7 @@ class Portion:
                 self.database.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
                 brought = _Brought(self.database, (schema, name), columns, self.connection)
                 brought.apply(theirs.get((schema, name)))
-            for table in theirs.keys() - mine.keys():  # a portion has all tables of the lake
+            for table in theirs.keys() - mine.keys() if self.connection is None else ():
                 self.database.execute(f"DROP TABLE {quoted(*table)}")
             if mine != theirs:
                 together(self.database, self._shown())
@@ -159,16 +159,17 @@ class _Brought:
         A type is never changed in place: DuckLake 1.0 of DuckDB 1.5.5 then skips files by extremes
         of the old type, and rows are not found.
         """
-        kept = [name for name in self.columns if name in there]
-        if all(there[name] == self.columns[name] for name in kept):
-            for name in self.columns.keys() - there.keys():
+        others = {} if self.connection is None else there  # other connections' columns stay
+        columns = {**others, **self.columns}
+        if there.items() <= columns.items():
+            for name in (each for each in columns if each not in there):
                 self.database.execute(
-                    f"ALTER TABLE {self._table} ADD COLUMN {quoted(name)} {self.columns[name]}"
+                    f"ALTER TABLE {self._table} ADD COLUMN {quoted(name)} {columns[name]}"
                 )
             return
         wanted = ", ".join(
             f"{quoted(name) if name in there else 'NULL'}::{kind} AS {quoted(name)}"
-            for name, kind in self.columns.items()
+            for name, kind in columns.items()
         )
         self.database.execute(
             f"CREATE OR REPLACE TABLE {self._table} AS SELECT {wanted} FROM {self._table}"
