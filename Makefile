@@ -38,8 +38,8 @@ demo: $(VENV)/.installed ## the whole job on the embedded sandbox, in half a min
 # Two processes: most tests wait for servers, limits and subprocesses.
 PROCESSES ?= 2
 PYTEST = -m pytest -n $(PROCESSES) --dist worksteal
-# The tests that meet DuckDB; the others, and the doors to it, would say the same with any version.
-MEETING := $(addprefix tests/,destinations docs/test_analysts.py end_to_end reconciliation reports run warehouse)
+# The tests that meet DuckDB; the others, and the doors and ways to it, would say the same with any version.
+MEETING := $(addprefix tests/,destinations docs/test_analysts.py reconciliation reports run warehouse)
 test: $(VENV)/.installed ## the tests (about eight minutes on two cores)
 	@$(IN) $(BIN)/python $(PYTEST)
 
