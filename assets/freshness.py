@@ -74,6 +74,6 @@ def deadlines(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipR
     if not since:
         return dg.SkipReason("nothing published is stale")
     run_key = f"stale since {max(since).isoformat()}"
-    if once.asked(context.instance, run_key):
+    if once.asked(context.instance, [run_key]):
         return dg.SkipReason(f"{run_key}: the check has said so")
     return dg.RunRequest(run_key=run_key)

@@ -6,6 +6,7 @@ from datetime import date
 import dagster as dg
 
 from pipelines import settings
+from pipelines.errors import ConfigurationError
 
 CONNECTIONS = "connections"
 _settings = settings.load()
@@ -42,6 +43,20 @@ def parts(context: dg.AssetExecutionContext) -> list[Part]:
         for key in context.partition_keys
         if isinstance(key, dg.MultiPartitionKey)
     ]
+
+
+def request(connection: str, day: date, run_key: str) -> dg.RunRequest:
+    """Return the request of a run for a connection that is known already.
+
+    Its tags say the partition, so that Dagster takes it as it is; else it would look up each
+    connection by itself, with a session of PostgreSQL of its own.
+    """
+    if day < _settings.start_date:
+        words = f"start_date is {_settings.start_date}: {day} is before it and cannot be chosen"
+        raise ConfigurationError(words)
+    key = dg.MultiPartitionKey({"connection": connection, "date": day.isoformat()})
+    tags = PARTITIONS.get_tags_for_partition_key(key)
+    return dg.RunRequest(run_key=run_key, partition_key=key, tags=tags)
 
 
 def register(instance: dg.DagsterInstance) -> list[str]:

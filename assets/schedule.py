@@ -6,7 +6,7 @@ from datetime import UTC, timedelta
 import dagster as dg
 
 from assets import once
-from assets.partitions import CONNECTIONS, register
+from assets.partitions import CONNECTIONS, register, request
 from pipelines import run, settings
 from pipelines.clock import SYSTEM
 from pipelines.errors import ConfigurationError
@@ -49,12 +49,12 @@ def nightly(
         yield dg.SkipReason(f"{day} can be read no more: its runs could until {until} UTC")
         return
     keys = {f"{connection}|{day}": connection for connection in register(context.instance)}
-    new = [key for key in keys if not once.asked(context.instance, key)]
+    asked = once.asked(context.instance, keys)
+    new = [key for key in keys if key not in asked]
     if not new:
         yield dg.SkipReason(f"every connection has had its run of {day}")
     for key in new:
-        partition = dg.MultiPartitionKey({"connection": keys[key], "date": day})
-        yield dg.RunRequest(run_key=key, partition_key=partition)
+        yield request(keys[key], of, key)
 
 
 @dg.sensor(
@@ -69,7 +69,7 @@ def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReas
         configured = settings.load().connections()
     except ConfigurationError as error:
         return dg.SkipReason(str(error))
-    known = context.instance.get_dynamic_partitions(CONNECTIONS)
+    known = set(context.instance.get_dynamic_partitions(CONNECTIONS))
     new = [name for name in configured if name not in known]
     if not new:
         return dg.SkipReason("no new connection")

@@ -10,8 +10,10 @@ import pytest
 
 from assets.definitions import defs
 from assets.once import RUN_KEY_TAG
+from assets.partitions import request
 from assets.resources import night
 from assets.schedule import follow, nightly
+from pipelines.errors import ConfigurationError
 from pipelines.run import Lane
 from pipelines.settings import load
 from tests.assets.conftest import ON_DISK, TODAY
@@ -53,6 +55,12 @@ def test_a_tick_asks_for_the_utc_day_of_every_connection(
     requests = ticked.run_requests or []
     keys = {f"first|{TODAY}", f"second|{TODAY}"}
     assert {request.run_key for request in requests} == keys
+    assert dict(requests[0].tags) == {
+        "dagster/partition": f"first|{TODAY}",
+        "dagster/partition/connection": "first",
+        "dagster/partition/date": str(TODAY),
+        "dagster/schedule_name": "nightly",
+    }
     assert {str(request.partition_key) for request in requests} == keys
     assert set(instance.get_dynamic_partitions("connections")) == {"default", "first", "second"}
 
@@ -92,6 +100,11 @@ def test_a_tick_that_is_made_up_for_too_late_asks_for_nothing(
     assert not ticked.run_requests
     words = "2026-01-05 can be read no more: its runs could until 2026-01-06 12:00 UTC"
     assert ticked.skip_message == words
+
+
+def test_no_run_is_asked_for_of_a_day_before_the_first() -> None:
+    with pytest.raises(ConfigurationError, match="2024-12-31 is before it and cannot be chosen"):
+        request("first", date(2024, 12, 31), "first|2024-12-31")
 
 
 @pytest.mark.parametrize(
