@@ -6,6 +6,7 @@ here: which pages are read (api/chain), where they come from (playback).
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -264,13 +265,16 @@ class _Scan:
         Not where a page of it was lost since, and read again.
         """
         archive = self.scanner.archive
-        there = archive.stored(manifest.file)
-        while there and (there.scan, there.pages) != (manifest.scan, manifest.pages):
-            manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
+        while True:
             there = archive.stored(manifest.file)
-        if there is None:
-            archive.write(manifest)
-        return there or manifest
+            if there and (there.scan, there.pages) == (manifest.scan, manifest.pages):
+                return there
+            if there:
+                manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
+                continue
+            with suppress(FileExistsError):  # somebody took the number since: a lock may be lost
+                archive.write(manifest)
+                return manifest
 
     def _tell(self, *, done: bool) -> None:
         expected = self.last.proof.rows if self.last else None

@@ -6,11 +6,13 @@ given (conftest).
 
 import atexit
 import shutil
+from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
+from pipelines.settings import PREFIX
 from tests.distributed.servers import ObjectStore, PostgreSQL
 
 NUMBERS = count(1)
@@ -59,3 +61,19 @@ def object_store() -> ObjectStore:
 def bucket() -> str:
     """Make a bucket; return its URL."""
     return object_store().bucket(f"bucket-{next(NUMBERS)}")
+
+
+def settings(*, lake: bool) -> dict[str, str]:
+    """Make what several machines share; return the settings that lead there, the lake if wanted."""
+    own = bucket()
+    made = {"state": database(), "archive": f"{own}/archive"}
+    if lake:
+        catalog, port = database().rpartition("/")[2], postgresql().port
+        asked = f"dbname={catalog} host=127.0.0.1 port={port} user=postgres"
+        made |= {"warehouse": f"ducklake:postgres:{asked}", "lake_data": f"{own}/lake"}
+    return made
+
+
+def variables(made: Mapping[str, str]) -> dict[str, str]:
+    """Return the same as a program's environment."""
+    return {f"{PREFIX}{name.upper()}": text for name, text in made.items()}

@@ -106,19 +106,13 @@ def shared(accounts: Accounts, tmp_path_factory: pytest.TempPathFactory) -> Shar
     """Return a home whose connections were read into a lake, by a process each, at once."""
     home = tmp_path_factory.mktemp("shared") / "home"
     accounts.write(home)
-    server, store, bucket = places.postgresql(), places.object_store(), places.bucket()
-    lake = places.database().rpartition("/")[2]
     environment = {
         "PARTNER_SYNC_HOME": str(home),
         "PARTNER_SYNC_WINDOW": "0",
         "PARTNER_SYNC_KEEP_VERSIONS": "2",
-        "PARTNER_SYNC_STATE": places.database(),
-        "PARTNER_SYNC_ARCHIVE": f"{bucket}/archive",
-        "PARTNER_SYNC_WAREHOUSE": f"ducklake:postgres:dbname={lake} host=127.0.0.1 "
-        f"port={server.port} user=postgres",
-        "PARTNER_SYNC_LAKE_DATA": f"{bucket}/lake/",
         "PARTNER_SYNC_RECONCILE": "true",
-        **store.environment,
+        **places.variables(places.settings(lake=True)),
+        **places.object_store().environment,
         **accounts.secrets,
     }
     made = Shared(home, environment)
