@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipelines.warehouse.database import literal, quoted, scalar, together
+from pipelines.warehouse.database import exists, literal, quoted, scalar, together
 
 MONEY = "DECIMAL(38, 4)"  # where a table is missing; else as many places as the data have
 UNSAID = "not_evaluated"
-THERE = "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE NOT temporary"
 SILENT = "SELECT rule, not_evaluated FROM reconciliation.rules WHERE NOT evaluated"
 
 
@@ -120,7 +119,7 @@ def _sums(columns: Iterable[str]) -> str:
 
 def reasons(database: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return why each rule was not evaluated, of those that were not."""
-    if "reconciliation.rules" not in _there(database):
+    if not exists(database, "reconciliation", "rules"):
         return {}
     return {rule: why or "no reason" for rule, why in database.execute(SILENT).fetchall()}
 
@@ -129,8 +128,7 @@ def make(
     database: duckdb.DuckDBPyConnection, report: Report, unsaid: Mapping[str, str]
 ) -> tuple[int, str | None]:
     """Write a report's table; return its rows, and what it cannot say."""
-    there = _there(database)
-    missing = [table for table in report.needs if table not in there]
+    missing = [table for table in report.needs if not exists(database, *table.split("."))]
     if missing:
         why = f"nothing was evaluated: there is no {', '.join(missing)}"
         _empty(database, report, why)
@@ -140,10 +138,6 @@ def make(
         why = "; ".join(silent)
     _comment(database, report)
     return scalar(database, f"SELECT count(*) FROM {report.table}"), why or None
-
-
-def _there(database: duckdb.DuckDBPyConnection) -> set[str]:
-    return {table for (table,) in database.execute(THERE).fetchall()}
 
 
 def _empty(database: duckdb.DuckDBPyConnection, report: Report, why: str) -> None:

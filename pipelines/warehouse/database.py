@@ -26,6 +26,13 @@ HARDENED = (
     "SET enable_external_access = false",  # no statement reads or writes another file
     "SET lock_configuration = true",
 )
+# duckdb_tables() estimates rows: a lake asks its catalog for each table, 70 ms for fifty of them.
+TABLES = """(
+    SELECT DISTINCT schema_name, table_name FROM duckdb_columns() c ANTI JOIN duckdb_views() v
+    ON (v.database_name, v.schema_name, v.view_name)
+     = (c.database_name, c.schema_name, c.table_name)
+    WHERE database_name = current_database() AND NOT internal
+)"""
 NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
@@ -233,23 +240,25 @@ def widen(database: duckdb.DuckDBPyConnection, table: str, empty: pa.Table) -> N
             database.execute(f"ALTER TABLE {table} ALTER {quoted(name)} SET DATA TYPE {kind}")
 
 
-def exists(database: duckdb.DuckDBPyConnection, schema: str, table: str) -> bool:
+def exists(database: duckdb.DuckDBPyConnection, *table: str) -> bool:
     """Tell whether there is such a table or view, by naming it: to list them all takes 2 ms."""
     try:
-        database.sql(f"FROM {quoted(schema, table)}")
+        database.sql(f"FROM {quoted(*table)}")
     except duckdb.CatalogException:
         return False
     return True
 
 
+def tables(database: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return every table that is no view and stays, by schema and name."""
+    return database.execute(f"FROM {TABLES} ORDER BY ALL").fetchall()
+
+
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the number of rows of every table, by `schema.table`."""
-    tables = database.execute(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
-    ).fetchall()
     return {
         f"{schema}.{table}": scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
-        for schema, table in tables
+        for schema, table in tables(database)
     }
 
 

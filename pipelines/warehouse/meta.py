@@ -5,9 +5,11 @@ is written in the transaction that changes the tables, so the two never disagree
 killed, lost or restored. `meta.freshness` shows analysts the newest of every stream.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date, datetime
+from typing import Any
 
 import duckdb
 
@@ -28,8 +30,12 @@ SELECT * FROM meta.folds
 QUALIFY row_number() OVER (PARTITION BY connection, stream ORDER BY number DESC) = 1
 ORDER BY connection, stream
 """
+COUNTED = ("current", "past", quarantine.SCHEMA)
 LIST = "SELECT * FROM meta.folds WHERE connection = ? AND stream = ?"
-ENDED = f"SELECT coalesce(sum(changed + restated + gone), 0) FROM ({LIST})"
+ENDED = """
+SELECT connection, sum(changed + restated + gone)::BIGINT FROM meta.folds
+WHERE stream = $stream AND list_contains($connections, connection) GROUP BY ALL
+"""
 FRESHNESS = f"""
 CREATE OR REPLACE TABLE meta.freshness AS
 SELECT connection, stream, rows, missing, quarantined, duplicates, conflicts, manifest, day, grade,
@@ -133,25 +139,41 @@ def _rows(
 
 
 def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
-    """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included."""
+    """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included.
+
+    A few statements a stream, of however many connections.
+    """
+    streams = defaultdict[str, list[Fold]](list)
     for fold in held.values():
-        ended = scalar(database, ENDED, [fold.connection, fold.stream])
-        wanted = {"current": fold.rows, "past": ended, quarantine.SCHEMA: fold.quarantined}
-        there = {each: _count(database, each, fold) for each in wanted}
-        if there != wanted:
-            raise WarehouseDamaged(
-                f"{fold.stream} of {fold.connection} holds {_told(there)} rows, but "
-                f"{_told(wanted)} were folded; what analysts open stays as it was. Move "
-                "work/warehouse.duckdb away and run sync: it is built again from the archive."
-            )
+        streams[fold.stream].append(fold)
+    for stream, folds in streams.items():
+        asked = {"stream": stream, "connections": [fold.connection for fold in folds]}
+        found = {each: _counts(database, each, asked) for each in COUNTED}
+        ended = dict(database.execute(ENDED, asked).fetchall())
+        for fold in folds:
+            there = {schema: counts.get(fold.connection, 0) for schema, counts in found.items()}
+            _agreed(fold, there, ended.get(fold.connection, 0))
 
 
-def _count(database: duckdb.DuckDBPyConnection, schema: str, fold: Fold) -> int:
-    if not exists(database, schema, fold.stream):
-        return 0
-    table = quoted(schema, fold.stream)
-    query = f"SELECT count(*) FROM {table} WHERE _connection = ?"
-    return scalar(database, query, [fold.connection])
+def _agreed(fold: Fold, there: Mapping[str, int], ended: int) -> None:
+    wanted = dict(zip(COUNTED, (fold.rows, ended, fold.quarantined), strict=True))
+    if there != wanted:
+        raise WarehouseDamaged(
+            f"{fold.stream} of {fold.connection} holds {_told(there)} rows, but "
+            f"{_told(wanted)} were folded; what analysts open stays as it was. Move "
+            "work/warehouse.duckdb away and run sync: it is built again from the archive."
+        )
+
+
+def _counts(
+    database: duckdb.DuckDBPyConnection, schema: str, asked: Mapping[str, Any]
+) -> dict[str, int]:
+    if not exists(database, schema, asked["stream"]):
+        return {}
+    counts = f"SELECT _connection, count(*) FROM {quoted(schema, asked['stream'])}"
+    wanted = "WHERE list_contains($connections, _connection) GROUP BY ALL"
+    given = {"connections": asked["connections"]}
+    return dict(database.execute(f"{counts} {wanted}", given).fetchall())
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -11,16 +11,20 @@ from dataclasses import dataclass
 import duckdb
 
 from pipelines.errors import LandingFailed
-from pipelines.warehouse.database import literal, quoted, scalar, together, transaction
+from pipelines.warehouse.database import exists, literal, quoted, scalar, together, transaction
 
 LAKE, SCRATCH = "lake", "scratch"  # the names under which the two are attached
 RECORDS = ("current", "past", "quarantine")
 FOLDING = ("awaiting", "folds", "registry", "schema_changes")  # of meta: what folds leave behind
 TABLES = """
-SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $database AND (
+SELECT schema_name, table_name, list(column_name ORDER BY column_index),
+       list(data_type ORDER BY column_index)
+FROM duckdb_columns() c ANTI JOIN duckdb_views() v
+ON (v.database_name, v.schema_name, v.view_name) = (c.database_name, c.schema_name, c.table_name)
+WHERE database_name = $database AND (
     list_contains($records, schema_name)
     OR schema_name = 'meta' AND list_contains($folding, table_name)
-) ORDER BY ALL
+) GROUP BY ALL ORDER BY ALL
 """
 VIEWS = """
 SELECT replace(sql, 'CREATE VIEW', 'CREATE OR REPLACE VIEW') FROM duckdb_views()
@@ -70,7 +74,7 @@ class Portion:
 
     def marks(self) -> list[tuple[str, int]]:
         """Return what tells whether somebody registered other columns meanwhile."""
-        if REGISTRY not in self._tables(LAKE):
+        if not exists(self.database, LAKE, *REGISTRY):
             return []
         return self.database.execute(MARKS.format(registry=quoted(LAKE, *REGISTRY))).fetchall()
 
@@ -95,7 +99,10 @@ class Portion:
     def _tables(self, within: str) -> dict[tuple[str, str], dict[str, str]]:
         asked = {"database": within, "records": [*RECORDS], "folding": [*FOLDING]}
         found = self.database.execute(TABLES, asked).fetchall()
-        return {table: _columns(self.database, within, *table) for table in found}
+        return {
+            (schema, name): dict(zip(columns, types, strict=True))
+            for schema, name, columns, types in found
+        }
 
     def _comment(self) -> None:
         """Let the lake's tables and columns say what the fold said of them."""
@@ -202,11 +209,6 @@ class _Brought:
     @property
     def _mine(self) -> str:
         return quoted(SCRATCH, *self.name)
-
-
-def _columns(database: duckdb.DuckDBPyConnection, *table: str) -> dict[str, str]:
-    described = database.execute(f"DESCRIBE {quoted(*table)}").fetchall()
-    return {name: kind for name, kind, *_rest in described}
 
 
 def _named(columns: Columns) -> bool:

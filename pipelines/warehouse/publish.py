@@ -168,7 +168,8 @@ def _prepared(
         dictionary.describe(writer)
         comments.tell(writer)
         dictionary.tell(writer)
-    return replace(version, counts=database.counts(writer), totals=totals.of(writer))
+    with database.transaction(writer):
+        return replace(version, counts=database.counts(writer), totals=totals.of(writer))
 
 
 def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:

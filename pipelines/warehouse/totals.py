@@ -12,15 +12,16 @@ import duckdb
 
 from pipelines.errors import PublicationFailed
 from pipelines.state.versions import Version
-from pipelines.warehouse.database import counts, quoted
+from pipelines.warehouse.database import TABLES, counts, quoted
 
 SCHEMAS = ("current", "past")
 DIGEST = "_digest"
 WIDEST = 28  # digits: 10^10 rows of it fit into the 38 of a sum
-COLUMNS = """
-SELECT schema_name, table_name, list({name: column_name, kind: data_type} ORDER BY column_index)
-FROM duckdb_columns() JOIN duckdb_tables() USING (schema_name, table_name)
-WHERE list_contains($schemas, schema_name) GROUP BY ALL ORDER BY ALL
+COLUMNS = f"""
+SELECT schema_name, table_name, list({{name: column_name, kind: data_type}} ORDER BY column_index)
+FROM duckdb_columns() JOIN {TABLES} USING (schema_name, table_name)
+WHERE database_name = current_database() AND list_contains($schemas, schema_name)
+GROUP BY ALL ORDER BY ALL
 """
 Totals = Mapping[str, Mapping[str, str]]
 
