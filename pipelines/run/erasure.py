@@ -21,7 +21,7 @@ from pipelines.state import bases, decisions, redactions
 from pipelines.state import erasure as ledger
 from pipelines.state.decisions import Decision
 from pipelines.state.journal import ManifestRow
-from pipelines.warehouse import base, redaction, traces
+from pipelines.warehouse import base, redaction, store, traces
 from pipelines.warehouse.awaiting import Awaited
 from pipelines.warehouse.editions import editions
 from pipelines.warehouse.excision import Excision
@@ -66,6 +66,8 @@ def _advice(file: str) -> str:
     """Say what is to be done about a file that says the identifier still."""
     if file.startswith("archive/closes/"):
         return "the frozen copy of a closed month, which never changes; keep or delete it yourself"
+    if file.startswith("lake/"):
+        return "no version has it: a killed run left it there; delete it yourself"
     return "look at it yourself"
 
 
@@ -98,6 +100,7 @@ def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int
     exports = _without_exports(home.exports, sought.identifier)
     reports = _without_reports(home.reports)
     remain = traces.files(home.root, sought.identifier)
+    lake = store.opened(home, home.lake_data or None)
     return Erased(
         records=sum(len(each.rows) for each in made) + excised,
         pages=len(made),
@@ -108,6 +111,7 @@ def _erased(session: Session, sought: Sought, act: Act, told: Callable[[int, int
         left=(
             *(str(file.relative_to(home.root)) for file in remain),
             *(f"archive/{name}" for name in traces.stored(archive.store, sought.identifier)),
+            *(f"lake/{name}" for name in traces.stored(lake, sought.identifier)),
         ),
     )
 

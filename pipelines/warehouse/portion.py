@@ -132,6 +132,9 @@ class _Brought:
 
     def apply(self, there: Columns | None) -> None:
         """Write what differs; `there` are the lake's columns, None where it has no such table."""
+        if self.connection is None:  # anew: neither its files nor their extremes say what went
+            self.database.execute(f"CREATE OR REPLACE TABLE {self._table} AS FROM {self._mine}")
+            return
         if there is None:
             self.database.execute(f"CREATE TABLE {self._table} AS FROM {self._mine} LIMIT 0")
         elif there != self.columns:
@@ -166,8 +169,7 @@ class _Brought:
         A type is never changed in place: DuckLake 1.0 of DuckDB 1.5.5 then skips files by extremes
         of the old type, and rows are not found.
         """
-        others = {} if self.connection is None else there  # other connections' columns stay
-        columns = {**others, **self.columns}
+        columns = {**there, **self.columns}  # other connections' columns stay
         if there.items() <= columns.items():
             for name in (each for each in columns if each not in there):
                 self.database.execute(

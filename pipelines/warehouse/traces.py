@@ -30,7 +30,7 @@ def files(root: Path, text: str) -> Iterator[Path]:
 
 
 def stored(store: Store, text: str) -> Iterator[str]:
-    """Yield the names of files that say the text and lie where the archive does, out of the home.
+    """Yield the names of files of a store out of the home that say the text.
 
     Each is copied here to be looked at.
     """

@@ -135,6 +135,12 @@ class PostgreSQL(Server):
             [*command, "-c", sql], check=True, capture_output=True, text=True
         ).stdout
 
+    def dump(self, database: str) -> str:
+        """Return all that a database holds, as statements."""
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", database]
+        command = [str(self.programs / "pg_dump"), "--inserts", *place]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
     def database(self, name: str) -> str:
         """Make a database; return its URL for SQLAlchemy."""
         self.ask(f'CREATE DATABASE "{name}"')
