@@ -49,7 +49,7 @@ def request(connection: str, day: date, run_key: str) -> dg.RunRequest:
     """Return the request of a run for a connection that is known already.
 
     Its tags say the partition, so that Dagster takes it as it is; else it would look up each
-    connection by itself, with a session of PostgreSQL of its own.
+    connection by itself.
     """
     if day < _settings.start_date:
         words = f"start_date is {_settings.start_date}: {day} is before it and cannot be chosen"

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -64,7 +64,10 @@ def test_without_a_configuration_registering_is_refused_in_words(
     assert capsys.readouterr().err.startswith("no connection was registered: ")
 
 
-@dg.asset(key=published.KEY, partitions_def=dg.StaticPartitionsDefinition(["a|1", "a|2"]))
+FIRST, SECOND = DAYS = ["a|2026-11-20", "a|2026-11-21"]
+
+
+@dg.asset(key=published.KEY, partitions_def=dg.StaticPartitionsDefinition(DAYS))
 def warehouse() -> None:
     """Stand for the last link of a night."""
 
@@ -72,16 +75,18 @@ def warehouse() -> None:
 def test_old_runs_are_deleted_but_for_what_a_partition_is_told_by(
     instance: dg.DagsterInstance,
 ) -> None:
-    for day in ("a|1", "a|2", "a|1"):
+    for day in (FIRST, SECOND, FIRST):
         assert dg.materialize([warehouse], instance=instance, partition_key=day).success
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    tomorrow, first = datetime.now(UTC) + timedelta(days=1), date(2026, 11, 20)
 
-    assert retention.delete(instance, tomorrow - timedelta(days=2)) == 0
-    assert retention.delete(instance, tomorrow) == 1
+    assert retention.delete(instance, tomorrow - timedelta(days=2), first) == 0
+    assert retention.delete(instance, tomorrow, first) == 1
 
-    assert instance.get_materialized_partitions(published.KEY) == {"a|1", "a|2"}
+    assert instance.get_materialized_partitions(published.KEY) == set(DAYS)
     assert len(instance.get_runs()) == 2
-    assert retention.delete(instance, tomorrow) == 0
+    assert retention.delete(instance, tomorrow, first) == 0
+    assert retention.delete(instance, tomorrow, date(2026, 11, 21)) == 1
+    assert instance.get_materialized_partitions(published.KEY) == {SECOND}
 
 
 @pytest.fixture

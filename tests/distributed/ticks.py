@@ -34,8 +34,11 @@ secret = "A_SECRET"
 """
 INSTANCE = """
 storage:
-  postgres:
-    postgres_url: {url}
+  custom:
+    module: assets.storage
+    class: PooledStorage
+    config:
+      postgres_url: {url}
 telemetry:
   enabled: false
 """
