@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pipelines.alerts import ALERTS, Scene, Standing, judge
-from pipelines.errors import ConfigurationError, PartnerSyncError, WarehouseBusy, WarehouseDamaged
+from pipelines.errors import (
+    ConfigurationError,
+    PartnerSyncError,
+    StorageFailed,
+    WarehouseBusy,
+    WarehouseDamaged,
+)
 from pipelines.run.message import compose, trial
 from pipelines.run.session import Session
 from pipelines.run.targets import Target, targets
@@ -134,7 +140,7 @@ def _with_tables(session: Session, scene: Scene) -> Scene:
         with work.writing() as writer:
             waiting = awaiting.awaited(writer)
             return replace(scene, tables=True, waiting=waiting, folds=meta.held(writer))
-    except WarehouseBusy:
+    except (WarehouseBusy, StorageFailed):  # of a lake that is away, who asked is told
         return scene
     except WarehouseDamaged as error:
         session.watch.waiting(str(error))

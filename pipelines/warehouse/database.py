@@ -23,6 +23,7 @@ LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publicati
 # In this order: spilling is a file access that has to be allowed before all others are not.
 HARDENED = (
     "SET TimeZone = 'UTC'",
+    "SET enable_progress_bar = false",  # after two seconds it would write into what we print
     "SET enable_external_access = false",  # no statement reads or writes another file
     "SET lock_configuration = true",
 )

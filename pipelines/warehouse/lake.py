@@ -84,12 +84,13 @@ class Lake:
         with self.connected() as database:
             yield database
 
-    def connected(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection in which the lake's tables have their plain names."""
-        database = bare(self.home, self.memory_limit)
-        self._attach(database)
-        database.execute(f"USE {LAKE}")
-        return database
+    @contextmanager
+    def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection in which the lake's tables have their plain names."""
+        with _in_words(), bare(self.home, self.memory_limit) as database:
+            self._attach(database)
+            database.execute(f"USE {LAKE}")
+            yield database
 
     def fold(self, connection: str, act: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
         """Return what `act` makes of a connection's rows, as plain tables; write what differs.
@@ -140,7 +141,7 @@ class Lake:
 
     @contextmanager
     def _scratch(self, file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-        with bare(self.home, self.memory_limit) as database:
+        with _in_words(), bare(self.home, self.memory_limit) as database:
             database.execute(f"ATTACH {literal(str(file))} AS {SCRATCH}")
             database.execute(f"USE {SCRATCH}")
             yield database
@@ -190,6 +191,7 @@ def bare(home: Home, memory_limit: str | None = None) -> duckdb.DuckDBPyConnecti
         }
     )
     database.execute("SET TimeZone = 'UTC'")
+    database.execute("SET enable_progress_bar = false")
     return database
 
 
@@ -207,7 +209,7 @@ def attach(
         "DATA_INLINING_ROW_LIMIT 0",
         *options,
     )
-    with _in_words():
+    with _in_words(duckdb.Error):
         database.execute(f"ATTACH {literal(home.warehouse)} AS {LAKE} ({', '.join(given)})")
 
 
@@ -248,12 +250,12 @@ def _extension(name: str) -> Path:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _in_words(kind: type[duckdb.Error] = duckdb.OperationalError) -> Iterator[None]:
     """Say what it means that PostgreSQL or the store does not answer."""
     try:
         yield
-    except duckdb.Error as error:
+    except kind as error:
         raise StorageFailed(
-            f"the lake cannot be opened: {error}. What was read is archived, and analysts see what "
-            "they saw: run sync again when it answers."
+            f"the lake cannot be reached: {error}. What was read is archived, and analysts see "
+            "what they saw: run sync again when it answers."
         ) from None

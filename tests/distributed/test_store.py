@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
+import duckdb
 import pytest
 import s3fs
 from sqlalchemy import Engine, NullPool, create_engine, text
@@ -22,8 +23,9 @@ from pipelines.warehouse import objects
 from tests import forked
 from tests.cli.program import clean, ran
 from tests.distributed import places
+from tests.distributed.attached import attach
 from tests.distributed.gate import PATIENCE, Gate, Nth, OneByOne, standing
-from tests.end_to_end.stand import Published, published
+from tests.end_to_end.stand import KEYS, Published, published
 from tests.forked import Done, Forked
 from tests.sandbox.running import sandboxed
 
@@ -55,9 +57,8 @@ class Home:
 
     def beside(self, others: dict[str, str]) -> "Home":
         """Return the same home, but for some variables."""
-        made = {f"{PREFIX}{name}": each for name, each in others.items()}
-        ledger = create_engine(made[f"{PREFIX}STATE"], poolclass=NullPool)
-        return Home(self.root, self.environment | made, ledger, self.gate)
+        ledger = create_engine(others[f"{PREFIX}STATE"], poolclass=NullPool)
+        return Home(self.root, self.environment | others, ledger, self.gate)
 
     def done(self, *words: str) -> Done:
         """Run the program to its end."""
@@ -187,6 +188,30 @@ def test_a_store_that_is_away_is_said_and_nothing_is_lost(
     went_on(home, before, good)
 
 
+@pytest.mark.parametrize("made_of", ["current", "reports"])  # a fold, a publication
+def test_a_lake_whose_store_is_away_is_as_it_was(home: Home, good: Published, made_of: str) -> None:
+    made = home.beside(places.variables(places.settings(lake=True)))
+    made.gate.at["before"] = away = Nth(f"PUT /[^/]+/lake/{made_of}/", 1, made.gate.close)
+    failed = made.done("sync")
+    assert away.met.is_set()
+    assert failed.returncode == 1
+    assert "Traceback" not in failed.stdout + failed.stderr
+    assert "what was read is archived" in (failed.stdout + failed.stderr).lower()
+    assert "Failed run (default)" in failed.stderr
+    made.gate.open()
+
+    resumed = made.done("sync")
+
+    assert resumed.returncode == 0, resumed.stderr
+    with duckdb.connect() as database:
+        attach(database, made.root, made.environment)
+        for stream, keys in good.keys.items():
+            rows = database.execute(f'SELECT "{KEYS[stream]}" FROM lake.current."{stream}"')
+            assert sorted(rows.fetchall()) == sorted(keys)
+    verified = made.done("verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
 def create(arguments: list[str]) -> None:
     """Create a file in a store as one of several processes; tell what became of it."""
     address, scratch, content = arguments
@@ -227,7 +252,7 @@ def test_two_ledgers_that_share_an_archive_keep_both_manifests(home: Home, tmp_p
     """As where the lock was lost that numbers them: the store itself lets a name be given once."""
     together = OneByOne(f"{MANIFEST}default/partners/", 2)
     home.gate.at = {"before": together.before, "after": together.after}
-    other = {"STATE": places.database(), "HOME": str(tmp_path / "other")}
+    other = places.variables({"state": places.database(), "home": str(tmp_path / "other")})
     second = home.beside(other)
     done = [each.communicate() for each in (home.sync(), second.sync())]
     assert [each.returncode for each in done] == [0, 0], done

@@ -76,6 +76,10 @@ def test_no_statement_leaves_the_work_database(
         writer.execute(statement.format(tmp_path / "other.csv"))
 
 
+def test_a_long_statement_draws_nothing_into_what_we_print(warehouse: Warehouse) -> None:
+    assert warehouse.query("SELECT current_setting('enable_progress_bar')") == [(False,)]
+
+
 def test_what_does_not_fit_into_memory_still_spills(warehouse: Warehouse) -> None:
     """The rows are twice as large as the memory that DuckDB may use."""
     tight = replace(warehouse.work, memory_limit="24MB")
