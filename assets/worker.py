@@ -25,11 +25,12 @@ _asking = allow_join_result()
 
 
 def _define(**_told: object) -> None:
-    """Make every job, and load Dagster's storage, before the worker forks: once for all of it.
+    """Make every job, load Dagster's storage and what draws, before the worker forks: once for all.
 
     Not imported above: the definitions have a sensor that asks this module's app who is there.
     """
     import_module("assets.definitions").defs.get_repository_def().get_all_jobs()
+    import_module("pipelines.run.html")  # 1.4 s, else of each process at its first report
     with dg.DagsterInstance.get():
         pass
 

@@ -8,6 +8,7 @@ informs. A rule whose roles are not mapped is not evaluated, and says so. Not he
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -16,7 +17,7 @@ from sqlalchemy import Engine
 from pipelines.state import breaks
 from pipelines.state.breaks import Finding, Standing
 from pipelines.warehouse import breaks as standings
-from pipelines.warehouse.database import literal, quoted, together
+from pipelines.warehouse.database import fill, literal, quoted, together
 from pipelines.warehouse.matching import Matching
 
 SCHEMA = "reconciliation"
@@ -85,7 +86,7 @@ SELECT w.connection, w.key, w.partner, w.month, w.currency, w.cause, 'billing', 
 FROM wrong w JOIN odd_billed b USING (connection, key)
 """
 RECORDS = """
-CREATE OR REPLACE TABLE reconciliation.break_rows (
+CREATE OR REPLACE TEMP TABLE break_records (
     break_id VARCHAR, side VARCHAR, id VARCHAR, amount {kind}, quantity {kind}, page VARCHAR,
     row INTEGER
 )
@@ -165,16 +166,20 @@ def evaluate(
     database.execute(RULES)
     lacking = {rule.name: matching.lacking(rule.needs) for rule in rules}
     judging = [rule for rule in rules if rule.severity]
-    found = [each for rule in judging for each in _judged(database, rule, lacking[rule.name])]
+    found = {rule.name: _judged(database, rule, lacking[rule.name]) for rule in judging}
+    database.execute(f"CREATE OR REPLACE TABLE {SCHEMA}.break_rows AS FROM break_records")
+    _enter(database, judging, lacking, found)
     evaluated = {rule.name for rule in judging if not lacking[rule.name]}
-    breaks.sight(ledger, found, matching.as_of, evaluated)
+    breaks.sight(ledger, list(chain(*found.values())), matching.as_of, evaluated)
     standing = breaks.standing(ledger)
     streams = matching.roles.streams
     absences = [(rule.name, streams[side]) for rule in rules for side in rule.absent]
     standings.tell(database, standing, kind, absences)
-    for rule in rules:
-        if rule.severity is None:
-            _informed(database, rule, lacking[rule.name])
+    informing = [rule for rule in rules if rule.severity is None]
+    for rule in informing:
+        sql = _sql(rule, lacking[rule.name])
+        database.execute(f"CREATE OR REPLACE TABLE {SCHEMA}.{quoted(rule.name)} AS {sql}")
+    _enter(database, informing, lacking, {})
     for table, words in WORDS.items():
         describe(database, table, words, standings.COLUMNS)
     return standing
@@ -203,19 +208,12 @@ def _judged(database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str) -> li
     database.execute(FOUND.format(sql=_sql(rule, lacking)), {"rule": rule.name})
     database.execute(BREAKS.format(table=table))
     database.execute(
-        f"INSERT INTO {SCHEMA}.break_rows SELECT break_id, side, id, amount, quantity, page, row "
+        "INSERT INTO break_records SELECT break_id, side, id, amount, quantity, page, row "
         "FROM found"
     )
     rows = database.execute(f"FROM {table}").fetchall()
     database.execute("DROP TABLE found")
-    _enter(database, rule, lacking, len(rows))
     return [Finding(break_id, rule.name, *rest) for break_id, *rest in rows]
-
-
-def _informed(database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str) -> None:
-    table = f"{SCHEMA}.{quoted(rule.name)}"
-    database.execute(f"CREATE OR REPLACE TABLE {table} AS {_sql(rule, lacking)}")
-    _enter(database, rule, lacking, None)
 
 
 def _sql(rule: Rule, lacking: str) -> str:
@@ -223,25 +221,21 @@ def _sql(rule: Rule, lacking: str) -> str:
 
 
 def _enter(
-    database: duckdb.DuckDBPyConnection, rule: Rule, lacking: str, count: int | None
+    database: duckdb.DuckDBPyConnection,
+    rules: Sequence[Rule],
+    lacking: Mapping[str, str],
+    found: Mapping[str, Sequence[Finding]],
 ) -> None:
-    """Enter a rule into the list, and say in the comment of its table what it asks."""
-    database.execute(
-        "INSERT INTO reconciliation.rules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            rule.name,
-            rule.question,
-            rule.severity,
-            rule.tolerance,
-            not lacking,
-            lacking or None,
-            None if lacking else count,
-            rule.means,
-            rule.remedy,
-        ],
-    )
-    told = f" NOT EVALUATED: {lacking}" if lacking else ""
-    describe(database, rule.name, f"{rule.question}{told}", rule.columns)
+    """Enter rules into the list, and say in the comments of their tables what they ask."""
+    rows = []
+    for rule in rules:
+        why = lacking[rule.name]
+        count = None if why or rule.name not in found else len(found[rule.name])
+        asked = rule.name, rule.question, rule.severity, rule.tolerance
+        rows.append((*asked, not why, why or None, count, rule.means, rule.remedy))
+        told = f" NOT EVALUATED: {why}" if why else ""
+        describe(database, rule.name, f"{rule.question}{told}", rule.columns)
+    fill(database, f"{SCHEMA}.rules", rows)
 
 
 def _kind(database: duckdb.DuckDBPyConnection) -> str:
