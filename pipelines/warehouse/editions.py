@@ -54,6 +54,9 @@ class Editions(Protocol):
     def keep_only(self, numbers: Collection[int], *, now: bool = False) -> list[str]:
         """Let go of all other versions; return their names. `now`: with all that they hold."""
 
+    def tidy(self) -> None:
+        """Let what analysts read lie in few files; for the first publication of a day."""
+
 
 def editions(work: Work | Lake) -> Editions:
     """Return the versions of a warehouse."""
@@ -111,6 +114,9 @@ class Files:
         """Remove all other files; who has one open goes on reading it."""
         del now  # a file that nobody has open is gone at once
         return link.keep_only(self.work.home, numbers)
+
+    def tidy(self) -> None:
+        """Do nothing: a version is one file."""
 
     def _file(self, version: Version) -> Path:
         return self.work.home.published / version.file

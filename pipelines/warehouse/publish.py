@@ -85,6 +85,8 @@ def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) ->
         version = kept.put(version)
         kept.point(version)
         versions.add(ledger, version)
+        if last is None or last.published_at.date() < version.published_at.date():
+            kept.tidy()
         kept.keep_only(kept.numbers[-wanted.keep :])
     return version
 

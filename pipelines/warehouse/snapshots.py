@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 from sqlalchemy import URL, Connection, NullPool, text
@@ -18,7 +19,7 @@ from pipelines.settings import Home
 from pipelines.state import postgresql
 from pipelines.state.versions import Version
 from pipelines.warehouse import lake
-from pipelines.warehouse.database import literal
+from pipelines.warehouse.database import literal, together
 from pipelines.warehouse.lake import FOLDED, PUBLISHED, Lake
 from pipelines.warehouse.portion import LAKE
 from pipelines.warehouse.totals import agreed
@@ -43,6 +44,15 @@ STALE = f"""
 SELECT snapshot_id FROM {FOLDED}.ducklake_snapshot
 WHERE snapshot_id NOT IN (SELECT snapshot FROM {VERSIONS}) AND snapshot_id < ({NEWEST})
 """
+# Tables of many files, each of which a query has to open: every fold and publication adds one.
+CROWDED = f"""
+SELECT schema_name, table_name FROM {FOLDED}.ducklake_data_file
+JOIN {FOLDED}.ducklake_table USING (table_id) JOIN {FOLDED}.ducklake_schema USING (schema_id)
+WHERE ducklake_data_file.end_snapshot IS NULL AND ducklake_table.end_snapshot IS NULL
+GROUP BY schema_name, table_name HAVING count(*) > {{most}} ORDER BY schema_name, table_name
+"""
+SMALL = 16_000_000  # bytes: a file that is larger stays as it is
+DELETED = 0.05  # of a file's rows, from which on it is written anew without them
 
 
 def name(number: int) -> str:
@@ -52,9 +62,10 @@ def name(number: int) -> str:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The versions of one lake; for who publishes."""
+    """The versions of one lake; for who publishes. A table of more than `most` files is merged."""
 
     lake: Lake
+    most: int = 32
 
     @property
     def title(self) -> str:
@@ -131,11 +142,25 @@ class Snapshots:
             )
         return [name(number) for number in gone]
 
+    def tidy(self) -> None:
+        """Let tables of many small files have few; every version reads as before."""
+        crowded = self._rows(CROWDED.format(most=self.most))
+        with self.lake.connected() as database:
+            for schema, table in crowded:
+                which = f"{literal(LAKE)}, {literal(table)}, schema => {literal(schema)}"
+                together(
+                    database,
+                    (
+                        f"CALL ducklake_rewrite_data_files({which}, delete_threshold => {DELETED})",
+                        f"CALL ducklake_merge_adjacent_files({which}, max_file_size => {SMALL})",
+                    ),
+                )
+
     def _run(self, sql: str) -> None:
         with _catalog(self.lake.home) as catalog:
             catalog.execute(text(sql))
 
-    def _rows(self, query: str) -> list[tuple[int, ...]]:
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with _catalog(self.lake.home) as catalog:
             return _rows(catalog, query)
 
@@ -169,7 +194,7 @@ def _catalog(home: Home) -> Iterator[Connection]:
         yield catalog
 
 
-def _rows(catalog: Connection, query: str) -> list[tuple[int, ...]]:
+def _rows(catalog: Connection, query: str) -> list[tuple[Any, ...]]:
     """Return what PostgreSQL answers; nothing before the first publication."""
     if not catalog.execute(text(THERE)).scalar():
         return []

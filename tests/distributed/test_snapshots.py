@@ -1,0 +1,87 @@
+"""The versions of a lake whose tables have many small files; on PostgreSQL and an object store.
+
+Here: that files are merged, and no version reads otherwise. Not here: folding and publishing
+through the program (test_lake).
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from s3fs import S3FileSystem
+
+from pipelines.settings import Home
+from pipelines.state.locks import Files
+from pipelines.state.versions import Version
+from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.snapshots import Snapshots
+from tests.distributed import places
+
+NIGHTS = 12
+MOST = 4  # files of a table
+SUMS = "SELECT count(*), sum(number), count(DISTINCT rowid) FROM things"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, object_store: str) -> Lake:
+    home = Home(tmp_path, f"ducklake:postgres:{where()}", f"{object_store}/lake")
+    home.prepare()
+    return Lake(home, "200MB", lambda _words: None, Files(home.state))
+
+
+def where() -> str:
+    """Return where a database is that was made just now, in PostgreSQL's words."""
+    name = places.database().rpartition("/")[2]
+    return f"dbname={name} host=127.0.0.1 port={places.postgresql().port} user=postgres"
+
+
+def version(number: int) -> Version:
+    return Version(number, "run", f"v{number}", {}, {}, datetime.now(UTC))
+
+
+def nights(lake: Lake) -> tuple[Snapshots, dict[int, tuple[object, ...]]]:
+    """Publish a night of ten new rows and a deleted one again and again; return what each held."""
+    kept, held = Snapshots(lake, MOST), dict[int, tuple[object, ...]]()
+    with lake.connected() as database:
+        database.execute("CREATE TABLE things (number BIGINT, night BIGINT)")
+        for night in range(1, NIGHTS + 1):
+            database.execute(
+                f"INSERT INTO things SELECT range, {night} FROM range({night}, {night}+10)"
+            )
+            database.execute(f"DELETE FROM things WHERE night = {night} AND number % 10 = 0")
+            [held[night]] = database.execute(SUMS).fetchall()
+            kept.point(kept.put(version(night)))
+            kept.tidy()
+            kept.keep_only(kept.numbers[-3:])
+    return kept, held
+
+
+def files(lake: Lake) -> int:
+    """Return how many files a query of the table opens."""
+    with lake.connected() as database:
+        [(count,)] = database.execute(
+            "SELECT count(*) FROM ducklake_list_files('lake', 'things')"
+        ).fetchall()
+    return int(count)
+
+
+def test_a_table_never_has_many_more_files_than_that(lake: Lake) -> None:
+    nights(lake)
+    assert files(lake) <= MOST + 1
+
+
+def test_every_kept_version_reads_as_it_was_published(lake: Lake) -> None:
+    kept, held = nights(lake)
+    assert kept.numbers == [NIGHTS - 2, NIGHTS - 1, NIGHTS]
+    for number in kept.numbers:
+        with kept.reading(version(number)) as reader:
+            assert reader.execute(SUMS).fetchall() == [held[number]]
+
+
+def test_the_files_that_were_merged_are_let_go(lake: Lake) -> None:
+    kept, held = nights(lake)
+    kept.keep_only([NIGHTS], now=True)
+    store = S3FileSystem(skip_instance_cache=True)
+    assert 0 < len(store.find(lake.home.lake_data)) <= 2 * (MOST + 1)  # each may have deletions
+    with kept.reading(version(NIGHTS)) as reader:
+        assert reader.execute(SUMS).fetchall() == [held[NIGHTS]]
