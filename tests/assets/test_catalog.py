@@ -242,7 +242,9 @@ def test_the_check_is_asked_for_once_when_a_list_becomes_stale(
     assert isinstance(first, dg.RunRequest)
     assert str(first.run_key).startswith("stale since ")
     tags = {RUN_KEY_TAG: str(first.run_key)}
-    instance.add_run(dg.DagsterRun(job_name="freshness", tags=tags))
+    instance.add_run(
+        dg.DagsterRun(job_name="freshness", tags=tags, status=dg.DagsterRunStatus.SUCCESS)
+    )
     second = deadlines(context)
     assert isinstance(second, dg.SkipReason)
     assert second.skip_message == f"{first.run_key}: the check has said so"

@@ -77,12 +77,32 @@ def test_a_later_tick_of_a_day_asks_for_what_no_tick_has_asked_for(
     )
     for name, left in (("first", {f"second|{TODAY}"}), ("second", set())):
         tags = {RUN_KEY_TAG: f"{name}|{TODAY}"}
-        instance.add_run(dg.DagsterRun(job_name="nightly_sync", tags=tags))
+        instance.add_run(
+            dg.DagsterRun(job_name="nightly_sync", tags=tags, status=dg.DagsterRunStatus.STARTED)
+        )
 
         ticked = nightly.evaluate_tick(context)
 
         assert {request.run_key for request in ticked.run_requests or ()} == left
     assert ticked.skip_message == f"every connection has had its run of {TODAY}"
+
+
+@ON_DISK
+def test_a_run_that_a_killed_daemon_made_and_never_submitted_is_asked_for_again(
+    instance: dg.DagsterInstance, write: Callable[..., None]
+) -> None:
+    write("first")
+    tags = {RUN_KEY_TAG: f"first|{TODAY}"}
+    instance.add_run(dg.DagsterRun(job_name="nightly_sync", tags=tags))
+    context = dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=datetime.combine(TODAY, time(2), UTC),
+        repository_def=defs.get_repository_def(),
+    )
+
+    ticked = nightly.evaluate_tick(context)
+
+    assert [request.run_key for request in ticked.run_requests or ()] == [f"first|{TODAY}"]
 
 
 def test_a_tick_that_is_made_up_for_too_late_asks_for_nothing(
