@@ -90,11 +90,11 @@ screenshots: $(VENV)/.installed ## the same, and its pictures into docs/screensh
 test-next: $(NEXT)/.installed ## the tests that meet DuckDB, on DuckDB 2.0.0
 	@$(IN) $(NEXT)/bin/python $(PYTEST) $(MEETING)
 
-# The suites that meet the ledger, on PostgreSQL; and what only several machines have.
+# The suites that meet the ledger, on PostgreSQL, their archives in an object store; and what only several machines have.
 SHARING := $(addprefix tests/,api distributed end_to_end/test_day.py end_to_end/test_erase_beside.py \
 	end_to_end/test_nights.py end_to_end/test_stopped.py reconciliation/test_rules.py run/test_contact.py state warehouse)
 test-distributed: $(DISTRIBUTED)/.installed ## the tests of several machines: PostgreSQL, an object store, a lake (minutes)
-	@$(IN) TEST_STATE=postgresql $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
+	@$(IN) TEST_STATE=postgresql TEST_ARCHIVE=s3 $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
 
 rehearsal: $(DISTRIBUTED)/.installed ## one night past one machine on this machine: PostgreSQL, Redis, S3, two workers, twenty accounts (a quarter of an hour; LOOK=1 keeps the UI)
 	@$(IN) $(DISTRIBUTED)/bin/python -m tests.distributed.rehearsal

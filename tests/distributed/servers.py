@@ -20,6 +20,7 @@ from s3fs import S3FileSystem
 
 CONNECTIONS = 400  # each process of Dagster has some, each worker one for its presence
 PATIENCE = 60
+HERE = ",127.0.0.1"
 
 
 def free_port() -> int:
@@ -204,5 +205,5 @@ class ObjectStore(Server):
             "AWS_SECRET_ACCESS_KEY": "rehearsal",
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
-            "NO_PROXY": os.environ.get("NO_PROXY", "") + ",127.0.0.1",
+            "NO_PROXY": os.environ.get("NO_PROXY", "").removesuffix(HERE) + HERE,
         }
