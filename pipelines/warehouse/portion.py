@@ -132,8 +132,8 @@ class _Brought:
 
     def apply(self, there: Columns | None) -> None:
         """Write what differs; `there` are the lake's columns, None where it has no such table."""
-        if self.connection is None:  # anew: neither its files nor their extremes say what went
-            self.database.execute(f"CREATE OR REPLACE TABLE {self._table} AS FROM {self._mine}")
+        if self.connection is None:
+            self._anew(there or {})
             return
         if there is None:
             self.database.execute(f"CREATE TABLE {self._table} AS FROM {self._mine} LIMIT 0")
@@ -157,6 +157,14 @@ class _Brought:
         if new:
             self.database.execute(f"INSERT INTO {self._table} BY NAME FROM portion_kept")
         self._verify(new - gone)
+
+    def _anew(self, there: Columns) -> None:
+        """Write the whole table: neither its files nor their extremes say then what went."""
+        kept = [name for name in there if name in self.columns]  # in the order that readers know
+        named = ", ".join(map(quoted, dict.fromkeys((*kept, *self.columns))))
+        self.database.execute(
+            f"CREATE OR REPLACE TABLE {self._table} AS SELECT {named} FROM {self._mine}"
+        )
 
     def _count(self, query: str, columns: str) -> int:
         kept = f"CREATE OR REPLACE TEMP TABLE portion_kept AS SELECT {columns} {query}"

@@ -5,7 +5,6 @@ object and in both databases, not where our own code would look. Not here: the s
 on one machine (tests/run).
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from pipelines.run.erasure import Erased
 from pipelines.run.replay import again
 from pipelines.settings import Settings
 from pipelines.warehouse import published, traces
-from tests.distributed import places
+from tests.distributed import bucket, places
 from tests.run import kept_nights, months
 
 # The erased one is the last of all: what is kept of a column's extremes would name it.
@@ -37,10 +36,9 @@ Content = dict[str, list[tuple[object, ...]]]
 
 @dataclass(frozen=True)
 class Shared:
-    """What the machines share, empty at first, and where what it holds is copied to be read."""
+    """What the machines share, empty at first."""
 
     made: dict[str, str]
-    folder: Path
 
     @contextmanager
     def opened(self, settings: Settings, now: datetime | None = None) -> Iterator[Session]:
@@ -49,32 +47,19 @@ class Shared:
         with run.open(own, clock=clock.beginning(now) if now else None) as session:
             yield session
 
-    def objects(self) -> dict[str, bytes]:
-        """Return every object of the bucket."""
-        store = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
-        bucket = self.made["archive"].removeprefix("s3://").partition("/")[0]
-        return {name.removeprefix(f"{bucket}/"): store.cat(name) for name in store.find(bucket)}
-
     def saying(self, text: str) -> list[str]:
-        """Return the objects that say a text, whatever form they are in."""
-        for name, content in self.objects().items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_bytes(content)
-        found = [str(file.relative_to(self.folder)) for file in traces.files(self.folder, text)]
-        shutil.rmtree(self.folder)
-        return found
+        """Return the objects that say a text."""
+        return bucket.saying(self.made["archive"], text)
 
     def killed(self, text: str) -> list[str]:
         """Leave what a killed fold leaves in a lake: a file that no table has; return its name."""
         if "lake_data" not in self.made:
             return []
-        self.folder.mkdir()
-        name = "lake/current/offices/ducklake-left.parquet"
-        parquet.write_table(pa.table({"id": [text]}), self.folder / "left")
+        name, content = "current/offices/ducklake-left.parquet", pa.BufferOutputStream()
+        parquet.write_table(pa.table({"id": [text]}), content)
         store = s3fs.S3FileSystem(skip_instance_cache=True)
-        store.put_file(self.folder / "left", f"{self.made['lake_data']}{name.removeprefix('lake')}")
-        shutil.rmtree(self.folder)
-        return [name]
+        store.pipe(f"{self.made['lake_data']}/{name}", content.getvalue().to_pybytes())
+        return [f"lake/{name}"]
 
     def lines(self, text: str) -> list[str]:
         """Return what of the databases says a text."""
@@ -86,12 +71,10 @@ class Shared:
 
 
 @pytest.fixture(params=["an object store", "a lake"])
-def shared(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Shared:
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shared:
     for name, value in places.object_store().environment.items():
         monkeypatch.setenv(name, value)
-    return Shared(places.settings(lake=request.param == "a lake"), tmp_path / "objects")
+    return Shared(places.settings(lake=request.param == "a lake"))
 
 
 def nights(session: Session, *, without: str = "") -> None:
@@ -164,9 +147,13 @@ def test_a_closed_month_is_kept_verified_and_erased_from(shared: Shared, tmp_pat
         update={"reconcile": True}
     )
     with shared.opened(home, datetime(2026, 3, 20, tzinfo=UTC)) as session:
-        months.closed(session)
+        months.ended(session)
+        session.archive.store.put(f"{CLOSED.removeprefix('archive/')}half", b"left by a kill")
+        run.close_month(session, months.SIGNED)
+        assert run.publish_folded(session)
         copy = frozen(shared)
         assert set(copy) >= {"manifest.json", "mapping.toml", "used.parquet", "billed.parquet"}
+        assert "half" not in copy
         months.night(session, 36, months.MORE)
         run.retain(session, 1, "ann")
         assert run.publish_folded(session)
@@ -184,5 +171,5 @@ def test_a_closed_month_is_kept_verified_and_erased_from(shared: Shared, tmp_pat
 
 
 def frozen(shared: Shared) -> dict[str, bytes]:
-    every = shared.objects().items()
+    every = bucket.objects(shared.made["archive"]).items()
     return {name.removeprefix(CLOSED): body for name, body in every if name.startswith(CLOSED)}

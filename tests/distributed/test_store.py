@@ -22,7 +22,7 @@ from pipelines.settings import PREFIX
 from pipelines.warehouse import objects
 from tests import forked
 from tests.cli.program import clean, ran
-from tests.distributed import places
+from tests.distributed import bucket, places
 from tests.distributed.attached import attach
 from tests.distributed.gate import PATIENCE, Gate, Nth, OneByOne, standing
 from tests.end_to_end.stand import KEYS, Published, published
@@ -51,9 +51,9 @@ class Home:
     ledger: Engine
     gate: Gate
 
-    def sync(self) -> Forked:
-        """Begin a sync."""
-        return forked.start(forked.partner_sync, ["sync"], clean(self.environment), stderr=True)
+    def begun(self, *words: str) -> Forked:
+        """Begin to run the program."""
+        return forked.start(forked.partner_sync, [*words], clean(self.environment), stderr=True)
 
     def beside(self, others: dict[str, str]) -> "Home":
         """Return the same home, but for some variables."""
@@ -62,7 +62,7 @@ class Home:
 
     def done(self, *words: str) -> Done:
         """Run the program to its end."""
-        return ran(self.environment, *words)
+        return self.begun(*words).communicate(3 * PATIENCE)
 
     def linked(self) -> set[Place]:
         """Return which pages of unfinished readings are on record."""
@@ -80,9 +80,19 @@ class Home:
 
     def manifests(self) -> list[str]:
         """Return the names of the manifests in the store."""
-        store = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
-        folder = f"{self.environment[f'{PREFIX}ARCHIVE']}/manifests/".removeprefix("s3://")
-        return sorted(name.removeprefix(folder) for name in store.find(folder))
+        folder, every = "archive/manifests/", bucket.objects(self.archive)
+        return sorted(name.removeprefix(folder) for name in every if name.startswith(folder))
+
+    @property
+    def archive(self) -> str:
+        """Where the archive lies."""
+        return self.environment[f"{PREFIX}ARCHIVE"]
+
+    def seen(self, query: str) -> list[tuple[object, ...]]:
+        """Return what an analyst of the lake finds."""
+        with duckdb.connect() as database:
+            attach(database, self.root, self.environment)
+            return database.execute(query).fetchall()
 
     def recorded(self) -> list[str]:
         """Return the names of the manifests that the ledger has."""
@@ -148,7 +158,7 @@ def test_a_killed_sync_goes_on_where_it_was(home: Home, good: Published, moment:
     side, like, number = KILLS[moment]
     released = Event()
     home.gate.at[side] = held = Nth(like, number, released.wait)
-    sync = home.sync()
+    sync = home.begun("sync")
     assert held.met.wait(PATIENCE)
     sync.send_signal(signal.SIGKILL)
     sync.communicate()
@@ -203,11 +213,31 @@ def test_a_lake_whose_store_is_away_is_as_it_was(home: Home, good: Published, ma
     resumed = made.done("sync")
 
     assert resumed.returncode == 0, resumed.stderr
-    with duckdb.connect() as database:
-        attach(database, made.root, made.environment)
-        for stream, keys in good.keys.items():
-            rows = database.execute(f'SELECT "{KEYS[stream]}" FROM lake.current."{stream}"')
-            assert sorted(rows.fetchall()) == sorted(keys)
+    for stream, keys in good.keys.items():
+        rows = made.seen(f'SELECT "{KEYS[stream]}" FROM lake.current."{stream}"')
+        assert sorted(rows) == sorted(keys)
+    verified = made.done("verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_an_erasure_that_is_killed_in_a_lake_is_finished_by_the_next(home: Home) -> None:
+    made, released = home.beside(places.variables(places.settings(lake=True))), Event()
+    assert made.done("sync").returncode == 0
+    [(gone,)] = made.seen("SELECT max(partner_id) FROM lake.current.partners")
+    erase = ["erase", "--partner", str(gone), "--reason", "request 7", "--yes"]
+    made.gate.at["after"] = held = Nth("PUT /[^/]+/lake/current/", 2, released.wait)
+    erasing = made.begun(*erase)
+    assert held.met.wait(PATIENCE)
+    erasing.send_signal(signal.SIGKILL)
+    erasing.communicate()
+    released.set()
+    assert made.seen("SELECT max(partner_id) FROM lake.current.partners") == [(gone,)]
+
+    erased = made.done(*erase)
+
+    assert erased.returncode == 0, erased.stdout + erased.stderr
+    assert bucket.saying(made.archive, str(gone)) == []
+    assert made.seen(f"FROM lake.current.partners WHERE partner_id = '{gone}'") == []
     verified = made.done("verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
@@ -234,7 +264,7 @@ def test_of_two_processes_one_creates_a_file(
     home: Home, tmp_path: Path, contents: list[str], told: list[str]
 ) -> None:
     """Both have found out that it is not there before either is heard by the store."""
-    address = home.environment[f"{PREFIX}ARCHIVE"]
+    address = home.archive
     together = OneByOne("PUT .*/one", 2)
     home.gate.at = {"before": together.before, "after": together.after}
     started = [
@@ -254,7 +284,7 @@ def test_two_ledgers_that_share_an_archive_keep_both_manifests(home: Home, tmp_p
     home.gate.at = {"before": together.before, "after": together.after}
     other = places.variables({"state": places.database(), "home": str(tmp_path / "other")})
     second = home.beside(other)
-    done = [each.communicate() for each in (home.sync(), second.sync())]
+    done = [each.communicate() for each in (home.begun("sync"), second.begun("sync"))]
     assert [each.returncode for each in done] == [0, 0], done
     assert home.manifests() == sorted(home.recorded() + second.recorded())
     assert len(home.manifests()) == 2 * COUNT
