@@ -75,7 +75,8 @@ def ticks() -> Iterator[Tick]:
         yield (first := ticked(instance))
         for request in first.requests:
             tags = {**request.tags, RUN_KEY_TAG: str(request.run_key)}
-            instance.add_run(dg.DagsterRun(job_name=nightly.job_name, tags=tags))
+            begun = dg.DagsterRunStatus.STARTED
+            instance.add_run(dg.DagsterRun(nightly.job_name, tags=tags, status=begun))
         yield ticked(instance)
 
 
