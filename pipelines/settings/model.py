@@ -281,6 +281,7 @@ def load(home: Path | None = None) -> Settings:
         ]
         raise ConfigurationError("; ".join(lines).replace("Value error, ", "")) from None
     shared.refuse_halves(loaded.state, loaded.archive, loaded.warehouse, loaded.lake_data)
+    shared.refuse_nested(loaded.archive, loaded.lake_data)
     if loaded.now is not None:
         rehearsal.refuse_elsewhere(loaded.connections().values())
     return loaded

@@ -73,3 +73,15 @@ def refuse_halves(
             f"{PREFIX}WAREHOUSE and {PREFIX}LAKE_DATA belong together: the lake's catalogue and "
             "where its files lie. Nothing was done: set both, or neither"
         )
+
+
+def refuse_nested(archive: str | None, lake_data: str | None) -> None:
+    """Raise ConfigurationError where the pages lie among a lake's files, or these among them."""
+    if not archive or not lake_data:
+        return
+    pages, files = f"{archive}/", f"{lake_data}/"
+    if pages.startswith(files) or files.startswith(pages):
+        raise ConfigurationError(
+            f"{PREFIX}ARCHIVE and {PREFIX}LAKE_DATA lie in one another, and each takes every file "
+            "below it for its own. Nothing was done: name two folders side by side"
+        )

@@ -14,7 +14,7 @@ from pipelines.settings import Home
 from pipelines.state.locks import Files
 from pipelines.state.versions import Version
 from pipelines.warehouse.lake import Lake
-from pipelines.warehouse.snapshots import Snapshots
+from pipelines.warehouse.snapshots import Snapshots, opened
 from tests.distributed import places
 
 NIGHTS = 12
@@ -76,6 +76,16 @@ def test_every_kept_version_reads_as_it_was_published(lake: Lake) -> None:
     for number in kept.numbers:
         with kept.reading(version(number)) as reader:
             assert reader.execute(SUMS).fetchall() == [held[number]]
+
+
+def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(lake: Lake) -> None:
+    kept, held = nights(lake)
+    kept.point(version(NIGHTS - 1))
+    kept.tidy()
+    reader, number = opened(lake.home)
+    with reader:
+        assert reader.execute(SUMS).fetchall() == [held[number]]
+    assert number == NIGHTS - 1
 
 
 def test_the_files_that_were_merged_are_let_go(lake: Lake) -> None:

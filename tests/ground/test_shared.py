@@ -12,6 +12,7 @@ PREFIX = "PARTNER_SYNC_"
 CANARY = "canary8d21"
 STATE = "postgresql+psycopg2://sync@db.example.com:5432/sync"
 STORE = "s3://bucket/folder"
+FILES = "s3://bucket/folder-of-files"
 LAKE = "ducklake:postgres:dbname=lake host=db.example.com"
 
 
@@ -26,11 +27,11 @@ def test_all_of_it_and_none_of_it_is_accepted(monkeypatch: pytest.MonkeyPatch) -
     names = ("state", "archive", "warehouse", "lake_data")
     loaded = settings.load()
     assert [getattr(loaded, name) for name in names] == [None] * 4
-    values = (STATE, STORE + "/", LAKE, STORE)
+    values = (STATE, STORE + "/", LAKE, FILES)
     for name, value in zip(names, values, strict=True):
         monkeypatch.setenv(PREFIX + name.upper(), value)
     loaded = settings.load()
-    assert [getattr(loaded, name) for name in names] == [STATE, STORE, LAKE, STORE]
+    assert [getattr(loaded, name) for name in names] == [STATE, STORE, LAKE, FILES]
 
 
 @pytest.mark.parametrize(
@@ -85,4 +86,13 @@ def test_a_half_is_refused(
     for name, value in half.items():
         monkeypatch.setenv(PREFIX + name, value)
     with pytest.raises(ConfigurationError, match=words):
+        settings.load()
+
+
+@pytest.mark.parametrize("files", [STORE, f"{STORE}/lake/", "s3://bucket"])
+def test_neither_lies_within_the_other(monkeypatch: pytest.MonkeyPatch, files: str) -> None:
+    given = {"STATE": STATE, "ARCHIVE": STORE, "WAREHOUSE": LAKE, "LAKE_DATA": files}
+    for name, value in given.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    with pytest.raises(ConfigurationError, match="lie in one another"):
         settings.load()
