@@ -1,9 +1,9 @@
 """What one of everything costs, measured: the figures that the model of docs/scale.md is made of.
 
-Nights: `python -m tests.distributed.costing 1 6 20`. Pages and rows: `partner-sync sync` of lists
-of 4,440, 44,400 and 166,000 rows (`python -m benchmarks size landing publishing` for larger ones).
-Slots: `python -m tests.distributed.slotting`. All on the machine of docs/benchmarks.md,
-busy with other suites, so that processor seconds count and seconds do not. Not here: the model.
+Nights: `python -m tests.distributed.costing 1 6 13 20`, the machine without neighbours; state,
+archive and warehouse are those of several machines. Pages and rows: `partner-sync sync` of lists
+of 4,440 and 44,040 rows into the same. Slots: `python -m tests.distributed.slotting`. Not here: the
+model.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measured:
-    """A rehearsed night: connections, requests, seconds, and processor seconds of its processes."""
+    """A rehearsed night: its processes in processor seconds, what it left behind in bytes."""
 
     connections: int
     requests: int
@@ -25,15 +25,16 @@ class Measured:
     archive: int
 
     @property
-    def processor(self) -> float:
-        """The processor seconds of all of it."""
-        return self.conductor + self.workers + self.daemon + self.database
+    def under_way(self) -> float:
+        """The seconds in which its runs were under way, together: all of them all the time."""
+        return self.connections * self.seconds
 
 
 ROWS = 4_440  # of a connection of the rehearsal
-TWO = Measured(2, 39, 94, 21.6, 61.2, 45.4, 41.5, 449, 2_064_384, 480_568)
-SEVEN = Measured(7, 133, 172, 31.4, 111.3, 58.7, 84.7, 1550, 5_562_368, 2_842_284)
-LARGEST = Measured(21, 395, 460, 58.7, 215.2, 114.2, 219.4, 4604, 14_188_544, 9_457_668)
+TWO = Measured(2, 36, 22, 14.3, 29.4, 3.9, 5.6, 451, 1_908_736, 480_568)
+SEVEN = Measured(7, 133, 46, 14.5, 69.1, 4.5, 13.7, 1541, 5_455_872, 2_842_284)
+FOURTEEN = Measured(14, 265, 88, 15.7, 116.6, 5.7, 27.3, 3067, 10_215_424, 6_149_188)
+LARGEST = Measured(21, 404, 189, 21.5, 223.6, 9.8, 51.8, 4600, 14_630_912, 9_457_668)
 
 
 def _each(what: str) -> float:
@@ -42,13 +43,32 @@ def _each(what: str) -> float:
     return float((getattr(SEVEN, what) - getattr(TWO, what)) / more)
 
 
+def _second(what: str) -> float:
+    """Return what a second costs in which a run is under way, beyond what each run costs.
+
+    It is asked for all the time how its steps stand: by the night of fourteen and that of seven.
+    """
+    more = FOURTEEN.connections - SEVEN.connections
+    beyond = getattr(FOURTEEN, what) - getattr(SEVEN, what) - more * _each(what)
+    return max(0.0, float(beyond / (FOURTEEN.under_way - SEVEN.under_way - more * WAY)))
+
+
+def _run(what: str) -> float:
+    """Return what a run costs without the seconds that it is under way."""
+    return max(0.0, _each(what) - WAY * _second(what))
+
+
 def at_first(what: str) -> float:
     """Return what a night costs before its first connection: starting the processes."""
     return float(getattr(TWO, what)) - TWO.connections * _each(what)
 
 
-FETCH_A_PAGE = 0.022
-FOLD_A_ROW = 1 / 43_085
+WAY = (SEVEN.under_way - TWO.under_way) / (SEVEN.connections - TWO.connections)
+FETCH_A_PAGE = 0.014
+FOLD_A_ROW = 1 / 28_700  # 43,000 a second where pages and tables are files of the machine
+LAKE_A_VERSION = 2.1  # a publication: fifty small tables, whatever is in them
+SHARE = 4 / 14  # publications for each run of the rehearsed nights: 4 in that of fourteen
+RECONCILE_A_ROW = 5.5e-6  # both sides mapped: `python -m benchmarks reconciliation`
 PAGE_ROWS = 350
 STEPS = 6  # of a run: one reads, five fold, publish, evaluate, report and check
 
@@ -59,18 +79,25 @@ class Costs:
 
     page_rows: int = PAGE_ROWS  # 500 asked for, less the overlap and the short lists' pages
     requests_a_run: int = 6  # whoami, description, and what short lists need above page_rows
-    conductor_a_run: float = _each("conductor")
+    conductor_a_run: float = _run("conductor")
+    conductor_a_second: float = _second("conductor")
     fetch_a_run: float = _each("workers") / STEPS - ROWS / PAGE_ROWS * FETCH_A_PAGE
-    fold_a_run: float = _each("workers") * (STEPS - 1) / STEPS - ROWS * FOLD_A_ROW
-    daemon_a_run: float = _each("daemon")
-    database_a_run: float = _each("database")
+    fold_a_run: float = (
+        _each("workers") * (STEPS - 1) / STEPS - ROWS * FOLD_A_ROW - SHARE * LAKE_A_VERSION
+    )
+    daemon_a_run: float = _run("daemon")
+    daemon_a_second: float = _second("daemon")
+    database_a_run: float = _run("database")
+    database_a_second: float = _second("database")
     fetch_a_page: float = FETCH_A_PAGE
     fold_a_row: float = FOLD_A_ROW
-    publish_a_row: float = 0.9e-6
+    publish_a_row: float = 0.9e-6 + RECONCILE_A_ROW
+    lake_a_version: float = LAKE_A_VERSION
+    lake_a_row: float = 0.5e-6 + RECONCILE_A_ROW
     database_a_slot: float = 0.0009
     archive_a_page: float = 36_000
     archive_a_run: float = 7_500
-    ledger_a_request: float = 475
+    ledger_a_request: float = 2_700  # with its indexes; 475 in SQLite
     warehouse_a_row: float = 143
     events_a_run: float = _each("events")
     bytes_an_event: float = _each("dagster") / max(1.0, _each("events"))

@@ -22,7 +22,7 @@ class Plan:
 
     `fetching`, `folding`: steps at a time in all workers; `conducted`: runs at a time; `processors`
     and `database`: cores of the workers with their conductors, and of PostgreSQL; `one_file`: the
-    warehouse is DuckDB's single file, folded by one at a time.
+    warehouse is DuckDB's single file, folded by one at a time, else a lake.
     """
 
     connections: int
@@ -59,12 +59,26 @@ class Forecast:
     ledger: float
     dagster: float
     events: float
+    under_way: float  # seconds, of all runs together: so long they are asked how they stand
     use: dict[str, float] = field(default_factory=dict)
 
     @property
     def narrowest(self) -> str:
         """What holds the night up most."""
         return max(self.use, key=lambda name: self.use[name])
+
+
+@dataclass
+class Published:
+    """How far a lake is: folds so far, how many of them its version holds, processor seconds.
+
+    A publication holds all that was folded before it began, so that who waited for it meanwhile
+    finds his own fold published (warehouse.publish).
+    """
+
+    folded: int = 0
+    held: int = 0
+    processor: float = 0.0
 
 
 def night(plan: Plan) -> Forecast:
@@ -77,27 +91,33 @@ def night(plan: Plan) -> Forecast:
         "processors": Pool("processors", max(1, round(plan.processors))),
         "publication": Pool("publication", 1),
     }
-    seconds = Night().simulate(_run(plan, pools) for _ in range(plan.connections))
+    published = Published()
+    seconds = Night().simulate(_run(plan, pools, published) for _ in range(plan.connections))
     costs, count = plan.costs, plan.connections
+    under_way = pools["runs at a time"].busy
     database = count * (costs.database_a_run + plan.requests * costs.database_a_slot)
+    database += under_way * costs.database_a_second
     used = {name: pool.use(seconds) for name, pool in pools.items()}
     used["PostgreSQL"] = database / plan.database / seconds
     return Forecast(
         requests=count * plan.requests,
         seconds=max(seconds, database / plan.database),
-        processor=count * _processor(plan),
+        processor=count * _processor(plan)
+        + published.processor
+        + under_way * costs.conductor_a_second,
         database=database,
-        daemon=count * costs.daemon_a_run,
+        daemon=count * costs.daemon_a_run + under_way * costs.daemon_a_second,
         archive=count * (plan.pages * costs.archive_a_page + costs.archive_a_run),
         ledger=count * plan.requests * costs.ledger_a_request,
         dagster=count * costs.events_a_run * costs.bytes_an_event,
         events=count * costs.events_a_run,
+        under_way=under_way,
         use=used,
     )
 
 
 def _processor(plan: Plan) -> float:
-    """Return the processor seconds of a run, outside daemon and database."""
+    """Return the processor seconds of a run, without daemon, database and publication."""
     costs = plan.costs
     return (
         costs.conductor_a_run
@@ -105,17 +125,22 @@ def _processor(plan: Plan) -> float:
         + plan.pages * costs.fetch_a_page
         + costs.fold_a_run
         + plan.rows * costs.fold_a_row
-        + _publication(plan)
     )
 
 
-def _publication(plan: Plan) -> float:
-    """Return the processor seconds of a publication; one file is written whole each time."""
-    every = plan.connections * plan.rows if plan.one_file else plan.rows
-    return every * plan.costs.publish_a_row
+def _publication(plan: Plan, folded: int) -> float:
+    """Return the processor seconds of a publication.
+
+    One file is written whole each time; of a lake that has so many connections' rows all are read,
+    and the tables of the version's own are written.
+    """
+    costs = plan.costs
+    if plan.one_file:
+        return plan.connections * plan.rows * costs.publish_a_row
+    return costs.lake_a_version + folded * plan.rows * costs.lake_a_row
 
 
-def _run(plan: Plan, pools: dict[str, Pool]) -> Run:
+def _run(plan: Plan, pools: dict[str, Pool], published: Published) -> Run:
     """One connection's run, from the tick to its publication."""
     costs = plan.costs
     cores, conducting = pools["processors"], pools["runs at a time"]
@@ -132,8 +157,15 @@ def _run(plan: Plan, pools: dict[str, Pool]) -> Run:
     folding, publishing = pools["places to fold"], pools["publication"]
     yield Take(folding)
     yield from _within(cores, costs.fold_a_run + plan.rows * costs.fold_a_row)
+    published.folded += 1
+    mine = published.folded
     yield Take(publishing)
-    yield from _within(cores, _publication(plan))
+    if plan.one_file or published.held < mine:
+        held = published.folded
+        seconds = _publication(plan, held)
+        published.processor += seconds
+        yield from _within(cores, seconds)
+        published.held = held
     yield Give(publishing)
     yield Give(folding)
     yield Give(conducting)
