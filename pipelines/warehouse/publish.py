@@ -211,6 +211,6 @@ def _in_words() -> Iterator[None]:
     except duckdb.Error as error:
         raise StorageFailed(
             f"the warehouse cannot be made ready for its publication: {error}. What analysts open "
-            "is as it was, and what was read is archived. Make room, or bring back what does not "
+            "is as it was, and what was read is archived: make room, or bring back what does not "
             "answer, then run `partner-sync publish`."
         ) from None
