@@ -66,7 +66,7 @@ def _shared(night: Night) -> Expectation:
     workers = {step.worker for step in twins}
     seconds = overlap(twins)
     measured = f"{len(workers)} workers, {seconds:.1f} s at the same time"
-    return Expectation("two workers read one actor's lists at once", measured, seconds > 0)
+    return Expectation("two processes read one actor's lists at once", measured, seconds > 0)
 
 
 def overlap(steps: list[Step]) -> float:
