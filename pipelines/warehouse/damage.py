@@ -4,18 +4,12 @@ DuckDB checks the checksum of every block that it reads, and reads only what a q
 every column of every table is read once. Not here: whether the values are the right ones (totals).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import duckdb
 
-from pipelines.warehouse.database import quoted
-
-COLUMNS = """
-SELECT schema_name, table_name, list(column_name ORDER BY column_index)
-FROM duckdb_columns() JOIN duckdb_tables() USING (schema_name, table_name)
-WHERE NOT temporary GROUP BY ALL ORDER BY ALL
-"""
+from pipelines.warehouse.database import quoted, tables
 
 
 @dataclass(frozen=True)
@@ -32,14 +26,14 @@ class Damage:
 
 def found(database: duckdb.DuckDBPyConnection) -> Iterator[Damage]:
     """Yield what cannot be read; raise duckdb.Error where even the list of tables cannot."""
-    for schema, table, columns in database.execute(COLUMNS).fetchall():
+    for (schema, table), columns in tables(database).items():
         name = quoted(schema, table)
         if error := _error(database, name, columns):
             wrong = [column for column in columns if _error(database, name, [column])]
             yield Damage(f"{schema}.{table}", tuple(wrong or columns), error)
 
 
-def _error(database: duckdb.DuckDBPyConnection, table: str, columns: list[str]) -> str:
+def _error(database: duckdb.DuckDBPyConnection, table: str, columns: Iterable[str]) -> str:
     """Return why columns of a table cannot be read; empty where they can.
 
     The hash needs every value: counts and extremes are known without reading a block.

@@ -28,12 +28,13 @@ HARDENED = (
     "SET lock_configuration = true",
 )
 # duckdb_tables() estimates rows: a lake asks its catalog for each table, 70 ms for fifty of them.
-TABLES = """(
-    SELECT DISTINCT schema_name, table_name FROM duckdb_columns() c ANTI JOIN duckdb_views() v
-    ON (v.database_name, v.schema_name, v.view_name)
-     = (c.database_name, c.schema_name, c.table_name)
-    WHERE database_name = current_database() AND NOT internal
-)"""
+TABLES = """
+SELECT schema_name, table_name, column_name, data_type
+FROM duckdb_columns() c ANTI JOIN duckdb_views() v
+ON (v.database_name, v.schema_name, v.view_name) = (c.database_name, c.schema_name, c.table_name)
+WHERE database_name = coalesce($within, current_database()) AND NOT internal
+ORDER BY schema_name, table_name, column_index
+"""
 NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
@@ -250,9 +251,18 @@ def exists(database: duckdb.DuckDBPyConnection, *table: str) -> bool:
     return True
 
 
-def tables(database: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return every table that is no view and stays, by schema and name."""
-    return database.execute(f"FROM {TABLES} ORDER BY ALL").fetchall()
+def tables(
+    database: duckdb.DuckDBPyConnection, within: str | None = None
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the columns' types, in order, of every table that is no view and stays.
+
+    By schema and name; `within` is an attached database, otherwise the current one.
+    """
+    found = dict[tuple[str, str], dict[str, str]]()
+    rows = database.execute(TABLES, {"within": within}).fetchall()
+    for schema, table, column, kind in rows:
+        found.setdefault((schema, table), {})[column] = kind
+    return found
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:

@@ -12,28 +12,20 @@ import duckdb
 
 from pipelines.errors import PublicationFailed
 from pipelines.state.versions import Version
-from pipelines.warehouse.database import TABLES, counts, quoted
+from pipelines.warehouse.database import counts, quoted, tables
 
 SCHEMAS = ("current", "past")
 DIGEST = "_digest"
 WIDEST = 28  # digits: 10^10 rows of it fit into the 38 of a sum
-COLUMNS = f"""
-SELECT schema_name, table_name, list({{name: column_name, kind: data_type}} ORDER BY column_index)
-FROM duckdb_columns() JOIN {TABLES} USING (schema_name, table_name)
-WHERE database_name = current_database() AND list_contains($schemas, schema_name)
-GROUP BY ALL ORDER BY ALL
-"""
 Totals = Mapping[str, Mapping[str, str]]
 
 
 def of(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
     """Return the totals of every table of records, by `schema.table`."""
-    tables = database.execute(COLUMNS, {"schemas": list(SCHEMAS)}).fetchall()
     return {
-        f"{schema}.{table}": _table(
-            database, quoted(schema, table), {each["name"]: each["kind"] for each in columns}
-        )
-        for schema, table, columns in tables
+        f"{schema}.{name}": _table(database, quoted(schema, name), kinds)
+        for (schema, name), kinds in tables(database).items()
+        if schema in SCHEMAS
     }
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from pipelines.errors import WarehouseBusy, WarehouseDamaged
-from pipelines.warehouse.database import counts, quoted
+from pipelines.warehouse.database import counts, quoted, tables
 from tests.warehouse.conftest import Warehouse
 
 
@@ -96,3 +96,15 @@ def test_any_name_can_be_quoted(name: str) -> None:
         database.execute(f"CREATE SCHEMA current; CREATE TABLE {quoted('current', name)} (x INT)")
         database.execute(f"INSERT INTO {quoted('current', name)} VALUES (1)")
         assert counts(database) == {f"current.{name}": 1}
+
+
+def test_stored_tables_are_those_of_one_database() -> None:
+    with duckdb.connect() as database:
+        database.execute("ATTACH ':memory:' AS lake; CREATE TABLE lake.main.rows (z INT, a TEXT)")
+        database.execute("CREATE TABLE own (b DECIMAL(9, 2)); CREATE VIEW view AS FROM own")
+        database.execute("CREATE TEMP TABLE stage (c INT)")
+        assert tables(database) == {("main", "own"): {"b": "DECIMAL(9,2)"}}
+        within = tables(database, "lake")
+    assert [(each, [*kinds.items()]) for each, kinds in within.items()] == [
+        (("main", "rows"), [("z", "INTEGER"), ("a", "VARCHAR")])
+    ]
