@@ -10,11 +10,11 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipelines.errors import ConfigurationError, NothingPublished
+from pipelines.errors import ConfigurationError
 from pipelines.run.session import Session
 from pipelines.state import breaks
 from pipelines.state.breaks import EVIDENCE, Act, Kind, Standing, State
-from pipelines.warehouse import database, published
+from pipelines.warehouse import published
 
 SEVERITIES = ("high", "medium", "low")
 # What the ledger does not know of a break.
@@ -137,13 +137,7 @@ def _known(session: Session, break_id: str) -> Standing:
 
 def _published(session: Session) -> Mapping[str, Mapping[str, Any]]:
     """Return what the published file says of each break; nothing where it has no such table."""
-    try:
-        with published.opened(session.settings.place) as file:
-            if not database.exists(file.database, "reconciliation", "breaks"):
-                return {}
-            rows = file.database.execute(QUERY).fetchall()
-    except NothingPublished:
-        return {}
+    rows = published.rows(session.settings.place, ("reconciliation", "breaks"), QUERY)
     names = ("severity", "partner_name", "age", "artefact", "artefact_reason")
     return {which: dict(zip(names, rest, strict=True)) for which, *rest in rows}
 

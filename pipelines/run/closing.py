@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 
-from pipelines.errors import ConfigurationError, NothingPublished
+from pipelines.errors import ConfigurationError
 from pipelines.run import reconciling
 from pipelines.run.session import Session
 from pipelines.settings import mapping
@@ -129,13 +129,7 @@ def closed_months(session: Session) -> list[Listed]:
 
 
 def _published(session: Session) -> Mapping[tuple[date, int], tuple[str, str]]:
-    try:
-        with published.opened(session.settings.place) as source:
-            if not database.exists(source.database, "reconciliation", "closes"):
-                return {}
-            rows = source.database.execute(SAID).fetchall()
-    except NothingPublished:
-        return {}
+    rows = published.rows(session.settings.place, ("reconciliation", "closes"), SAID)
     return {(month, number): (state, said) for month, number, state, said in rows}
 
 

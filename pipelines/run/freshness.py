@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from pipelines.errors import NothingPublished
 from pipelines.run.session import Session
 from pipelines.state.proof import Grade
 from pipelines.streams import known
@@ -75,9 +74,6 @@ def freshness(session: Session) -> tuple[Freshness, ...]:
 
 
 def _published(session: Session) -> Mapping[tuple[str, str], Row]:
-    try:
-        with published.opened(session.settings.place) as source:
-            found = source.database.execute(NEWEST, {"marked": MARKED}).fetchall()
-    except NothingPublished:
-        return {}
+    asked = {"marked": MARKED}
+    found = published.rows(session.settings.place, ("meta", "folds"), NEWEST, asked)
     return {(connection, stream): (day, at, rows) for connection, stream, day, at, rows in found}

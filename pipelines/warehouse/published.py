@@ -4,10 +4,11 @@ Frames and exports are made of it. Making it is publish.py's; the work database 
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pipelines.errors import ConfigurationError, NothingPublished
 from pipelines.settings import Home
 from pipelines.warehouse import snapshots
-from pipelines.warehouse.database import quoted
+from pipelines.warehouse.database import exists, quoted
 
 BATCH = 20_000  # rows in memory at a time
 WHOLE = {"HUGEINT", "UHUGEINT", "UBIGINT"}  # Arrow or SQL have no such integers
@@ -111,6 +112,16 @@ def opened(home: Home) -> Iterator[Published]:
         yield source
     finally:
         source.database.close()
+
+
+def rows(
+    home: Home, table: tuple[str, str], query: str, values: object = None
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a query; none where nothing is published, or not the table it is of."""
+    with suppress(NothingPublished), opened(home) as source:
+        if exists(source.database, *table):
+            return source.database.execute(query, values).fetchall()
+    return []
 
 
 def connected(home: Home) -> Published:

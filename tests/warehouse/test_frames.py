@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.clock import SYSTEM
 from pipelines.errors import NothingPublished
-from pipelines.warehouse import frames
+from pipelines.warehouse import frames, published
 from pipelines.warehouse.publish import Edition, publish
 from tests.warehouse.conftest import Warehouse
 
@@ -55,3 +55,13 @@ def test_times_are_in_utc_wherever_one_is(warehouse: Warehouse) -> None:
 def test_before_the_first_publication_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(NothingPublished, match="nothing was published yet"):
         frames.connect(tmp_path)
+
+
+def test_there_are_no_rows_where_nothing_or_no_such_table_is_published(
+    warehouse: Warehouse,
+) -> None:
+    asked = ("current", "things"), "SELECT amount FROM current.things WHERE id = $id", {"id": 1}
+    assert published.rows(warehouse.home, *asked) == []
+    night(warehouse, "1", "2")
+    assert published.rows(warehouse.home, *asked) == [(2,)]
+    assert published.rows(warehouse.home, ("reports", "none"), "FROM reports.none") == []
