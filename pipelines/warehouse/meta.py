@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date, datetime
-from typing import Any
 
 import duckdb
 
@@ -147,8 +146,9 @@ def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
     for fold in held.values():
         streams[fold.stream].append(fold)
     for stream, folds in streams.items():
-        asked = {"stream": stream, "connections": [fold.connection for fold in folds]}
-        found = {each: _counts(database, each, asked) for each in COUNTED}
+        connections = [fold.connection for fold in folds]
+        found = {each: _counts(database, (each, stream), connections) for each in COUNTED}
+        asked = {"stream": stream, "connections": connections}
         ended = dict(database.execute(ENDED, asked).fetchall())
         for fold in folds:
             there = {schema: counts.get(fold.connection, 0) for schema, counts in found.items()}
@@ -166,13 +166,13 @@ def _agreed(fold: Fold, there: Mapping[str, int], ended: int) -> None:
 
 
 def _counts(
-    database: duckdb.DuckDBPyConnection, schema: str, asked: Mapping[str, Any]
+    database: duckdb.DuckDBPyConnection, table: tuple[str, str], connections: Sequence[str]
 ) -> dict[str, int]:
-    if not exists(database, schema, asked["stream"]):
+    if not exists(database, *table):
         return {}
-    counts = f"SELECT _connection, count(*) FROM {quoted(schema, asked['stream'])}"
+    counts = f"SELECT _connection, count(*) FROM {quoted(*table)}"
     wanted = "WHERE list_contains($connections, _connection) GROUP BY ALL"
-    given = {"connections": asked["connections"]}
+    given = {"connections": connections}
     return dict(database.execute(f"{counts} {wanted}", given).fetchall())
 
 
