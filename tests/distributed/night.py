@@ -107,16 +107,14 @@ class Night:
         """Return where the machines of a deployment share what one has in its home."""
         postgresql, store = self.servers.postgresql, self.servers.store
         bucket = store.bucket(name)
-        lake = f"dbname=lake-{name} host=127.0.0.1 port={postgresql.port} user=postgres"
         every = {
             "state": {"PARTNER_SYNC_STATE": postgresql.database(f"state-{name}")},
             "archive": {"PARTNER_SYNC_ARCHIVE": f"{bucket}/archive", **store.environment},
             "warehouse": {
-                "PARTNER_SYNC_WAREHOUSE": f"ducklake:postgres:{lake}",
+                "PARTNER_SYNC_WAREHOUSE": postgresql.catalog(f"lake-{name}"),
                 "PARTNER_SYNC_LAKE_DATA": f"{bucket}/lake/",
             },
         }
-        postgresql.database(f"lake-{name}")
         return {key: value for part in SHARED for key, value in every[part].items()}
 
     def begin(self, workers: int, at_once: int) -> None:

@@ -39,6 +39,11 @@ def database() -> str:
     return postgresql().database(f"test_{next(NUMBERS)}")
 
 
+def catalog() -> str:
+    """Make an empty database for a lake; return its address as the setting `warehouse` takes it."""
+    return postgresql().catalog(f"test_{next(NUMBERS)}")
+
+
 def copy(url: str) -> str:
     """Make a copy of a database that nobody is connected to; return its URL."""
     made = f"test_{next(NUMBERS)}"
@@ -68,9 +73,7 @@ def settings(*, lake: bool) -> dict[str, str]:
     own = bucket()
     made = {"state": database(), "archive": f"{own}/archive"}
     if lake:
-        catalog, port = database().rpartition("/")[2], postgresql().port
-        asked = f"dbname={catalog} host=127.0.0.1 port={port} user=postgres"
-        made |= {"warehouse": f"ducklake:postgres:{asked}", "lake_data": f"{own}/lake"}
+        made |= {"warehouse": catalog(), "lake_data": f"{own}/lake"}
     return made
 
 

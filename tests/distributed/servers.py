@@ -148,6 +148,11 @@ class PostgreSQL(Server):
         self.ask(f'CREATE DATABASE "{name}"')
         return f"postgresql+psycopg2://postgres@127.0.0.1:{self.port}/{name}"
 
+    def catalog(self, name: str) -> str:
+        """Make a database for a lake; return its address as the setting `warehouse` takes it."""
+        self.database(name)
+        return f"ducklake:postgres:dbname={name} host=127.0.0.1 port={self.port} user=postgres"
+
 
 @dataclass
 class Redis(Server):

@@ -24,15 +24,9 @@ SUMS = "SELECT count(*), sum(number), count(DISTINCT rowid) FROM things"
 
 @pytest.fixture
 def lake(tmp_path: Path, object_store: str) -> Lake:
-    home = Home(tmp_path, f"ducklake:postgres:{where()}", f"{object_store}/lake")
+    home = Home(tmp_path, places.catalog(), f"{object_store}/lake")
     home.prepare()
     return Lake(home, "200MB", lambda _words: None, Files(home.state))
-
-
-def where() -> str:
-    """Return where a database is that was made just now, in PostgreSQL's words."""
-    name = places.database().rpartition("/")[2]
-    return f"dbname={name} host=127.0.0.1 port={places.postgresql().port} user=postgres"
 
 
 def version(number: int) -> Version:
