@@ -6,6 +6,7 @@ The last step of a run: it publishes what was folded, and only then fails for wh
 import dagster as dg
 
 from assets import catalog, current
+from assets.executor import LAST
 from assets.partitions import PARTITIONS, parts
 from assets.previews import cost, preview
 from assets.resources import Sync, connection
@@ -35,6 +36,7 @@ MOST = 200  # sums shown; the ledger has all
     metadata=catalog.metadata("published", PLACE, [catalog.CODE / "warehouse" / "publish.py"]),
     partitions_def=PARTITIONS,
     backfill_policy=dg.BackfillPolicy.single_run(),
+    op_tags=LAST,
 )
 def published(context: dg.AssetExecutionContext, sync: Sync) -> dg.MaterializeResult[None]:
     """Publish the work database, then fail for every day and stream that is not in it."""

@@ -7,7 +7,7 @@ import dagster as dg
 from assets.archive import fetch
 from assets.current import fold
 from assets.definitions import defs
-from assets.executor import FILE, QUEUE, celery_config
+from assets.executor import FILE, PRIORITY, QUEUE, celery_config
 from assets.published import published
 
 DISTRIBUTED = Path(__file__).parents[2] / "deploy" / "distributed"
@@ -24,6 +24,11 @@ def test_reading_and_folding_have_queues_of_their_own() -> None:
     assert fetch.op.tags[QUEUE] == "fetch"
     assert not {QUEUE} & (fold.op.tags.keys() | published.op.tags.keys())
     assert config["task_default_queue"] == "fold"
+
+
+def test_what_waits_to_be_folded_is_folded_before_a_publication() -> None:
+    assert published.op.tags[PRIORITY] == "9"
+    assert not {PRIORITY} & (fold.op.tags.keys() | fetch.op.tags.keys())
 
 
 def test_no_file_that_is_shipped_holds_the_address_of_a_server() -> None:
