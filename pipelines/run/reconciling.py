@@ -4,6 +4,7 @@ Here: that all of it is in the very version that analysts open. Not here: what a
 (reconciliation), what a report shows (reports).
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,17 +23,18 @@ from pipelines.warehouse.database import exists, together
 from pipelines.warehouse.frozen import Copies
 
 SCHEMAS = ("reconciliation", "reports")
-UNSAID = "SELECT not_evaluated FROM reconciliation.rules WHERE rule = $rule"
+UNSAID = "SELECT rule, coalesce(not_evaluated, '') FROM reconciliation.rules"
 OPEN = """
-SELECT count(*) FILTER (NOT artefact), count(*) FILTER (artefact),
-       bool_or(severity = 'high' AND NOT artefact)
-FROM reconciliation.breaks WHERE rule = $rule AND state <> 'RESOLVED'
+SELECT rule, count(*) FILTER (NOT artefact), count(*) FILTER (artefact),
+       coalesce(bool_or(severity = 'high' AND NOT artefact), false)
+FROM reconciliation.breaks WHERE state <> 'RESOLVED' GROUP BY rule
 """
 SUMS = """
-SELECT currency, count(*) AS breaks, sum(difference) AS difference
-FROM reconciliation.breaks WHERE rule = $rule AND state <> 'RESOLVED' AND NOT artefact
-GROUP BY currency ORDER BY currency
+SELECT rule, currency, count(*) AS breaks, sum(difference) AS difference
+FROM reconciliation.breaks WHERE state <> 'RESOLVED' AND NOT artefact
+GROUP BY rule, currency ORDER BY rule, currency
 """
+NEWER = "this version was published before there was the rule"
 
 
 def tell(session: Session, database: duckdb.DuckDBPyConnection) -> None:
@@ -75,17 +77,22 @@ def judged(home: Home) -> list[Judged]:
     """Return how each rule that finds breaks stands in what is published; none where none does."""
     with suppress(NothingPublished), published.opened(home) as source:
         if exists(source.database, SCHEMAS[0], "rules"):
-            return [_judged(source.database, rule) for rule in RULES if rule.severity]
+            return _judged(source.database)
     return []
 
 
-def _judged(database: duckdb.DuckDBPyConnection, rule: Rule) -> Judged:
-    asked = {"rule": rule.name}
-    unsaid = database.execute(UNSAID, asked).fetchall()
-    breaks, artefacts, grave = database.execute(OPEN, asked).fetchall()[0]
-    sums = database.execute(SUMS, asked).to_arrow_table().to_pylist()
-    why = unsaid[0][0] if unsaid else "this version was published before there was the rule"
-    return Judged(rule, why or "", breaks, artefacts, bool(grave), sums)
+def _judged(database: duckdb.DuckDBPyConnection) -> list[Judged]:
+    unsaid = dict(database.execute(UNSAID).fetchall())
+    counted = {rule: counts for rule, *counts in database.execute(OPEN).fetchall()}
+    sums = defaultdict[str, list[Mapping[str, object]]](list)
+    for row in database.execute(SUMS).to_arrow_table().to_pylist():
+        sums[row.pop("rule")].append(row)
+    found = []
+    for rule in (each for each in RULES if each.severity):
+        count, artefacts, grave = counted.get(rule.name, (0, 0, False))
+        why = unsaid.get(rule.name, NEWER)
+        found.append(Judged(rule, why, count, artefacts, grave, sums[rule.name]))
+    return found
 
 
 def digest(session: Session) -> str:
