@@ -21,9 +21,9 @@ from pipelines.errors import ConfigurationError, StorageFailed, WarehouseBusy
 from pipelines.settings import Home
 from pipelines.state.locks import Locks
 from pipelines.warehouse.database import LONGEST_WAIT, NO_EXTENSIONS, Work, literal
-from pipelines.warehouse.portion import LAKE, SCRATCH, Portion
+from pipelines.warehouse.portion import FOLDED, LAKE, SCRATCH, Portion, swap
 
-FOLDED, PUBLISHED = "folded", "published"  # schemas of the catalog: everything; what analysts see
+PUBLISHED = "published"  # the schema of the catalog that analysts see
 EXTENSIONS = ("postgres_scanner", "ducklake", "httpfs")
 FOLDING, WRITING = "folding", "writing"  # whose turns there are
 KEYS = {
@@ -118,14 +118,10 @@ class Lake:
         with self._scratch(file) as database:
             portion = Portion(database, connection)
             with self._attached(database):
-                marks = portion.marks()
-                portion.take()
+                marks = portion.take()
             made = act(database)
             with self._turn(WRITING), self._attached(database):
-                if portion.marks() != marks:
-                    return None
-                portion.bring()
-        return (made,)
+                return (made,) if portion.bring(marks) else None
 
     def beside(self, name: str) -> Work:
         """Return a plain database of that name in this machine's home."""
@@ -134,7 +130,7 @@ class Lake:
     def swap(self, fresh: Work) -> None:
         """Let the lake hold what a plain database holds, and nothing else; for who is alone."""
         with self._scratch(fresh.file) as database, self._attached(database):
-            Portion(database, None).bring()
+            swap(database)
 
     def settle(self, writer: duckdb.DuckDBPyConnection) -> None:
         """Do nothing: what was committed is settled. DuckLake's CHECKPOINT drops old snapshots."""
@@ -142,7 +138,9 @@ class Lake:
     @contextmanager
     def _scratch(self, file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         with _in_words(), bare(self.home, self.memory_limit) as database:
-            database.execute(f"ATTACH {literal(str(file))} AS {SCRATCH}")
+            database.execute("PRAGMA disable_checkpoint_on_shutdown")  # nothing of it has to last
+            wal = "RECOVERY_MODE no_wal_writes"
+            database.execute(f"ATTACH {literal(str(file))} AS {SCRATCH} ({wal})")
             database.execute(f"USE {SCRATCH}")
             yield database
 

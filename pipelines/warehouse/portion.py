@@ -1,11 +1,12 @@
 """A connection's portion of the lake: taken into a scratch database, brought back as differences.
 
 Folding needs what a lake cannot do (types that grow, rows by their place), so it is done beside the
-lake, on plain tables. Then the two are compared row by row, and what differs is written in one
-transaction: one snapshot. Here: the SQL of both ways. Not here: who may, and when (lake).
+lake, on plain tables. Then what was taken and what there is now are compared row by row, and what
+differs is written in one transaction: one snapshot. Here: the SQL of both ways, and of writing the
+whole lake anew. Not here: who may, and when (lake).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,17 +15,26 @@ from pipelines.errors import LandingFailed
 from pipelines.warehouse.database import exists, literal, quoted, scalar, together, transaction
 
 LAKE, SCRATCH = "lake", "scratch"  # the names under which the two are attached
+FOLDED = "folded"  # the schema of the catalog that has everything
 RECORDS = ("current", "past", "quarantine")
 FOLDING = ("awaiting", "folds", "registry", "schema_changes")  # of meta: what folds leave behind
 TABLES = """
-SELECT schema_name, table_name, list(column_name ORDER BY column_index),
+SELECT database_name, schema_name, table_name, list(column_name ORDER BY column_index),
        list(data_type ORDER BY column_index)
 FROM duckdb_columns() c ANTI JOIN duckdb_views() v
 ON (v.database_name, v.schema_name, v.view_name) = (c.database_name, c.schema_name, c.table_name)
-WHERE database_name = $database AND (
-    list_contains($records, schema_name)
-    OR schema_name = 'meta' AND list_contains($folding, table_name)
-) GROUP BY ALL ORDER BY ALL
+WHERE list_contains($records, schema_name)
+   OR schema_name = 'meta' AND list_contains($folding, table_name)
+GROUP BY ALL ORDER BY ALL
+"""
+# DuckLake asks its catalog for the extremes of each column of an empty table, in each query: of
+# twenty columns 150 ms. (It keeps the answer for tables that have any: duckdb/ducklake#1313.)
+FILLED = f"""
+SELECT DISTINCT schema_name, table_name
+FROM __ducklake_metadata_{LAKE}.{FOLDED}.ducklake_data_file AS file
+JOIN __ducklake_metadata_{LAKE}.{FOLDED}.ducklake_table AS made USING (table_id)
+JOIN __ducklake_metadata_{LAKE}.{FOLDED}.ducklake_schema AS part USING (schema_id)
+WHERE coalesce(file.end_snapshot, made.end_snapshot, part.end_snapshot) IS NULL
 """
 VIEWS = """
 SELECT replace(sql, 'CREATE VIEW', 'CREATE OR REPLACE VIEW') FROM duckdb_views()
@@ -47,128 +57,166 @@ WHERE mine.database_name = $1 AND mine.comment IS NOT NULL AND schema_name = 'cu
 """
 MARKS = "SELECT stream, max(number) FROM {registry} GROUP BY ALL ORDER BY ALL"
 REGISTRY = ("meta", "registry")
+PLACE = "_place"  # of a row in the lake: its rowid
+NAMED = {"_connection", "connection"}  # columns that say of which connection a row is
+Name = tuple[str, str]  # of a table: its schema, and its own
 Columns = Mapping[str, str]  # the types by the names
-Tables = Mapping[tuple[str, str], Columns]
+Marks = Sequence[tuple[str, int]]  # what tells whether somebody registered other columns
 
 
 @dataclass(frozen=True)
 class Portion:
-    """The rows of one connection, of every connection where it is None; both are attached."""
+    """The rows of one connection; both databases are attached while it is taken and brought."""
 
     database: duckdb.DuckDBPyConnection
-    connection: str | None
+    connection: str
 
-    def take(self) -> None:
-        """Fill the empty scratch database: the connection's rows, and what all of them share."""
+    def take(self) -> Marks:
+        """Fill the empty scratch database: the connection's rows, and what all of them share.
+
+        The rows stay beside as they were, each with its place in the lake.
+        """
         self.database.execute(f"USE {SCRATCH}")
-        for (schema, name), columns in self._tables(LAKE).items():
-            wanted = _of(columns, self.connection) if _named(columns) else "true"
-            source, table = quoted(LAKE, schema, name), quoted(schema, name)
-            together(
-                self.database,
-                (
-                    f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}",
-                    f"CREATE TABLE {table} AS FROM {source} WHERE {wanted}",
-                ),
-            )
+        with transaction(self.database):
+            there = _tables(self.database)[LAKE]
+            filled = set(self.database.execute(FILLED).fetchall()) if there else set()
+            for name, columns in there.items():
+                together(self.database, self._taking(name, columns, empty=name not in filled))
+            return self._marks()
 
-    def marks(self) -> list[tuple[str, int]]:
-        """Return what tells whether somebody registered other columns meanwhile."""
+    def _taking(self, name: Name, columns: Columns, *, empty: bool) -> Iterator[str]:
+        """Yield what takes the connection's rows of a table; all where no row says whose it is."""
+        taken, table = quoted(*_taken(name)), quoted(*name)
+        own = "" if columns.keys().isdisjoint(NAMED) else f"WHERE {_of(columns, self.connection)}"
+        yield f"CREATE SCHEMA IF NOT EXISTS {quoted(name[0])}"
+        if empty:
+            listed = ", ".join(f"{quoted(each)} {kind}" for each, kind in columns.items())
+            yield f"CREATE TABLE {table} ({listed})"
+            yield f"CREATE TEMP TABLE {taken} AS SELECT NULL::BIGINT AS {PLACE}, * FROM {table}"
+        else:
+            rows = f"SELECT rowid AS {PLACE}, * FROM {quoted(LAKE, *name)} {own}"
+            yield f"CREATE TEMP TABLE {taken} AS {rows}"
+            yield f"CREATE TABLE {table} AS SELECT * EXCLUDE ({PLACE}) FROM {taken}"
+
+    def bring(self, marks: Marks) -> bool:
+        """Let the lake have what the scratch database has, in one transaction.
+
+        Tell whether it does: not where somebody registered other columns since it was taken. Raises
+        LandingFailed, and changes nothing, where a table does not hold as many rows then.
+        """
+        self.database.execute(f"USE {LAKE}")
+        with transaction(self.database):
+            if self._marks() != marks:
+                return False
+            found = _tables(self.database)
+            mine, theirs = found[SCRATCH], found[LAKE]
+            for name, columns in mine.items():
+                _Brought(self.database, name, columns, self.connection).apply(theirs.get(name))
+            if mine != theirs:
+                _show(self.database)
+            _comment(self.database)
+        return True
+
+    def _marks(self) -> Marks:
         if not exists(self.database, LAKE, *REGISTRY):
             return []
         return self.database.execute(MARKS.format(registry=quoted(LAKE, *REGISTRY))).fetchall()
 
-    def bring(self) -> None:
-        """Let the lake have what the scratch database has, in one transaction.
 
-        Raises LandingFailed, and changes nothing, where a table does not hold as many rows then.
-        """
-        mine, theirs = self._tables(SCRATCH), self._tables(LAKE)
-        self.database.execute(f"USE {LAKE}")
-        with transaction(self.database):
-            for (schema, name), columns in mine.items():
-                self.database.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
-                brought = _Brought(self.database, (schema, name), columns, self.connection)
-                brought.apply(theirs.get((schema, name)))
-            for table in theirs.keys() - mine.keys() if self.connection is None else ():
-                self.database.execute(f"DROP TABLE {quoted(*table)}")
-            if mine != theirs:
-                together(self.database, self._shown())
-            self._comment()
+def swap(database: duckdb.DuckDBPyConnection) -> None:
+    """Let the lake hold what the scratch database holds, and nothing else, in one transaction.
 
-    def _tables(self, within: str) -> dict[tuple[str, str], dict[str, str]]:
-        asked = {"database": within, "records": [*RECORDS], "folding": [*FOLDING]}
-        found = self.database.execute(TABLES, asked).fetchall()
-        return {
-            (schema, name): dict(zip(columns, types, strict=True))
-            for schema, name, columns, types in found
-        }
+    Every table is written anew: neither its files nor their extremes say then what went.
+    """
+    found = _tables(database)
+    mine, theirs = found[SCRATCH], found[LAKE]
+    database.execute(f"USE {LAKE}")
+    with transaction(database):
+        for name, columns in mine.items():
+            there = theirs.get(name, {})
+            kept = [each for each in there if each in columns]  # in the order that readers know
+            listed = ", ".join(map(quoted, dict.fromkeys((*kept, *columns))))
+            source, table = quoted(SCRATCH, *name), quoted(*name)
+            database.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name[0])}")
+            database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT {listed} FROM {source}")
+        for name in theirs.keys() - mine.keys():
+            database.execute(f"DROP TABLE {quoted(*name)}")
+        _show(database)
+        _comment(database)
 
-    def _comment(self) -> None:
-        """Let the lake's tables and columns say what the fold said of them."""
-        found = self.database.execute(COMMENTS, [SCRATCH, LAKE]).fetchall()
-        for schema, name, column, text in found:
-            kind, what = ("COLUMN", (schema, name, column)) if column else ("TABLE", (schema, name))
-            self.database.execute(f"COMMENT ON {kind} {quoted(*what)} IS {literal(text)}")
 
-    def _shown(self) -> Iterator[str]:
-        """Yield what creates the scratch database's views and macros in the lake."""
-        yield "CREATE SCHEMA IF NOT EXISTS history"
-        for (statement,) in self.database.execute(VIEWS, [SCRATCH]).fetchall():
-            yield statement.rstrip("; \n")
-        for schema, name, given, sql in self.database.execute(MACROS, [SCRATCH]).fetchall():
-            macro = f"{quoted(schema, name)}({', '.join(given)})"
-            yield f"CREATE OR REPLACE MACRO {macro} AS TABLE {sql}"
+def _tables(database: duckdb.DuckDBPyConnection) -> dict[str, dict[Name, Columns]]:
+    """Return the tables that a fold makes, of both databases by the names of these."""
+    found: dict[str, dict[Name, Columns]] = {LAKE: {}, SCRATCH: {}}
+    asked = {"records": [*RECORDS], "folding": [*FOLDING]}
+    for within, schema, name, columns, types in database.execute(TABLES, asked).fetchall():
+        found[within][schema, name] = dict(zip(columns, types, strict=True))
+    return found
+
+
+def _comment(database: duckdb.DuckDBPyConnection) -> None:
+    """Let the lake's tables and columns say what the fold said of them."""
+    for schema, name, column, text in database.execute(COMMENTS, [SCRATCH, LAKE]).fetchall():
+        kind, what = ("COLUMN", (schema, name, column)) if column else ("TABLE", (schema, name))
+        database.execute(f"COMMENT ON {kind} {quoted(*what)} IS {literal(text)}")
+
+
+def _show(database: duckdb.DuckDBPyConnection) -> None:
+    """Create the scratch database's views and macros in the lake."""
+    shown = ["CREATE SCHEMA IF NOT EXISTS history"]
+    shown += [sql.rstrip("; \n") for (sql,) in database.execute(VIEWS, [SCRATCH]).fetchall()]
+    for schema, name, given, sql in database.execute(MACROS, [SCRATCH]).fetchall():
+        macro = f"{quoted(schema, name)}({', '.join(given)})"
+        shown.append(f"CREATE OR REPLACE MACRO {macro} AS TABLE {sql}")
+    together(database, shown)
 
 
 @dataclass(frozen=True)
 class _Brought:
-    """One table on its way from the scratch database into the lake."""
+    """One table's rows of a connection, on their way from the scratch database into the lake."""
 
     database: duckdb.DuckDBPyConnection
-    name: tuple[str, str]
+    name: Name
     columns: Columns
-    connection: str | None
+    connection: str
 
     def apply(self, there: Columns | None) -> None:
         """Write what differs; `there` are the lake's columns, None where it has no such table."""
-        if self.connection is None:
-            self._anew(there or {})
-            return
-        if there is None:
-            self.database.execute(f"CREATE TABLE {self._table} AS FROM {self._mine} LIMIT 0")
-        elif there != self.columns:
-            self._widen(there)
-        self.database.execute(
-            "CREATE OR REPLACE TEMP TABLE portion_there AS "
-            f"SELECT rowid AS _place, * FROM {self._table} WHERE {self._own}"
-        )
-        gone = self._count(
-            f"FROM portion_there t ANTI JOIN {self._mine} m ON {self._same}", "t._place"
+        self._prepare(there)
+        gone = self._keep(
+            f"SELECT t.{PLACE} FROM (FROM {self._taken} WHERE {self._own}) t "
+            f"ANTI JOIN {self._mine} m ON {self._same}"
         )
         if gone:
             place = "rowid IN (FROM portion_kept)"
             self.database.execute(f"DELETE FROM {self._table} WHERE {self._own} AND {place}")
-        new = self._count(
-            f"FROM (FROM {self._mine} WHERE {self._own}) m "
-            f"ANTI JOIN portion_there t ON {self._same}",
-            "m.*",
+        new = self._keep(
+            f"SELECT m.* FROM (FROM {self._mine} WHERE {self._own}) m "
+            f"ANTI JOIN {self._taken} t ON {self._same}"
         )
         if new:
             self.database.execute(f"INSERT INTO {self._table} BY NAME FROM portion_kept")
         self._verify(new - gone)
 
-    def _anew(self, there: Columns) -> None:
-        """Write the whole table: neither its files nor their extremes say then what went."""
-        kept = [name for name in there if name in self.columns]  # in the order that readers know
-        named = ", ".join(map(quoted, dict.fromkeys((*kept, *self.columns))))
+    def _prepare(self, there: Columns | None) -> None:
+        """Let both have the columns that there are now; places change where types do."""
+        if there is None:
+            self.database.execute(
+                f"CREATE SCHEMA IF NOT EXISTS {quoted(self.name[0])}; "
+                f"CREATE TABLE {self._table} AS FROM {self._mine} LIMIT 0"
+            )
+        elif there != self.columns:
+            self._widen(there)
+        elif exists(self.database, *_taken(self.name)):
+            return
         self.database.execute(
-            f"CREATE OR REPLACE TABLE {self._table} AS SELECT {named} FROM {self._mine}"
+            f"CREATE OR REPLACE TEMP TABLE {self._taken} AS "
+            f"SELECT rowid AS {PLACE}, * FROM {self._table} WHERE {self._own}"
         )
 
-    def _count(self, query: str, columns: str) -> int:
-        kept = f"CREATE OR REPLACE TEMP TABLE portion_kept AS SELECT {columns} {query}"
-        self.database.execute(kept)
+    def _keep(self, query: str) -> int:
+        """Keep a query's rows beside; return how many there are."""
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE portion_kept AS {query}")
         return scalar(self.database, "SELECT count(*) FROM portion_kept")
 
     def _widen(self, there: Columns) -> None:
@@ -193,13 +241,15 @@ class _Brought:
         )
 
     def _verify(self, more: int) -> None:
-        there = scalar(self.database, "SELECT count(*) FROM portion_there") + more
+        there = (
+            scalar(self.database, f"SELECT count(*) FROM {self._taken} WHERE {self._own}") + more
+        )
         mine = scalar(self.database, f"SELECT count(*) FROM {self._mine} WHERE {self._own}")
         if there != mine:
             raise LandingFailed(
-                f"{'.'.join(self.name)} would hold {there:,} rows of {self.connection or 'all'} in "
-                f"the lake, but {mine:,} were folded: rows that say the same stand twice. The lake "
-                "is as it was."
+                f"{'.'.join(self.name)} would hold {there:,} rows of {self.connection} in the "
+                f"lake, but {mine:,} were folded: rows that say the same stand twice. The lake is "
+                "as it was."
             )
 
     @property
@@ -220,17 +270,19 @@ class _Brought:
     def _mine(self) -> str:
         return quoted(SCRATCH, *self.name)
 
+    @property
+    def _taken(self) -> str:
+        return quoted(*_taken(self.name))
 
-def _named(columns: Columns) -> bool:
-    """Tell whether rows say of which connection they are, so that others' rows are not needed."""
-    return not columns.keys().isdisjoint({"_connection", "connection"})
+
+def _taken(name: Name) -> tuple[str, str, str]:
+    """Return the temporary table of what the lake had, each row with its place there."""
+    return "temp", "main", ".".join(name)
 
 
-def _of(columns: Columns, connection: str | None) -> str:
+def _of(columns: Columns, connection: str) -> str:
     """Return the condition that a row is the connection's: it says so, or its manifest does."""
-    if connection is None:
-        return "true"
-    if "manifest" in columns and not _named(columns):
+    if "manifest" in columns and columns.keys().isdisjoint(NAMED):
         return f"starts_with(manifest, {literal(f'{connection}/')})"
     name = "_connection" if "_connection" in columns else "connection"
     return f"{quoted(name)} = {literal(connection)}"

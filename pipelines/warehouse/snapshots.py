@@ -20,8 +20,8 @@ from pipelines.state import postgresql
 from pipelines.state.versions import Version
 from pipelines.warehouse import lake
 from pipelines.warehouse.database import literal, together
-from pipelines.warehouse.lake import FOLDED, PUBLISHED, Lake
-from pipelines.warehouse.portion import LAKE
+from pipelines.warehouse.lake import PUBLISHED, Lake
+from pipelines.warehouse.portion import FOLDED, LAKE
 from pipelines.warehouse.totals import agreed
 
 VERSIONS = f"{PUBLISHED}.versions"
