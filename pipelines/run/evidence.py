@@ -21,6 +21,7 @@ from pipelines.state.descriptions import Difference
 from pipelines.streams.base import Stream
 from pipelines.warehouse import awaiting, evolution, meta, profile
 from pipelines.warehouse.awaiting import Awaiting
+from pipelines.warehouse.database import transaction
 from pipelines.warehouse.differences import LACKING
 from pipelines.warehouse.evolution import Change
 from pipelines.warehouse.loss import ValuesLost
@@ -84,7 +85,7 @@ class Evidence:
 def evidence(session: Session, orders: Sequence[Order]) -> dict[str, Evidence]:
     """Return what there is to show of every stream of the orders, by its name."""
     streams = {each.name: each for order in orders for each in order.streams}
-    with session.work.writing() as writer:
+    with session.work.writing() as writer, transaction(writer):
         seen = _see(session, writer, {order.connection.name for order in orders})
         return {name: _of(session, writer, each, orders, seen) for name, each in streams.items()}
 
@@ -126,10 +127,12 @@ def _of(
     folds = [fold for fold in seen.folds if fold.stream == name]
     days = {(order.connection.name, order.day) for order in mine}
     files = {each.manifest for each in folds[1:] if (each.connection, each.day) in days}
+    # In a lake others fold meanwhile, and nobody has the time to count everybody's rows each night.
+    whose = None if session.work.whole else connections
     changes = [each for each in evolution.recorded(writer, name) if each.manifest in files]
     return Evidence(
-        current=profile.current(writer, name, _key(session, name, connections)),
-        history=profile.history(writer, name),
+        current=profile.current(writer, name, _key(session, name, connections), whose),
+        history=profile.history(writer, name, whose),
         landings=tuple(_landings(folds, days)),
         changes=tuple(changes),
         waiting=_about(seen.waiting, name, connections),

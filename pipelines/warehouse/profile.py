@@ -5,14 +5,14 @@ analysts, in the published file (dictionary, totals).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
 
 from pipelines.warehouse import comments, registry
 from pipelines.warehouse.columns import Given, Source, sources
-from pipelines.warehouse.database import quoted, scalar
+from pipelines.warehouse.database import literal, quoted, scalar
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
@@ -22,7 +22,7 @@ ORDER BY table_name, column_index
 """
 # By their hashes, which take little memory. Two keys of a million have one hash in common once in
 # thirty million nights; then a check warns in vain.
-TWICE = "SELECT count(*) - count(DISTINCT hash(_connection, {key})) FROM {table}"
+TWICE = "SELECT count(*) - count(DISTINCT hash(_connection, {key})) FROM {table} {whose}"
 
 
 @dataclass(frozen=True)
@@ -55,37 +55,53 @@ class Profile:
         return tuple(each for each in self.columns if each.table == self.stream)
 
 
-def current(database: duckdb.DuckDBPyConnection, stream: str, key: str | None) -> Profile | None:
+def current(
+    database: duckdb.DuckDBPyConnection,
+    stream: str,
+    key: str | None,
+    connections: Collection[str] | None = None,
+) -> Profile | None:
     """Return what a stream's current tables are; None where there are none yet.
 
-    `key` is the field that tells its records apart, None where all that a record says does.
+    `key` is the field that tells its records apart, None where all that a record says does. Counted
+    are the rows of some connections, of all where it is None.
     """
     given = _given(database, stream)
     listed = _listed(database, "current", stream, given)
     if not listed:
         return None
-    rows, columns = dict[str, int](), list[Column]()
+    rows, columns, whose = dict[str, int](), list[Column](), _whose(connections)
     for table in dict.fromkeys(each.table for each in listed):
         its = [each for each in listed if each.table == table]
         counted = ", ".join(f"count({quoted(each.name)})" for each in its)
-        query = f"SELECT count(*), {counted} FROM {quoted('current', table)}"
+        query = f"SELECT count(*), {counted} FROM {quoted('current', table)} {whose}"
         [(rows[table], *values)] = database.execute(query).fetchall()
         columns += [replace(each, values=value) for each, value in zip(its, values, strict=True)]
     own = given.get(stream, {})
     name = "_key" if key is None else own.get(json.dumps([key, ""]), "")
     there = any((each.table, each.name) == (stream, name) for each in columns)
-    query = TWICE.format(key=quoted(name), table=quoted("current", stream))
+    query = TWICE.format(key=quoted(name), table=quoted("current", stream), whose=whose)
     return Profile(stream, rows, tuple(columns), scalar(database, query) if there else 0)
 
 
-def history(database: duckdb.DuckDBPyConnection, stream: str) -> Profile | None:
+def history(
+    database: duckdb.DuckDBPyConnection, stream: str, connections: Collection[str] | None = None
+) -> Profile | None:
     """Return what a stream's history is: its versions and their columns; None without any."""
     listed = _listed(database, "history", stream, _given(database, stream))
     own = tuple(each for each in listed if each.table == stream)
     if not own:
         return None
-    versions = scalar(database, f"SELECT count(*) FROM {quoted('history', stream)}")
+    source = f"{quoted('history', stream)} {_whose(connections)}"
+    versions = scalar(database, f"SELECT count(*) FROM {source}")
     return Profile(stream, {stream: versions}, own)
+
+
+def _whose(connections: Collection[str] | None) -> str:
+    """Return the condition that rows are of some connections: one that leaves out their files."""
+    if connections is None:
+        return ""
+    return f"WHERE _connection IN ({', '.join(map(literal, connections))})"
 
 
 def _given(database: duckdb.DuckDBPyConnection, stream: str) -> Given:
