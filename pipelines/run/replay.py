@@ -96,8 +96,8 @@ def fold_days(session: Session, orders: Sequence[Order]) -> Outcomes:
     A day that was published before its run began is asked for again: then all is folded again, as
     by `replay`. Of a day that is in the base snapshot each list is a failure.
     """
-    folded, gone = _folded(session), base.days(session.ledger)
-    if any(_published(session, order, folded) for order in orders if order.day not in gone):
+    gone = base.days(session.ledger)
+    if _published(session, [order for order in orders if order.day not in gone]):
         outcomes = _again(session, orders)
     else:
         newest = {each.connection.name: each for each in sorted(orders, key=lambda each: each.day)}
@@ -115,17 +115,24 @@ def _lists(order: Order) -> list[tuple[str, str]]:
     return [(order.connection.name, stream.name) for stream in order.streams]
 
 
-def _published(session: Session, order: Order, folded: Collection[str]) -> bool:
-    """Tell whether something of an order's day was folded and published before its run began."""
-    began = runs.began(session.ledger, order.run, session.clock.now())
-    version, name = versions.latest(session.ledger), order.connection.name
+def _published(session: Session, orders: Sequence[Order]) -> bool:
+    """Tell whether something of the orders' days was folded and published before their run began.
+
+    Where nothing was read before, which is every night's case, the warehouse is not asked.
+    """
+    ledger, now = session.ledger, session.clock.now()
+    earlier = [
+        (order.connection.name, stream, row)
+        for order in orders
+        for stream, row in days.archived(ledger, order.asked).items()
+        if row.written_at < runs.began(ledger, order.run, now)
+    ]
+    folded, version = _folded(session) if earlier else set(), versions.latest(ledger)
     holds = version.holds.values() if version else ()
-    for stream, row in days.archived(session.ledger, order.asked).items():
-        last = journal.newest(session.ledger, stream, name) == row
-        known = row.file in folded and row.written_at < began
-        if known and (not last or row.file in holds):
-            return True
-    return False
+    return any(
+        row.file in folded and (row.file in holds or journal.newest(ledger, stream, name) != row)
+        for name, stream, row in earlier
+    )
 
 
 def _again(session: Session, orders: Sequence[Order]) -> dict[tuple[str, str], Landed]:
