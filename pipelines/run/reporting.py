@@ -18,6 +18,8 @@ from pipelines.warehouse import published
 from pipelines.warehouse.database import exists
 from pipelines.warehouse.published import Published
 
+VERSION = "SELECT DISTINCT version, published_at FROM meta.freshness"
+
 
 @dataclass(frozen=True)
 class ReportPage:
@@ -37,6 +39,10 @@ class ReportView:
     totals: Sequence[Mapping[str, object]]
     unsaid: str
     picture: bytes
+
+
+# Of the version that this process showed last: a worker shows it for every run that it is of.
+_SHOWN = dict[tuple[object, ...], list[ReportView]]()
 
 
 def report(home: Home, out: Path | None = None) -> ReportPage:
@@ -61,22 +67,29 @@ def report_views(home: Home, names: Sequence[str]) -> list[ReportView]:
 
     Nothing is returned where there are no reports.
     """
+    with suppress(NothingPublished), _opened(home) as source:
+        version = home, *source.database.execute(VERSION).fetchall()
+        if version not in _SHOWN:
+            _SHOWN.clear()
+            _SHOWN[version] = _views(source)
+        return [each for each in _SHOWN[version] if each.report.name in names]
+    return []
+
+
+def _views(source: Published) -> list[ReportView]:
     from pipelines.run import html  # noqa: PLC0415 as above
 
-    with suppress(NothingPublished), _opened(home) as source:
-        told = html.contents(source.database)
-        return [
-            ReportView(
-                each,
-                told[each.name].rows,
-                html.totals(source.database, each),
-                told[each.name].unsaid,
-                html.picture(source.database, each),
-            )
-            for each in REPORTS
-            if each.name in names
-        ]
-    return []
+    told = html.contents(source.database)
+    return [
+        ReportView(
+            each,
+            told[each.name].rows,
+            html.totals(source.database, each),
+            told[each.name].unsaid,
+            html.picture(source.database, each),
+        )
+        for each in REPORTS
+    ]
 
 
 @contextmanager
