@@ -12,21 +12,20 @@ from dataclasses import dataclass
 import duckdb
 
 from pipelines.errors import LandingFailed
-from pipelines.warehouse.database import exists, literal, quoted, scalar, together, transaction
+from pipelines.warehouse.database import (
+    exists,
+    literal,
+    quoted,
+    scalar,
+    tables,
+    together,
+    transaction,
+)
 
 LAKE, SCRATCH = "lake", "scratch"  # the names under which the two are attached
 FOLDED = "folded"  # the schema of the catalog that has everything
 RECORDS = ("current", "past", "quarantine")
 FOLDING = ("awaiting", "folds", "registry", "schema_changes")  # of meta: what folds leave behind
-TABLES = """
-SELECT database_name, schema_name, table_name, list(column_name ORDER BY column_index),
-       list(data_type ORDER BY column_index)
-FROM duckdb_columns() c ANTI JOIN duckdb_views() v
-ON (v.database_name, v.schema_name, v.view_name) = (c.database_name, c.schema_name, c.table_name)
-WHERE list_contains($records, schema_name)
-   OR schema_name = 'meta' AND list_contains($folding, table_name)
-GROUP BY ALL ORDER BY ALL
-"""
 # DuckLake asks its catalog for the extremes of each column of an empty table, in each query: of
 # twenty columns 150 ms. (It keeps the answer for tables that have any: duckdb/ducklake#1313.)
 FILLED = f"""
@@ -78,7 +77,7 @@ class Portion:
         """
         self.database.execute(f"USE {SCRATCH}")
         with transaction(self.database):
-            there = _tables(self.database)[LAKE]
+            there = _tables(self.database, LAKE)
             filled = set(self.database.execute(FILLED).fetchall()) if there else set()
             for name, columns in there.items():
                 together(self.database, self._taking(name, columns, empty=name not in filled))
@@ -108,8 +107,7 @@ class Portion:
         with transaction(self.database):
             if self._marks() != marks:
                 return False
-            found = _tables(self.database)
-            mine, theirs = found[SCRATCH], found[LAKE]
+            mine, theirs = (_tables(self.database, each) for each in (SCRATCH, LAKE))
             for name, columns in mine.items():
                 _Brought(self.database, name, columns, self.connection).apply(theirs.get(name))
             if mine != theirs:
@@ -128,8 +126,7 @@ def swap(database: duckdb.DuckDBPyConnection) -> None:
 
     Every table is written anew: neither its files nor their extremes say then what went.
     """
-    found = _tables(database)
-    mine, theirs = found[SCRATCH], found[LAKE]
+    mine, theirs = (_tables(database, each) for each in (SCRATCH, LAKE))
     database.execute(f"USE {LAKE}")
     with transaction(database):
         for name, columns in mine.items():
@@ -145,13 +142,13 @@ def swap(database: duckdb.DuckDBPyConnection) -> None:
         _comment(database)
 
 
-def _tables(database: duckdb.DuckDBPyConnection) -> dict[str, dict[Name, Columns]]:
-    """Return the tables that a fold makes, of both databases by the names of these."""
-    found: dict[str, dict[Name, Columns]] = {LAKE: {}, SCRATCH: {}}
-    asked = {"records": [*RECORDS], "folding": [*FOLDING]}
-    for within, schema, name, columns, types in database.execute(TABLES, asked).fetchall():
-        found[within][schema, name] = dict(zip(columns, types, strict=True))
-    return found
+def _tables(database: duckdb.DuckDBPyConnection, within: str) -> dict[Name, Columns]:
+    """Return the tables of a database that a fold makes."""
+    return {
+        (schema, name): columns
+        for (schema, name), columns in tables(database, within).items()
+        if schema in RECORDS or (schema == "meta" and name in FOLDING)
+    }
 
 
 def _comment(database: duckdb.DuckDBPyConnection) -> None:
