@@ -19,14 +19,14 @@ from pipelines.state import journal
 from pipelines.state.decisions import Kind
 from pipelines.state.descriptions import Difference
 from pipelines.streams.base import Stream
-from pipelines.warehouse import awaiting, evolution, meta, profile
+from pipelines.warehouse import awaiting, evolution, meta
 from pipelines.warehouse.awaiting import Awaiting
 from pipelines.warehouse.database import transaction
 from pipelines.warehouse.differences import LACKING
 from pipelines.warehouse.evolution import Change
 from pipelines.warehouse.loss import ValuesLost
 from pipelines.warehouse.meta import Fold
-from pipelines.warehouse.profile import Profile
+from pipelines.warehouse.profile import Profile, Profiles
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,11 @@ def _of(
     files = {each.manifest for each in folds[1:] if (each.connection, each.day) in days}
     # In a lake others fold meanwhile, and nobody has the time to count everybody's rows each night.
     whose = None if session.work.whole else connections
+    profiles = Profiles(writer, name, _key(session, name, connections), whose)
     changes = [each for each in evolution.recorded(writer, name) if each.manifest in files]
     return Evidence(
-        current=profile.current(writer, name, _key(session, name, connections), whose),
-        history=profile.history(writer, name, whose),
+        current=profiles.current,
+        history=profiles.history,
         landings=tuple(_landings(folds, days)),
         changes=tuple(changes),
         waiting=_about(seen.waiting, name, connections),

@@ -7,12 +7,13 @@ analysts, in the published file (dictionary, totals).
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import duckdb
 
 from pipelines.warehouse import comments, registry
 from pipelines.warehouse.columns import Given, Source, sources
-from pipelines.warehouse.database import literal, quoted, scalar
+from pipelines.warehouse.database import literal, quoted
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
@@ -22,7 +23,7 @@ ORDER BY table_name, column_index
 """
 # By their hashes, which take little memory. Two keys of a million have one hash in common once in
 # thirty million nights; then a check warns in vain.
-TWICE = "SELECT count(*) - count(DISTINCT hash(_connection, {key})) FROM {table} {whose}"
+TWICE = "count(*) - count(DISTINCT hash(_connection, {key}))"
 
 
 @dataclass(frozen=True)
@@ -55,69 +56,73 @@ class Profile:
         return tuple(each for each in self.columns if each.table == self.stream)
 
 
-def current(
-    database: duckdb.DuckDBPyConnection,
-    stream: str,
-    key: str | None,
-    connections: Collection[str] | None = None,
-) -> Profile | None:
-    """Return what a stream's current tables are; None where there are none yet.
+@dataclass(frozen=True)
+class Profiles:
+    """What a stream's tables are, current ones and history: None where there are none yet.
 
     `key` is the field that tells its records apart, None where all that a record says does. Counted
     are the rows of some connections, of all where it is None.
     """
-    given = _given(database, stream)
-    listed = _listed(database, "current", stream, given)
-    if not listed:
-        return None
-    rows, columns, whose = dict[str, int](), list[Column](), _whose(connections)
-    for table in dict.fromkeys(each.table for each in listed):
-        its = [each for each in listed if each.table == table]
-        counted = ", ".join(f"count({quoted(each.name)})" for each in its)
-        query = f"SELECT count(*), {counted} FROM {quoted('current', table)} {whose}"
-        [(rows[table], *values)] = database.execute(query).fetchall()
-        columns += [replace(each, values=value) for each, value in zip(its, values, strict=True)]
-    own = given.get(stream, {})
-    name = "_key" if key is None else own.get(json.dumps([key, ""]), "")
-    there = any((each.table, each.name) == (stream, name) for each in columns)
-    query = TWICE.format(key=quoted(name), table=quoted("current", stream), whose=whose)
-    return Profile(stream, rows, tuple(columns), scalar(database, query) if there else 0)
 
+    database: duckdb.DuckDBPyConnection
+    stream: str
+    key: str | None
+    connections: Collection[str] | None = None
 
-def history(
-    database: duckdb.DuckDBPyConnection, stream: str, connections: Collection[str] | None = None
-) -> Profile | None:
-    """Return what a stream's history is: its versions and their columns; None without any."""
-    listed = _listed(database, "history", stream, _given(database, stream))
-    own = tuple(each for each in listed if each.table == stream)
-    if not own:
-        return None
-    source = f"{quoted('history', stream)} {_whose(connections)}"
-    versions = scalar(database, f"SELECT count(*) FROM {source}")
-    return Profile(stream, {stream: versions}, own)
+    @property
+    def current(self) -> Profile | None:
+        """The tables of the records as they were read last."""
+        listed = self._listed("current")
+        if not listed:
+            return None
+        rows, columns, twice = dict[str, int](), list[Column](), 0
+        for table in dict.fromkeys(each.table for each in listed):
+            its = [each for each in listed if each.table == table]
+            asked = ["count(*)", *(f"count({quoted(each.name)})" for each in its), self._twice(its)]
+            [(rows[table], *values, again)] = self._asked("current", table, asked)
+            columns += [replace(each, values=one) for each, one in zip(its, values, strict=True)]
+            twice += again
+        return Profile(self.stream, rows, tuple(columns), twice)
 
+    @property
+    def history(self) -> Profile | None:
+        """The versions and their columns."""
+        own = tuple(each for each in self._listed("history") if each.table == self.stream)
+        if not own:
+            return None
+        [(versions,)] = self._asked("history", self.stream, ["count(*)"])
+        return Profile(self.stream, {self.stream: versions}, own)
 
-def _whose(connections: Collection[str] | None) -> str:
-    """Return the condition that rows are of some connections: one that leaves out their files."""
-    if connections is None:
-        return ""
-    return f"WHERE _connection IN ({', '.join(map(literal, connections))})"
+    def _twice(self, columns: Collection[Column]) -> str:
+        """Return what counts rows of one table whose key another has: only its own tells rows."""
+        own = self._given.get(self.stream, {})
+        name = "_key" if self.key is None else own.get(json.dumps([self.key, ""]), "")
+        there = any((each.table, each.name) == (self.stream, name) for each in columns)
+        return TWICE.format(key=quoted(name)) if there else "0"
 
+    def _asked(self, schema: str, table: str, asked: Collection[str]) -> list[tuple[int, ...]]:
+        source = f"{quoted(schema, table)} {self._whose}"
+        return self.database.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchall()
 
-def _given(database: duckdb.DuckDBPyConnection, stream: str) -> Given:
-    known = registry.registered(database, stream)
-    return {} if known is None else known.names
+    @property
+    def _whose(self) -> str:
+        """The condition that rows are of these connections: one that leaves out others' files."""
+        if self.connections is None:
+            return ""
+        return f"WHERE _connection IN ({', '.join(map(literal, self.connections))})"
 
+    @cached_property
+    def _given(self) -> Given:
+        known = registry.registered(self.database, self.stream)
+        return {} if known is None else known.names
 
-def _listed(
-    database: duckdb.DuckDBPyConnection, schema: str, stream: str, given: Given
-) -> list[Column]:
-    whence = sources(stream, given)
-    found = database.execute(COLUMNS, {"schema": schema, "stream": stream}).fetchall()
-    return [
-        _column(table, name, kind, (text, whence.get((table, name))))
-        for table, name, kind, text in found
-    ]
+    def _listed(self, schema: str) -> list[Column]:
+        whence = sources(self.stream, self._given)
+        asked = {"schema": schema, "stream": self.stream}
+        return [
+            _column(table, name, kind, (text, whence.get((table, name))))
+            for table, name, kind, text in self.database.execute(COLUMNS, asked).fetchall()
+        ]
 
 
 def _column(table: str, name: str, kind: str, said: tuple[str | None, Source | None]) -> Column:
