@@ -118,10 +118,11 @@ class Night:
         return {key: value for part in SHARED for key, value in every[part].items()}
 
     def begin(self, workers: int, at_once: int) -> None:
-        """Start conductor, workers and at last the daemon, whose schedule asks for the night."""
+        """Start conductor and workers; when they are ready the daemon, which asks for the night."""
         self.stack.conductor()
         for number in range(1, workers + 1):
             self.stack.worker(f"worker{number}", at_once)
+        self.stack.until_ready()
         self.stack.daemon()
 
     def records(self) -> list[dg.RunRecord]:

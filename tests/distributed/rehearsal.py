@@ -38,6 +38,7 @@ class Rehearsal:
     folder: Path
     servers: Servers
     found: list[Expectation] = field(default_factory=list)
+    before: dict[str, float] = field(default_factory=dict)  # what the servers used for other nights
 
     def night(self) -> None:
         """Let two workers read what the embedded default reads; compare."""
@@ -81,11 +82,14 @@ class Rehearsal:
 
     def _costs(self, night: Night) -> None:
         """Show what the night cost, process by process."""
-        roots = {name: process.pid for name, process in night.stack.processes.items()}
-        roots |= {each.name: each.process.pid for each in self.servers.every if each.process}
+        own = {name: process.pid for name, process in night.stack.processes.items()}
+        shared = {each.name: each.process.pid for each in self.servers.every if each.process}
+        used = costs.processor_seconds(own | shared)
         say(f"  {len(night.steps())} steps in {night.seconds():.0f} s; processor seconds, peak MB:")
-        for name, seconds in costs.processor_seconds(roots).items():
-            say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(roots[name]):8.0f}")
+        for name, root in (own | shared).items():
+            seconds = used[name] - self.before.get(name, 0.0)
+            say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(root):8.0f}")
+        self.before = {name: used[name] for name in shared}
         say(f"    home {costs.bytes_below(night.home) / 1e6:.1f} MB")
 
 

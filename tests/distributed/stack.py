@@ -117,6 +117,14 @@ class Stack:
         self._until_code_answers()
         self.begin("daemon", "dagster-daemon", "run", *self.workspace)
 
+    def until_ready(self) -> None:
+        """Wait until conductor and workers say that they are: each has loaded the definitions."""
+        end = time.monotonic() + PATIENCE
+        for name, command in self.commands.items():
+            while command[0] == "celery" and " ready." not in self.said(name):
+                assert time.monotonic() < end, f"{name} is not ready: {self.said(name)}"
+                time.sleep(0.5)
+
     def webserver(self) -> str:
         """Start the web server; return its address."""
         self._until_code_answers()
