@@ -111,7 +111,7 @@ def _see(
     own = sorted(connections)
     differences = [each for name in own for each in interface.differing(session, name)]
     described = {name: interface.last(session, name) for name in own}
-    return _Seen(meta.folds(writer), awaiting.awaited(writer), differences, described)
+    return _Seen(meta.folds(writer, own), awaiting.awaited(writer), differences, described)
 
 
 def _of(
@@ -126,7 +126,9 @@ def _of(
     connections = sorted({order.connection.name for order in mine})
     folds = [fold for fold in seen.folds if fold.stream == name]
     days = {(order.connection.name, order.day) for order in mine}
-    files = {each.manifest for each in folds[1:] if (each.connection, each.day) in days}
+    files = {
+        each.manifest for each in folds if each.number > 1 and (each.connection, each.day) in days
+    }
     # In a lake others fold meanwhile, and nobody has the time to count everybody's rows each night.
     whose = None if session.work.whole else connections
     profiles = Profiles(writer, name, _key(session, name, connections), whose)

@@ -201,6 +201,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def listed(texts: Iterable[str]) -> str:
+    """Return texts as SQL lists them."""
+    return ", ".join(map(literal, texts))
+
+
 def append(database: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     """Append rows, column by column by name; a column that they lack is NULL.
 

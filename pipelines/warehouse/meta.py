@@ -6,7 +6,7 @@ killed, lost or restored. `meta.freshness` shows analysts the newest of every st
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date, datetime
 
@@ -14,7 +14,7 @@ import duckdb
 
 from pipelines.errors import WarehouseDamaged
 from pipelines.warehouse import quarantine
-from pipelines.warehouse.database import exists, quoted, scalar, together
+from pipelines.warehouse.database import exists, listed, quoted, scalar, together
 
 FOLDS = """
 CREATE TABLE IF NOT EXISTS meta.folds (
@@ -100,9 +100,12 @@ def record(database: duckdb.DuckDBPyConnection, fold: Fold) -> None:
     database.execute(f"INSERT INTO meta.folds VALUES ({marks})", list(astuple(fold)))
 
 
-def folds(database: duckdb.DuckDBPyConnection) -> list[Fold]:
-    """Return every fold, in order, stream by stream."""
-    return _rows(database, "SELECT * FROM meta.folds ORDER BY stream, number")
+def folds(
+    database: duckdb.DuckDBPyConnection, connections: Collection[str] | None = None
+) -> list[Fold]:
+    """Return every fold, those of some connections where they are named: in order, by stream."""
+    own = "" if connections is None else f"WHERE connection IN ({listed(connections)})"
+    return _rows(database, f"SELECT * FROM meta.folds {own} ORDER BY stream, number")
 
 
 def folded(database: duckdb.DuckDBPyConnection, manifest: str) -> Fold | None:

@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.warehouse import comments, registry
 from pipelines.warehouse.columns import Given, Source, sources
-from pipelines.warehouse.database import literal, quoted
+from pipelines.warehouse.database import listed, quoted
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
@@ -109,7 +109,7 @@ class Profiles:
         """The condition that rows are of these connections: one that leaves out others' files."""
         if self.connections is None:
             return ""
-        return f"WHERE _connection IN ({', '.join(map(literal, self.connections))})"
+        return f"WHERE _connection IN ({listed(self.connections)})"
 
     @cached_property
     def _given(self) -> Given:
