@@ -154,21 +154,30 @@ def _run(plan: Plan, pools: dict[str, Pool], published: Published) -> Run:
     yield from _within(cores, working)
     yield max(0.0, plan.requests / LIMIT - working)
     yield Give(fetching)
-    folding, publishing = pools["places to fold"], pools["publication"]
+    folding = pools["places to fold"]
     yield Take(folding)
     yield from _within(cores, costs.fold_a_run + plan.rows * costs.fold_a_row)
     published.folded += 1
     mine = published.folded
+    if not plan.one_file:  # what waits to be folded goes first (assets.executor.LAST)
+        yield Give(folding)
+        yield Take(folding, last=True)
+    yield from _publishing(plan, pools, published, mine)
+    yield Give(folding)
+    yield Give(conducting)
+
+
+def _publishing(plan: Plan, pools: dict[str, Pool], published: Published, mine: int) -> Run:
+    """Publish what is folded, of a lake nothing where the run's own fold is published already."""
+    publishing = pools["publication"]
     yield Take(publishing)
     if plan.one_file or published.held < mine:
         held = published.folded
         seconds = _publication(plan, held)
         published.processor += seconds
-        yield from _within(cores, seconds)
+        yield from _within(pools["processors"], seconds)
         published.held = held
     yield Give(publishing)
-    yield Give(folding)
-    yield Give(conducting)
 
 
 def _within(pool: Pool, seconds: float) -> Iterator[Take | Give | float]:

@@ -12,13 +12,17 @@ from itertools import count
 
 @dataclass
 class Pool:
-    """So many places of a kind, given in the order in which they are asked for."""
+    """So many places of a kind, given in the order in which they are asked for.
+
+    Who asked to be `last` gets one when nobody else waits.
+    """
 
     name: str
     places: int
     taken: int = 0
     busy: float = 0.0  # place-seconds
     waiting: deque["Run"] = field(default_factory=deque)
+    last: deque["Run"] = field(default_factory=deque)
 
     def use(self, until: float) -> float:
         """Return the share of its places that was taken until a moment."""
@@ -27,9 +31,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Take:
-    """Wait for a place of a pool."""
+    """Wait for a place of a pool, until nobody else does where it is the `last`."""
 
     pool: Pool
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Night:
             elif step.pool.taken < step.pool.places:
                 self._take(step.pool, run)
             else:
-                step.pool.waiting.append(run)
+                (step.pool.last if step.last else step.pool.waiting).append(run)
                 return
 
     def _take(self, pool: Pool, run: Run) -> None:
@@ -84,7 +89,7 @@ class Night:
     def _give(self, pool: Pool, run: Run) -> None:
         pool.taken -= 1
         pool.busy += self.now - self._since.pop((id(run), pool.name))
-        if pool.waiting:
-            heir = pool.waiting.popleft()
+        if queue := pool.waiting or pool.last:
+            heir = queue.popleft()
             self._take(pool, heir)
             self._later(heir, 0.0)

@@ -27,6 +27,19 @@ def test_runs_wait_for_places(places: int, runs: int, end: float) -> None:
     assert pool.taken == 0
 
 
+def test_who_is_last_waits_for_all_others() -> None:
+    pool, order = Pool("places", 1), list[str]()
+
+    def run(name: str, *, last: bool = False) -> Run:
+        yield Take(pool, last=last)
+        yield 1.0
+        order.append(name)
+        yield Give(pool)
+
+    assert Night().simulate([run("a"), run("b", last=True), run("c"), run("d")]) == 4.0
+    assert order == ["a", "c", "d", "b"]
+
+
 def test_the_forecast_of_the_rehearsed_night_is_within_a_fifth_of_what_was_measured() -> None:
     off = {what: model / seen - 1 for what, model, seen in scale.checks()}
     assert len(off) >= 8
