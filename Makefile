@@ -96,7 +96,7 @@ SHARING := $(addprefix tests/,api distributed end_to_end/test_day.py end_to_end/
 test-distributed: $(DISTRIBUTED)/.installed ## the tests of several machines: PostgreSQL, an object store, a lake (minutes)
 	@$(IN) TEST_STATE=postgresql TEST_ARCHIVE=s3 $(DISTRIBUTED)/bin/python $(PYTEST) $(SHARING)
 
-rehearsal: $(DISTRIBUTED)/.installed ## one night past one machine on this machine: PostgreSQL, Redis, S3, two workers, twenty accounts (a quarter of an hour; LOOK=1 keeps the UI)
+rehearsal: $(DISTRIBUTED)/.installed ## one night past one machine on this machine: PostgreSQL, Redis, S3, two workers, twenty accounts (half an hour; LOOK=1 keeps the UI)
 	@$(IN) $(DISTRIBUTED)/bin/python -m tests.distributed.rehearsal
 
 rehearsal-kills: $(DISTRIBUTED)/.installed ## such nights again, killed with -9: a worker, the broker, PostgreSQL (a quarter of an hour)
