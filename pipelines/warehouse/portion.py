@@ -27,7 +27,7 @@ FOLDED = "folded"  # the schema of the catalog that has everything
 RECORDS = ("current", "past", "quarantine")
 FOLDING = ("awaiting", "folds", "registry", "schema_changes")  # of meta: what folds leave behind
 # DuckLake asks its catalog for the extremes of each column of an empty table, in each query: of
-# twenty columns 150 ms. (It keeps the answer for tables that have any: duckdb/ducklake#1313.)
+# 24 columns 150 ms. (It keeps the answer for tables that have any: duckdb/ducklake#1313.)
 FILLED = f"""
 SELECT DISTINCT schema_name, table_name
 FROM __ducklake_metadata_{LAKE}.{FOLDED}.ducklake_data_file AS file
@@ -186,7 +186,8 @@ class _Brought:
         )
         if gone:
             place = "rowid IN (FROM portion_kept)"
-            self.database.execute(f"DELETE FROM {self._table} WHERE {self._own} AND {place}")
+            out = scalar(self.database, f"DELETE FROM {self._table} WHERE {self._own} AND {place}")
+            self._verify_places(gone, out)
         new = self._keep(
             f"SELECT m.* FROM (FROM {self._mine} WHERE {self._own}) m "
             f"ANTI JOIN {self._taken} t ON {self._same}"
@@ -247,6 +248,15 @@ class _Brought:
                 f"{'.'.join(self.name)} would hold {there:,} rows of {self.connection} in the "
                 f"lake, but {mine:,} were folded: rows that say the same stand twice. The lake is "
                 "as it was."
+            )
+
+    def _verify_places(self, gone: int, out: int) -> None:
+        """Refuse to go on where the lake has not the rows that were taken in their places."""
+        if out != gone:
+            raise LandingFailed(
+                f"of {gone:,} rows of {self.connection} that {'.'.join(self.name)} should lose in "
+                f"the lake {out:,} are where they were taken from: somebody else wrote into it. "
+                "The lake is as it was; run sync again."
             )
 
     @property
