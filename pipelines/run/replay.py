@@ -124,8 +124,9 @@ def _published(session: Session, orders: Sequence[Order]) -> bool:
     earlier = [
         (order.connection.name, stream, row)
         for order in orders
+        for began in [runs.began(ledger, order.run, now)]
         for stream, row in days.archived(ledger, order.asked).items()
-        if row.written_at < runs.began(ledger, order.run, now)
+        if row.written_at < began
     ]
     folded, version = _folded(session) if earlier else set(), versions.latest(ledger)
     holds = version.holds.values() if version else ()
