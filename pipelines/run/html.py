@@ -22,7 +22,7 @@ from pipelines.reports import REPORTS, Report
 from pipelines.run import charts
 from pipelines.settings.currencies import unit
 from pipelines.warehouse import frames
-from pipelines.warehouse.database import exists, literal
+from pipelines.warehouse.database import exists, listed
 from pipelines.warehouse.published import Published
 
 LARGEST, LEAST = 2_000_000, 1 / 64  # bytes of a page; the part of the rows that is shown at least
@@ -238,7 +238,7 @@ def _breaks(database: duckdb.DuckDBPyConnection, room: float) -> tuple[list[Brea
         return [], 0
     found = frames.query(database, f"{OPEN} LIMIT {int(BREAKS * room)}")
     [(every,)] = database.execute(COUNTED).fetchall()
-    ids = ", ".join(literal(str(each)) for each in found["break_id"]) or "NULL"
+    ids = listed(map(str, found["break_id"])) or "NULL"
     records = frames.query(database, RECORDS.format(ids=ids, most=OF_BREAK))
     breaks = []
     for row in found.to_dict("records"):

@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.run.fields import Field
 from pipelines.settings import currencies
-from pipelines.warehouse.database import literal, quoted, scalar
+from pipelines.warehouse.database import listed, quoted, scalar
 
 SPREAD = 4_000  # rows that are multiplied; of a table with more, every so many
 FIRST = 300  # of these, for all combinations
@@ -96,7 +96,7 @@ def dates(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
 
 def codes(database: duckdb.DuckDBPyConnection, field: Field) -> Share:
     """Return how many values of a field are currencies of ISO 4217."""
-    known, name = ", ".join(map(literal, sorted(currencies.CODES))), field.sql
+    known, name = listed(sorted(currencies.CODES)), field.sql
     code = f"CASE WHEN strlen({name}) = 3 THEN {name} IN ({known}) END"  # most are longer: quick
     query = f"SELECT count(*) FILTER ({code}), count({name}), 0 FROM {rows(field)}"
     return _share(database, query)
