@@ -66,8 +66,6 @@ def _advice(file: str) -> str:
     """Say what is to be done about a file that says the identifier still."""
     if file.startswith("archive/closes/"):
         return "the frozen copy of a closed month, which never changes; keep or delete it yourself"
-    if file.startswith("lake/"):
-        return "no version has it: a killed run left it there; delete it yourself"
     return "look at it yourself"
 
 

@@ -53,6 +53,8 @@ GROUP BY schema_name, table_name HAVING count(*) > {{most}} ORDER BY schema_name
 """
 SMALL = 16_000_000  # bytes: a file that is larger stays as it is
 DELETED = 0.05  # of a file's rows, from which on it is written anew without them
+LET_GO = "cleanup_old_files"  # what merging and expiry have no use for
+LEFT = "delete_orphaned_files"  # what a killed fold wrote and never committed
 
 
 def name(number: int) -> str:
@@ -131,19 +133,20 @@ class Snapshots:
             listed = ", ".join(map(str, gone))
             self._run(f"DELETE FROM {VERSIONS} WHERE version IN ({listed})")
         stale = [int(snapshot) for (snapshot,) in self._rows(STALE)]
-        older = "now()" if now else "now() - INTERVAL 1 DAY"
         with self.lake.connected() as database:
             if stale:
                 database.execute(
                     f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {stale})"
                 )
-            database.execute(
-                f"CALL ducklake_cleanup_old_files({literal(LAKE)}, older_than => {older})"
-            )
+            for what in (LET_GO, LEFT) if now else (LET_GO,):
+                _remove(database, what, now=now)
         return [name(number) for number in gone]
 
     def tidy(self) -> None:
-        """Let tables of many small files have few; every version reads as before."""
+        """Let tables of many small files have few; every version reads as before.
+
+        What killed folds left goes as well. That lists every file of the lake: once a day.
+        """
         crowded = self._rows(CROWDED.format(most=self.most))
         with self.lake.connected() as database:
             for schema, table in crowded:
@@ -155,6 +158,7 @@ class Snapshots:
                         f"CALL ducklake_merge_adjacent_files({which}, max_file_size => {SMALL})",
                     ),
                 )
+            _remove(database, LEFT)
 
     def _run(self, sql: str) -> None:
         with _catalog(self.lake.home) as catalog:
@@ -163,6 +167,12 @@ class Snapshots:
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with _catalog(self.lake.home) as catalog:
             return _rows(catalog, query)
+
+
+def _remove(database: duckdb.DuckDBPyConnection, what: str, *, now: bool = False) -> None:
+    """Remove files that no version has: those of a day ago, where not all `now`."""
+    older = "now()" if now else "now() - INTERVAL 1 DAY"
+    database.execute(f"CALL ducklake_{what}({literal(LAKE)}, older_than => {older})")
 
 
 def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:

@@ -86,6 +86,19 @@ def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(la
     assert number == NIGHTS - 1
 
 
+def test_what_a_killed_fold_left_is_removed_a_day_later_or_now(lake: Lake) -> None:
+    kept, held = nights(lake)
+    left = f"{lake.home.lake_data}/main/things/ducklake-left.parquet"
+    store = S3FileSystem(skip_instance_cache=True)
+    store.pipe(left, b"what it wrote")
+    kept.tidy()
+    assert store.exists(left)
+    kept.keep_only([NIGHTS], now=True)
+    assert not store.exists(left)
+    with kept.reading(version(NIGHTS)) as reader:
+        assert reader.execute(SUMS).fetchall() == [held[NIGHTS]]
+
+
 def test_the_files_that_were_merged_are_let_go(lake: Lake) -> None:
     kept, held = nights(lake)
     kept.keep_only([NIGHTS], now=True)
