@@ -19,6 +19,7 @@ from pipelines.state.locks import Files, Lock, Locks
 from pipelines.warehouse.link import fsync
 
 Made = TypeVar("Made")
+SPILL = "spill"  # the folder of what does not fit into memory
 LONGEST_WAIT = 600.0  # seconds for another run to finish its fold and publication
 # In this order: spilling is a file access that has to be allowed before all others are not.
 HARDENED = (
@@ -122,7 +123,7 @@ class Work:
                     "memory_limit": self.memory_limit,
                     # Small batches one after the other: a second thread costs 40 % more CPU here.
                     "threads": 1,
-                    "temp_directory": str(self.home.work / "spill"),
+                    "temp_directory": str(self.home.work / SPILL),
                     # One format for every DuckDB that an analyst may have, whichever writes.
                     "storage_compatibility_version": "v1.4.0",
                     **NO_EXTENSIONS,

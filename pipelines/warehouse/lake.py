@@ -20,7 +20,7 @@ import duckdb
 from pipelines.errors import ConfigurationError, StorageFailed, WarehouseBusy
 from pipelines.settings import Home
 from pipelines.state.locks import Locks
-from pipelines.warehouse.database import LONGEST_WAIT, NO_EXTENSIONS, Work, literal
+from pipelines.warehouse.database import LONGEST_WAIT, NO_EXTENSIONS, SPILL, Work, literal
 from pipelines.warehouse.portion import FOLDED, LAKE, SCRATCH, Portion, swap
 
 PUBLISHED = "published"  # the schema of the catalog that analysts see
@@ -30,7 +30,7 @@ KEYS = {
     "KEY_ID": "AWS_ACCESS_KEY_ID",
     "SECRET": "AWS_SECRET_ACCESS_KEY",
     "SESSION_TOKEN": "AWS_SESSION_TOKEN",
-    "REGION": "AWS_REGION",
+    "REGION": "AWS_REGION",  # or AWS_DEFAULT_REGION, the only one that the archive's client reads
 }
 TRIES = 20  # of a fold whose columns another connection changed meanwhile
 Made = TypeVar("Made")
@@ -137,7 +137,8 @@ class Lake:
 
     @contextmanager
     def _scratch(self, file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-        with _in_words(), bare(self.home, self.memory_limit) as database:
+        spill = f"{file.name}.{SPILL}"  # removed with what else a killed fold leaves
+        with _in_words(), bare(self.home, self.memory_limit, spill) as database:
             database.execute("PRAGMA disable_checkpoint_on_shutdown")  # nothing of it has to last
             wal = "RECOVERY_MODE no_wal_writes"
             database.execute(f"ATTACH {literal(str(file))} AS {SCRATCH} ({wal})")
@@ -176,13 +177,18 @@ class Lake:
             lock.release()
 
 
-def bare(home: Home, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Return a connection to nothing yet, in UTC."""
+def bare(
+    home: Home, memory_limit: str | None = None, spill: str | None = None
+) -> duckdb.DuckDBPyConnection:
+    """Return a connection to nothing yet, in UTC; `spill` is a folder of its own in `work`.
+
+    DuckDB writes over what another one spilled into the same folder.
+    """
     database = duckdb.connect(
         config={
             **({"memory_limit": memory_limit} if memory_limit else {}),
             "threads": 1,
-            "temp_directory": str(home.work / "spill"),
+            "temp_directory": str(home.work / (spill or f"{SPILL}-{uuid4().hex}")),
             # Their signatures are checked once a process (_signed): that reads 100 MB, 0.6 CPU s.
             "allow_unsigned_extensions": True,
             **NO_EXTENSIONS,
@@ -216,6 +222,7 @@ def _load(database: duckdb.DuckDBPyConnection) -> None:
     for file in _signed():
         database.execute(f"LOAD {literal(str(file))}")
     given = {option: os.environ.get(name) for option, name in KEYS.items()}
+    given["REGION"] = given["REGION"] or os.environ.get("AWS_DEFAULT_REGION")
     told = [f"{option} {literal(value)}" for option, value in given.items() if value]
     if address := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         scheme, _, host = address.rpartition("://")

@@ -7,16 +7,18 @@ here: what is folded into it (run.replay).
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 
-from pipelines.warehouse.database import Work
+from pipelines.warehouse.database import SPILL, Work
 from pipelines.warehouse.lake import Lake
 
 NAME = "rebuild.duckdb"
+DAY = timedelta(days=1)
 # Ours alone: a person may have moved a work database away under another name.
-LEFT = (f"{NAME}*", "fold-*.duckdb*", "base.part.duckdb*", "warehouse.duckdb.part", "spill")
+LEFT = (f"{NAME}*", "fold-*.duckdb*", "base.part.duckdb*", "warehouse.duckdb.part", SPILL)
 
 
 @contextmanager
@@ -45,6 +47,13 @@ def sweep(work: Work | Lake) -> None:
     for pattern in LEFT:
         for left in work.home.work.glob(pattern):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def sweep_spilled(work: Work | Lake, now: datetime) -> None:
+    """Remove what killed readers of a lake spilled, a day later: nobody keeps readers out."""
+    for left in work.home.work.glob(f"{SPILL}-*"):
+        if datetime.fromtimestamp(left.stat().st_mtime, UTC) < now - DAY:
+            shutil.rmtree(left)
 
 
 def _remove(file: Path) -> None:
