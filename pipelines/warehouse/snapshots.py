@@ -25,13 +25,22 @@ from pipelines.warehouse.portion import FOLDED, LAKE
 from pipelines.warehouse.totals import agreed
 
 VERSIONS = f"{PUBLISHED}.versions"
+# A view that is there stays: to replace it would wait for every query that reads it, and let all
+# that come meanwhile wait.
 PREPARED = f"""
 CREATE SCHEMA IF NOT EXISTS {PUBLISHED};
 CREATE TABLE IF NOT EXISTS {VERSIONS} (
     version BIGINT PRIMARY KEY, snapshot BIGINT NOT NULL, opened BOOLEAN NOT NULL
 );
 DO $$ DECLARE t text; BEGIN
-    FOR t IN SELECT table_name FROM information_schema.tables WHERE table_schema = '{FOLDED}' LOOP
+    FOR t IN
+        WITH made AS (
+            SELECT table_schema, table_name, array_agg(column_name ORDER BY ordinal_position) names
+            FROM information_schema.columns GROUP BY table_schema, table_name
+        )
+        SELECT table_name FROM made WHERE table_schema = '{FOLDED}' AND (table_name, names)
+        NOT IN (SELECT table_name, names FROM made WHERE table_schema = '{PUBLISHED}')
+    LOOP
         EXECUTE format('CREATE OR REPLACE VIEW {PUBLISHED}.%I AS SELECT * FROM {FOLDED}.%I', t, t)
         || CASE WHEN t IN ('ducklake_snapshot', 'ducklake_snapshot_changes')
         THEN ' WHERE snapshot_id <= (SELECT snapshot FROM {VERSIONS} WHERE opened)' ELSE '' END;
@@ -43,6 +52,13 @@ NEWEST = f"SELECT max(snapshot_id) FROM {FOLDED}.ducklake_snapshot"
 STALE = f"""
 SELECT snapshot_id FROM {FOLDED}.ducklake_snapshot
 WHERE snapshot_id NOT IN (SELECT snapshot FROM {VERSIONS}) AND snapshot_id < ({NEWEST})
+"""
+# Who opened an older version did so a day ago: until then its snapshot stays, for who reads it.
+LEFT_A_DAY_AGO = f"""
+AND snapshot_id < (
+    SELECT max(snapshot) FROM {VERSIONS} JOIN {FOLDED}.ducklake_snapshot ON snapshot_id = snapshot
+    WHERE snapshot_time < now() - INTERVAL '1 day'
+)
 """
 # Tables of many files, each of which a query has to open: every fold and publication adds one.
 CROWDED = f"""
@@ -126,17 +142,18 @@ class Snapshots:
     def keep_only(self, numbers: Collection[int], *, now: bool = False) -> list[str]:
         """Let go of all other versions; return their names.
 
-        Their files go a day later, for who reads one still; at once where `now`.
+        What they read goes a day later, for who has one open still; at once where `now`.
         """
         gone = [number for number in self.numbers if number not in numbers]
         if gone:
             listed = ", ".join(map(str, gone))
             self._run(f"DELETE FROM {VERSIONS} WHERE version IN ({listed})")
-        stale = [int(snapshot) for (snapshot,) in self._rows(STALE)]
+        stale = self._rows(STALE if now else f"{STALE} {LEFT_A_DAY_AGO}")
         with self.lake.connected() as database:
             if stale:
+                versions = [int(snapshot) for (snapshot,) in stale]
                 database.execute(
-                    f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {stale})"
+                    f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {versions})"
                 )
             for what in (LET_GO, LEFT) if now else (LET_GO,):
                 _remove(database, what, now=now)

@@ -7,6 +7,7 @@ through the program (test_lake).
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pytest
 from s3fs import S3FileSystem
 
@@ -54,6 +55,17 @@ def nights(lake: Lake) -> tuple[Snapshots, dict[int, tuple[object, ...]]]:
     return kept, held
 
 
+def catalog(lake: Lake) -> str:
+    """Return the name of the lake's database in PostgreSQL."""
+    return lake.home.warehouse.partition("dbname=")[2].split()[0]
+
+
+def age(lake: Lake) -> None:
+    """Let all that is in the lake be two days older."""
+    older = "snapshot_time = snapshot_time - INTERVAL '2 days'"
+    places.postgresql().ask(f"UPDATE folded.ducklake_snapshot SET {older}", catalog(lake))
+
+
 def files(lake: Lake) -> int:
     """Return how many files a query of the table opens."""
     with lake.connected() as database:
@@ -84,6 +96,34 @@ def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(la
     with reader:
         assert reader.execute(SUMS).fetchall() == [held[number]]
     assert number == NIGHTS - 1
+
+
+def test_a_publication_does_not_wait_for_an_analyst_who_is_in_a_transaction(lake: Lake) -> None:
+    kept, held = nights(lake)
+    reader, number = opened(lake.home)
+    with reader:
+        reader.begin()
+        assert reader.execute(SUMS).fetchall() == [held[number]]
+        places.postgresql().ask(f"ALTER DATABASE {catalog(lake)} SET lock_timeout = '1s'")
+        kept.point(kept.put(version(NIGHTS + 1)))
+        assert reader.execute(SUMS).fetchall() == [held[number]]
+
+
+def test_who_has_a_version_open_reads_it_for_a_day_after_it_was_let_go(lake: Lake) -> None:
+    kept, held = nights(lake)
+    reader, number = opened(lake.home)
+    with reader:
+        with lake.connected() as database:
+            database.execute("DELETE FROM things")
+        for newer in range(1, 4):
+            kept.point(kept.put(version(NIGHTS + newer)))
+            kept.keep_only(kept.numbers[-1:])
+        assert kept.numbers == [NIGHTS + 3]
+        assert reader.execute(SUMS).fetchall() == [held[number]]
+        age(lake)
+        kept.keep_only(kept.numbers)
+        with pytest.raises(duckdb.Error, match="snapshot"):
+            reader.execute(SUMS).fetchall()
 
 
 def test_what_a_killed_fold_left_is_removed_a_day_later_or_now(lake: Lake) -> None:
