@@ -54,13 +54,14 @@ AND (theirs.schema_name, theirs.table_name) = (mine.schema_name, mine.table_name
 AND theirs.column_name IS NOT DISTINCT FROM mine.column_name
 WHERE mine.database_name = $1 AND mine.comment IS NOT NULL AND schema_name = 'current' ORDER BY ALL
 """
-MARKS = "SELECT stream, max(number) FROM {registry} GROUP BY ALL ORDER BY ALL"
-REGISTRY = ("meta", "registry")
+REGISTRY, FOLDS = ("meta", "registry"), ("meta", "folds")
+REGISTERED = f"SELECT stream, max(number) FROM {quoted(LAKE, *REGISTRY)} GROUP BY ALL ORDER BY ALL"
+FOLDED_BEFORE = f"SELECT manifest, folded_at FROM {quoted(LAKE, *FOLDS)} WHERE connection = ?"
 PLACE = "_place"  # of a row in the lake: its rowid
 NAMED = {"_connection", "connection"}  # columns that say of which connection a row is
 Name = tuple[str, str]  # of a table: its schema, and its own
 Columns = Mapping[str, str]  # the types by the names
-Marks = Sequence[tuple[str, int]]  # what tells whether somebody registered other columns
+Marks = Sequence[tuple[object, ...]]  # columns that are registered, folds of the connection
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,9 @@ class Portion:
     def bring(self, marks: Marks) -> bool:
         """Let the lake have what the scratch database has, in one transaction.
 
-        Tell whether it does: not where somebody registered other columns since it was taken. Raises
-        LandingFailed, and changes nothing, where a table does not hold as many rows then.
+        Tell whether it does: not where somebody registered other columns since it was taken, or
+        folded the connection, as can be where PostgreSQL was away and with it whose turn it was.
+        Raises LandingFailed, and changes nothing, where a table does not hold as many rows then.
         """
         self.database.execute(f"USE {LAKE}")
         with transaction(self.database):
@@ -116,9 +118,12 @@ class Portion:
         return True
 
     def _marks(self) -> Marks:
-        if not exists(self.database, LAKE, *REGISTRY):
-            return []
-        return self.database.execute(MARKS.format(registry=quoted(LAKE, *REGISTRY))).fetchall()
+        marks = list[tuple[object, ...]]()
+        if exists(self.database, LAKE, *REGISTRY):
+            marks += self.database.execute(REGISTERED).fetchall()
+        if exists(self.database, LAKE, *FOLDS):
+            marks += self.database.execute(FOLDED_BEFORE, [self.connection]).fetchall()
+        return sorted(marks, key=repr)
 
 
 def swap(database: duckdb.DuckDBPyConnection) -> None:
