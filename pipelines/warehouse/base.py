@@ -91,10 +91,10 @@ def begin(work: Work | Lake, archive: Archive, ledger: Engine) -> None:
     bring it further are dropped.
     """
     base = bases.newest(ledger)
-    if base is None:
+    if base is None or not _lacks(work, archive, base):
         return
     with work.alone():
-        if _lacks(work, archive, base):
+        if _lacks(work, archive, base):  # still
             fresh = work.beside(PART)
             start(archive, ledger, fresh.file)
             work.swap(fresh)
@@ -105,7 +105,7 @@ def _lacks(work: Work | Lake, archive: Archive, base: Base) -> bool:
     """Tell whether something is folded in the snapshot that is not in the work database."""
     if not work.there:
         return True
-    with work.connected() as writer:
+    with work.writing() as writer:
         folded = {fold.manifest for fold in meta.folds(writer)}
     if folded.issuperset(base.manifests):  # the usual case: the file need not be fetched
         return False
