@@ -64,6 +64,11 @@ class Work:
         return f"work/{self.name}"
 
     @property
+    def remedy(self) -> str:
+        """What to do where it is damaged."""
+        return f"Move {self.title} away and run sync: it is built again from the archive"
+
+    @property
     def there(self) -> bool:
         """Whether there is something to open."""
         return self.file.exists()

@@ -57,6 +57,14 @@ class Lake:
         return "the lake"
 
     @property
+    def remedy(self) -> str:
+        """What to do where it is damaged."""
+        return (
+            "Run `partner-sync replay --from DAY` with a day that was published: it is built again "
+            "from the archive"
+        )
+
+    @property
     def there(self) -> bool:
         """Whether there is something to open; it is made where it is not."""
         return True
@@ -256,9 +264,14 @@ def _extension(name: str) -> Path:
 
 @contextmanager
 def _in_words(kind: type[duckdb.Error] = duckdb.OperationalError) -> Iterator[None]:
-    """Say what it means that PostgreSQL or the store does not answer."""
+    """Say what it means that PostgreSQL or the store does not answer, or memory is not enough."""
     try:
         yield
+    except duckdb.OutOfMemoryException as error:
+        raise StorageFailed(
+            f"the lake needs more memory than DuckDB may use: {error}. What was read is archived, "
+            "and analysts see what they saw: raise PARTNER_SYNC_MEMORY_LIMIT and run sync again."
+        ) from None
     except kind as error:
         raise StorageFailed(
             f"the lake cannot be reached: {error}. What was read is archived, and analysts see "

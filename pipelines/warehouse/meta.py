@@ -140,10 +140,10 @@ def _rows(
     return [Fold(*row) for row in database.execute(query, list(values)).fetchall()]
 
 
-def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
+def verify(database: duckdb.DuckDBPyConnection, held: Held, remedy: str = "") -> None:
     """Raise WarehouseDamaged where a stream does not hold what was folded, set aside included.
 
-    A few statements a stream, of however many connections.
+    A few statements a stream, of however many connections. `remedy` says what to do then.
     """
     streams = defaultdict[str, list[Fold]](list)
     for fold in held.values():
@@ -155,17 +155,19 @@ def verify(database: duckdb.DuckDBPyConnection, held: Held) -> None:
         ended = dict(database.execute(ENDED, asked).fetchall())
         for fold in folds:
             there = {schema: counts.get(fold.connection, 0) for schema, counts in found.items()}
-            _agreed(fold, there, ended.get(fold.connection, 0))
+            if fault := _fault(fold, there, ended.get(fold.connection, 0)):
+                words = f"{fault}; what analysts open stays as it was. {remedy}"
+                raise WarehouseDamaged(f"{words}." if remedy else words.rstrip())
 
 
-def _agreed(fold: Fold, there: Mapping[str, int], ended: int) -> None:
+def _fault(fold: Fold, there: Mapping[str, int], ended: int) -> str:
     wanted = dict(zip(COUNTED, (fold.rows, ended, fold.quarantined), strict=True))
-    if there != wanted:
-        raise WarehouseDamaged(
-            f"{fold.stream} of {fold.connection} holds {_told(there)} rows, but "
-            f"{_told(wanted)} were folded; what analysts open stays as it was. Move "
-            "work/warehouse.duckdb away and run sync: it is built again from the archive."
-        )
+    if there == wanted:
+        return ""
+    return (
+        f"{fold.stream} of {fold.connection} holds {_told(there)} rows, but {_told(wanted)} were "
+        "folded"
+    )
 
 
 def _counts(

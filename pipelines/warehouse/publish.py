@@ -78,17 +78,30 @@ def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) ->
             number = _next_number(kept, last)
             version = Version(number, wanted.run, kept.name(number), held.holds, {}, clock.now())
             with _in_words():
-                version = _prepared(writer, ledger, (folds, wanted), version)
+                meta.verify(writer, folds, work.remedy)
+                version = _prepared(writer, ledger, wanted, version)
                 work.settle(writer)
         version = replace(version, made_of=held.made_of, doubts=held.doubts)
-        _untouched(version, last)
+        _untouched(version, last, work.remedy)
         version = kept.put(version)
         kept.point(version)
         versions.add(ledger, version)
-        if last is None or last.published_at.date() < version.published_at.date():
-            kept.tidy()
-        kept.keep_only(kept.numbers[-wanted.keep :])
+        first = last is None or last.published_at.date() < version.published_at.date()
+        _keep_house(kept, wanted.keep, work.waiting, first=first)
     return version
+
+
+def _keep_house(kept: Editions, keep: int, told: Callable[[str], None], *, first: bool) -> None:
+    """Let go of what is older, and let the `first` version of a day tidy what lies there.
+
+    The version is published whatever becomes of this; the next one tries again.
+    """
+    try:
+        if first:
+            kept.tidy()
+        kept.keep_only(kept.numbers[-keep:])
+    except (StorageFailed, OSError, duckdb.Error) as error:
+        told(f"published, and older versions or small files are still there: {error}")
 
 
 def roll_back(work: Work | Lake, ledger: Engine, to: int | None, wanted: Rollback) -> Version:
@@ -155,12 +168,10 @@ def _folds(of: Version | Content) -> dict[str, str]:
 def _prepared(
     writer: duckdb.DuckDBPyConnection,
     ledger: Engine,
-    content: tuple[Held, Edition],
+    wanted: Edition,
     version: Version,
 ) -> Version:
     """Let `meta` say what this version is, and settle the file; return what it counts."""
-    folds, wanted = content
-    meta.verify(writer, folds)
     with database.transaction(writer):
         meta.tell(writer, version.version, version.published_at)
         interface.tell(writer, ledger)
@@ -186,12 +197,11 @@ def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | No
     return ""
 
 
-def _untouched(version: Version, last: Version | None) -> None:
+def _untouched(version: Version, last: Version | None, remedy: str) -> None:
     """Raise WarehouseDamaged where somebody else wrote into a table."""
     if fault := touched(version.totals, version.made_of, last):
         raise WarehouseDamaged(
-            f"{fault}: somebody else wrote into it. What analysts open stays as it was. Move "
-            "work/warehouse.duckdb away and run sync: it is built again from the archive."
+            f"{fault}: somebody else wrote into it. What analysts open stays as it was. {remedy}."
         )
 
 

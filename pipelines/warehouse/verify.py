@@ -16,7 +16,7 @@ from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Version
 from pipelines.warehouse import base, damage, meta, publish, totals
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.database import Work
+from pipelines.warehouse.database import Work, transaction
 from pipelines.warehouse.editions import Editions, editions
 from pipelines.warehouse.frozen import Copies
 from pipelines.warehouse.lake import Lake
@@ -132,24 +132,25 @@ class Verification:
     def _tables(self) -> Iterator[Fault]:
         if not self.work.there:
             return
-        where = self.work.title
+        where, remedy = self.work.title, self.work.remedy
         try:
             with self.work.writing() as writer:
                 damaged = [*damage.found(writer)]
-                yield from (Fault(where, str(each), _UNREADABLE, REBUILD) for each in damaged)
+                yield from (Fault(where, str(each), _UNREADABLE, remedy) for each in damaged)
                 if damaged:
                     return
-                folds = meta.held(writer)
-                meta.verify(writer, folds)
-                yield from self._against_the_ledger(writer)
-                found, content = totals.of(writer), publish.content(self.ledger, folds)
+                with transaction(writer):  # of a lake, in which others go on writing
+                    folds = meta.held(writer)
+                    meta.verify(writer, folds)
+                    yield from self._against_the_ledger(writer)
+                    found, content = totals.of(writer), publish.content(self.ledger, folds)
         except (PartnerSyncError, duckdb.Error) as error:
-            yield Fault(where, str(error), "What analysts open is as it was", REBUILD)
+            yield Fault(where, str(error), "What analysts open is as it was", remedy)
             return
         last = versions.latest(self.ledger)
         if fault := publish.touched(found, content.made_of, last):
             means = "Somebody else wrote into it; what analysts open is as it was"
-            yield Fault(where, fault, means, REBUILD)
+            yield Fault(where, fault, means, remedy)
 
     def _against_the_ledger(self, writer: duckdb.DuckDBPyConnection) -> Iterator[Fault]:
         rows = {row.file: row.rows for row in journal.every_manifest(self.ledger)}
@@ -157,7 +158,7 @@ class Verification:
             if fold.manifest in rows and fold.read != rows[fold.manifest]:
                 what = f"{fold.read:,} rows of {fold.manifest} were folded"
                 means = f"The ledger says that {rows[fold.manifest]:,} were read"
-                yield Fault(self.work.title, what, means, REBUILD)
+                yield Fault(self.work.title, what, means, self.work.remedy)
 
     def _versions(self) -> Iterator[Fault]:
         kept, opened = editions(self.work), versions.opened(self.ledger)
@@ -168,7 +169,8 @@ class Verification:
                 where = f"published/{kept.name(number)}"
                 yield Fault(where, "the ledger does not know it", means, "Run publish again")
             else:
-                yield from _published(kept, version)
+                faults = [*_published(kept, version)]
+                yield from faults if number in kept.numbers else ()  # it may have gone meanwhile
         if opened and not kept.opens(opened):
             what = f"it does not lead to {opened.file}"
             yield Fault(kept.title, what, "Analysts open another version, or none", AGAIN)
@@ -183,7 +185,6 @@ class Verification:
                 yield from (Fault(where, each, means, do) for each in copies.faults(close))
 
 
-REBUILD = "Move it away and run sync: it is built again from the archive"
 AGAIN = "Run `partner-sync publish`"
 _UNREADABLE = "These values are lost here, not in the archive; what analysts open is as it was"
 _UNFOLDED = "what was read is in the tables, and cannot be folded again"

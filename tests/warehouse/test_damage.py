@@ -75,7 +75,7 @@ def test_a_byte_that_flipped_in_any_block_of_the_work_database_is_found(folded: 
     assert found.count("") <= free(file)
     said = [words for words in found if "current.things cannot be read (columns text)" in words]
     assert said, found
-    assert all("Move it away and run sync" in words for words in said)
+    assert all("Move work/warehouse.duckdb away and run sync" in words for words in said)
     assert faults(folded) == []
 
 

@@ -80,7 +80,10 @@ SPOILED: dict[str, tuple[Callable[[Warehouse], object], str]] = {
         lambda home: home.query("UPDATE current.things SET amount = 0"),
         "the sum of amount 0, expected 8.5 as in version 2, and nothing was folded since",
     ),
-    "work": (lambda home: behead(home.work.file), "work/warehouse.duckdb: .*Move it away"),
+    "work": (
+        lambda home: behead(home.work.file),
+        "work/warehouse.duckdb: .*Move work/warehouse.duckdb away",
+    ),
     "version": (lambda home: spoil(old_version(home)), r"published/warehouse.v00000001.duckdb: "),
     "link": (
         lambda home: home.home.link.unlink(),
