@@ -4,6 +4,7 @@ Here: what such an address may say, none of it a secret. Not here: who connects 
 """
 
 import re
+import shlex
 from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings.values import PREFIX
 
 DRIVER = "postgresql+psycopg2"
+LAKE = "ducklake:postgres:"
 SECRETS = {"password", "sslpassword"}
 UNSIGNED = (
     "must hold no password: PostgreSQL's own variables give it (PGPASSWORD, PGPASSFILE, "
@@ -46,11 +48,26 @@ def _store(text: str) -> str:
 
 def _lake(text: str) -> str:
     """Accept a DuckLake whose catalogue is in PostgreSQL."""
-    if not re.fullmatch(r"ducklake:postgres:\S.*", text):
-        raise ValueError("must be ducklake:postgres:dbname=… host=…")
+    if not text.startswith(LAKE) or not text.removeprefix(LAKE).strip():
+        raise ValueError(f"must be {LAKE}dbname=… host=…")
     if re.search(r"password\s*=", text, re.IGNORECASE) or re.search(r"://[^/@]*:[^/@]*@", text):
         raise ValueError(UNSIGNED)
+    try:
+        catalogue(text)
+    except ValueError:
+        raise ValueError(f"must be {LAKE}dbname=… host=…") from None
     return text
+
+
+def catalogue(lake: str) -> dict[str, str]:
+    """Return what a lake's address says of its PostgreSQL: dbname, host, user and the like.
+
+    Raises ValueError where it is not one `name=value` after the other.
+    """
+    said = [each.partition("=") for each in shlex.split(lake.removeprefix(LAKE))]
+    if not all(name.isidentifier() and equals for name, equals, _text in said):
+        raise ValueError(lake)
+    return {name: text for name, _equals, text in said}
 
 
 Database = Annotated[str, AfterValidator(_database)]

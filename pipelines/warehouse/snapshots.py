@@ -5,7 +5,6 @@ snapshot of the version that is opened. So a version appears, and is stepped bac
 and a query that runs meanwhile goes on reading its snapshot. Not here: what is published (publish).
 """
 
-import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sqlalchemy import URL, Connection, NullPool, text
 
 from pipelines.errors import NothingPublished, PublicationFailed
 from pipelines.settings import Home
+from pipelines.settings.shared import catalogue
 from pipelines.state import postgresql
 from pipelines.state.versions import Version
 from pipelines.warehouse import lake
@@ -214,8 +214,7 @@ def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:
 @contextmanager
 def _catalog(home: Home) -> Iterator[Connection]:
     """Yield a transaction in the lake's PostgreSQL. Raises StorageFailed where it is away."""
-    address = shlex.split(home.warehouse.removeprefix("ducklake:postgres:"))
-    asked = dict(each.split("=", 1) for each in address)
+    asked = catalogue(home.warehouse)
     url = URL.create("postgresql+psycopg2", database=asked.pop("dbname", None), query=asked)
     with postgresql.engine(url, poolclass=NullPool).begin() as catalog:
         yield catalog

@@ -56,6 +56,9 @@ BAD = [
     ("WAREHOUSE", f"ducklake:postgres:dbname=a password={CANARY}", PLAIN),
     ("WAREHOUSE", f"ducklake:postgres:postgresql://a:{CANARY}@b/c", PLAIN),
     ("WAREHOUSE", f"{CANARY}.duckdb", "must be ducklake:postgres:"),
+    ("WAREHOUSE", f"ducklake:postgres:postgresql://{CANARY}@b/c", "must be ducklake:postgres:"),
+    ("WAREHOUSE", f"ducklake:postgres:dbname = {CANARY}", "must be ducklake:postgres:"),
+    ("WAREHOUSE", f"ducklake:postgres:dbname='{CANARY}", "must be ducklake:postgres:"),
     ("LAKE_DATA", CANARY, "must be a folder of an object store"),
 ]
 
