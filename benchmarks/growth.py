@@ -6,6 +6,7 @@ costs (costs), time and queues (simulation), tables and picture (scale).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from math import ceil
 
 from benchmarks.costs import COSTS, Costs
@@ -70,7 +71,7 @@ class Forecast:
 
 @dataclass
 class Published:
-    """How far a lake is: folds so far, how many of them its version holds, processor seconds.
+    """How far a warehouse is: folds so far, how many its version holds, processor seconds.
 
     A publication holds all that was folded before it began, so that who waited for it meanwhile
     finds his own fold published (warehouse.publish).
@@ -81,8 +82,9 @@ class Published:
     processor: float = 0.0
 
 
+@cache
 def night(plan: Plan) -> Forecast:
-    """Simulate one night."""
+    """Simulate one night; it is over when all runs are, and who works beside them."""
     pools = {
         "Dagster's daemon": Pool("Dagster's daemon", 1),
         "runs at a time": Pool("runs at a time", plan.conducted),
@@ -92,19 +94,21 @@ def night(plan: Plan) -> Forecast:
         "publication": Pool("publication", 1),
     }
     published = Published()
-    seconds = Night().simulate(_run(plan, pools, published) for _ in range(plan.connections))
+    ended = Night().simulate(_run(plan, pools, published) for _ in range(plan.connections))
     costs, count = plan.costs, plan.connections
     under_way = pools["runs at a time"].busy
     database = count * (costs.database_a_run + plan.requests * costs.database_a_slot)
     database += under_way * costs.database_a_second
+    processor = count * _processor(plan) + published.processor
+    processor += under_way * costs.conductor_a_second  # beside the simulated: in no pool
+    seconds = max(ended, processor / plan.processors, database / plan.database)
     used = {name: pool.use(seconds) for name, pool in pools.items()}
+    used["processors"] = processor / plan.processors / seconds
     used["PostgreSQL"] = database / plan.database / seconds
     return Forecast(
         requests=count * plan.requests,
-        seconds=max(seconds, database / plan.database),
-        processor=count * _processor(plan)
-        + published.processor
-        + under_way * costs.conductor_a_second,
+        seconds=seconds,
+        processor=processor,
         database=database,
         daemon=count * costs.daemon_a_run + under_way * costs.daemon_a_second,
         archive=count * (plan.pages * costs.archive_a_page + costs.archive_a_run),
@@ -128,16 +132,16 @@ def _processor(plan: Plan) -> float:
     )
 
 
-def _publication(plan: Plan, folded: int) -> float:
-    """Return the processor seconds of a publication.
+def _publication(plan: Plan) -> float:
+    """Return the processor seconds of a publication: all rows, those of former nights as well.
 
-    One file is written whole each time; of a lake that has so many connections' rows all are read,
-    and the tables of the version's own are written.
+    One file is written whole each time; of a lake they are read, and the tables of the version's
+    own are written.
     """
-    costs = plan.costs
+    costs, rows = plan.costs, plan.connections * plan.rows
     if plan.one_file:
-        return plan.connections * plan.rows * costs.publish_a_row
-    return costs.lake_a_version + folded * plan.rows * costs.lake_a_row
+        return rows * costs.publish_a_row
+    return costs.lake_a_version + rows * costs.lake_a_row
 
 
 def _run(plan: Plan, pools: dict[str, Pool], published: Published) -> Run:
@@ -173,7 +177,7 @@ def _publishing(plan: Plan, pools: dict[str, Pool], published: Published, mine: 
     yield Take(publishing)
     if plan.one_file or published.held < mine:
         held = published.folded
-        seconds = _publication(plan, held)
+        seconds = _publication(plan)
         published.processor += seconds
         yield from _within(pools["processors"], seconds)
         published.held = held

@@ -1,9 +1,11 @@
 """The tables and the picture of docs/scale.md, out of the model.
 
-`python -m benchmarks scale` prints the tables; `python -m benchmarks.scale` writes the picture as
-well. Not here: the model (growth) and what it is made of (costs).
+`python -m benchmarks scale` prints the tables; `python -m benchmarks.scale` writes them and the
+picture into the page. Not here: the model (growth) and what it is made of (costs).
 """
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -15,23 +17,25 @@ from benchmarks.costs import COSTS, LARGEST, PARTITIONS, at_first
 from benchmarks.growth import DAGSTER_MOST, HOUR, LIMIT, Plan, kept, night
 from benchmarks.machine import table
 
-PICTURE = Path(__file__).parents[1] / "docs" / "screenshots" / "scale.png"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, PICTURE = DOCS / "scale.md", DOCS / "screenshots" / "scale.png"
 COUNTS = (1, 20, 100, 500, 1_000, 5_000, 10_000)
 SIZES = {"small": costs.ROWS, "middle": 166_000, "large": 2_000_000}
 NIGHT = 8 * HOUR
+ENOUGH = NIGHT * 2 / 3  # what a planned night may take: a third is to spare
 CLOSE = 0.2  # of what was measured, that a forecast may be off
 VERSIONS = 25  # of a lake in a night: there are as many places to fold as wait for each
 MOST = 32  # places to fold
-# Above that the publications of one lake alone fill the night.
+# From there on the publications of one lake fill the night, whatever machinery there is.
 ROWS_OF_A_LAKE, RUNS_OF_A_LAKE = 100_000_000, 4_000
 YEAR = 365
 CHANGED = 0.3  # of the pages of a list are new from one night to the next
 REHEARSED = Plan(LARGEST.connections, costs.ROWS, 8, 8, 20, 2.0, one_file=False)
 
 
-def measure() -> str:
-    """Return all tables."""
-    parts = {
+def tables() -> dict[str, str]:
+    """Return all tables, by name."""
+    return {  # no two begin with the same line, by which a page is written
         "forecast and measured": checked(),
         "a connection": a_connection(),
         "a night": nights(),
@@ -40,7 +44,19 @@ def measure() -> str:
         "Dagster's partitions": partitions(),
         "how many days": days(),
     }
-    return "\n\n".join(f"### {name}\n\n{text}" for name, text in parts.items())
+
+
+def measure() -> str:
+    """Return all tables as one text."""
+    return "\n\n".join(f"### {name}\n\n{text}" for name, text in tables().items())
+
+
+def written(page: str, new: Iterable[str]) -> str:
+    """Return the page with each table in the place of the one that has the same first line."""
+    for text in new:
+        columns = re.escape(text.partition("\n")[0])
+        page = re.sub(rf"(?m)^{columns}$(\n\|.*)*", text.replace("\\", r"\\"), page)
+    return page
 
 
 def checks() -> list[tuple[str, float, float]]:
@@ -79,27 +95,46 @@ def checked() -> str:
     return table(["21 connections, two workers", "forecast", "measured", "off"], rows)
 
 
-def sized(connections: int, rows: int) -> Plan:
-    """Return the least machinery that does the night in time, a single file up to 50."""
-    one_file = connections < 50  # noqa: PLR2004
+def sized(connections: int, rows: int, *, one_file: bool) -> Plan | None:
+    """Return the least machinery whose night is short enough; None where more of it is no help."""
     folding = 1 if one_file else min(MOST, ceil(connections / VERSIONS))
-    plan = Plan(connections, rows, 1, folding, 1, 64.0, one_file=one_file)
-    reading = plan.requests / LIMIT + COSTS.fetch_a_run
-    spare = NIGHT * 0.7
-    fetching = max(1, ceil(connections * reading / spare))
+    plan = Plan(connections, rows, 1, folding, 1, 1, one_file=one_file)
+    reading = connections * (plan.requests / LIMIT + COSTS.fetch_a_run)
+    fetching = ceil(reading / ENOUGH)
     plan = replace(plan, fetching=fetching, conducted=2 * (fetching + folding))
-    seen = night(plan)
-    return replace(
-        plan,
-        processors=max(1, ceil(seen.processor / spare)),
-        database=max(1, ceil(seen.database / spare)),
-    )
+    while (before := night(plan).seconds) > ENOUGH:
+        plan = min(_grown(plan), key=lambda each: night(each).seconds)
+        if night(plan).seconds >= before:
+            return None
+    return plan
+
+
+def _grown(plan: Plan) -> Iterator[Plan]:
+    """Give the plan with one more of each that can be added."""
+    yield replace(plan, fetching=plan.fetching + 1, conducted=plan.conducted + 2)
+    yield replace(plan, processors=plan.processors + 1)
+    yield replace(plan, database=plan.database + 1)
+
+
+def of_one_file(rows: int, seconds: float, publish_a_row: float = COSTS.publish_a_row) -> float:
+    """Return how many connections one file takes in so long, each publishing the rows of all."""
+    fold, every = COSTS.fold_a_run + rows * COSTS.fold_a_row, rows * publish_a_row
+    return float(((fold**2 + 4 * every * seconds) ** 0.5 - fold) / 2 / every)
 
 
 def parted(connections: int, rows: int) -> tuple[Plan, int]:
-    """Return how many lakes so many connections need, and the machinery of each."""
+    """Return how many warehouses so many connections need, and the machinery of each.
+
+    One file as long as it does, then one lake, then as many as it takes.
+    """
+    if connections < of_one_file(rows, ENOUGH):
+        file = sized(connections, rows, one_file=True)
+        if file:
+            return file, 1
     lakes = ceil(max(connections * rows / ROWS_OF_A_LAKE, connections / RUNS_OF_A_LAKE))
-    return sized(ceil(connections / lakes), rows), lakes
+    while not (plan := sized(ceil(connections / lakes), rows, one_file=False)):
+        lakes += 1
+    return plan, lakes
 
 
 def a_connection() -> str:
@@ -125,11 +160,11 @@ def a_connection() -> str:
     return table([*columns, "archive", "ledger", "warehouse", "Dagster"], rows)
 
 
-def nights() -> str:
+def nights(counts: Sequence[int] = COUNTS) -> str:
     """Return the nights of each count and size, each on the least machinery for it."""
     rows = []
     for name in ("small", "middle"):
-        for count in COUNTS:
+        for count in counts:
             plan, lakes = parted(count, SIZES[name])
             seen = night(plan)
             rows.append(
@@ -137,7 +172,7 @@ def nights() -> str:
                     f"{count:,} {name}",
                     f"{lakes * seen.requests:,}",
                     f"{lakes * seen.processor / HOUR:,.1f}",
-                    f"{lakes}",
+                    f"{lakes} {'file' if plan.one_file else 'lake' if lakes == 1 else 'lakes'}",
                     f"{lakes * plan.processors:.0f}",
                     f"{lakes * plan.fetching} / {lakes * plan.conducted}",
                     f"{lakes * plan.database:.0f}",
@@ -156,27 +191,24 @@ def saturated() -> str:
     for name in ("small", "middle"):
         plan = Plan(1, SIZES[name], 1, 1, 1, 1.0)
         one = night(plan)
-        whole = plan.requests / LIMIT + one.processor
-        every = plan.rows * COSTS.publish_a_row
-        file = (-one.processor + (one.processor**2 + 4 * every * NIGHT) ** 0.5) / 2 / every
-        a_version = NIGHT / VERSIONS - COSTS.lake_a_version  # half of all rows, on average
+        a_version = NIGHT / VERSIONS - COSTS.lake_a_version
         limits = {
             "one core of workers": NIGHT / one.processor,
-            "Dagster's daemon": NIGHT / COSTS.daemon_a_run,
+            "Dagster's daemon": NIGHT / one.daemon,
             "one core of PostgreSQL": NIGHT / one.database,
-            "200 runs at a time": 200 * NIGHT / whole,
-            "one file, one fold at a time": file,
-            "one lake, 25 publications": 2 * a_version / plan.rows / COSTS.lake_a_row,
+            "200 runs at a time": 200 * NIGHT / one.under_way,
+            "one file, one fold at a time": of_one_file(plan.rows, NIGHT),
+            "one lake, 25 publications": a_version / plan.rows / COSTS.lake_a_row,
         }
         rows.append((name, *(f"{limit:,.0f}" for limit in limits.values())))
     return table(["connections", *limits], rows)
 
 
-def a_year() -> str:
+def a_year(counts: Sequence[int] = (20, 100, 1_000, 10_000)) -> str:
     """Return what a year of nights leaves behind."""
     rows = []
     for name in ("small", "middle"):
-        for count in (20, 100, 1_000, 10_000):
+        for count in counts:
             plan, lakes = parted(count, SIZES[name])
             left = kept(plan, YEAR, CHANGED)
             rows.append(
@@ -230,11 +262,11 @@ def picture() -> None:
         left.plot(COUNTS, cores, marker=mark, label=f"workers, {name}")
         archives = [lakes * each.archive / 1e9 for each, lakes in years]
         right.plot(COUNTS, archives, marker=mark, label=f"archive, {name}")
-    # Both are about runs, whatever their size.
     cores = [lakes * plan.database for plan, lakes in parts]
     events = [lakes * each.dagster / 1e9 for each, lakes in years]
-    left.plot(COUNTS, cores, marker=".", linestyle="--", label="PostgreSQL")
-    right.plot(COUNTS, events, marker=".", linestyle="--", label="Dagster's database")
+    left.plot(COUNTS, cores, marker=".", linestyle="--", label="PostgreSQL, middle")
+    label = "Dagster's database, either"  # it is about runs, whatever their size
+    right.plot(COUNTS, events, marker=".", linestyle="--", label=label)
     left.set_title("cores for a night of eight hours")
     right.set_title("GB after a year of nights")
     for axes in (left, right):
@@ -246,4 +278,6 @@ def picture() -> None:
 
 if __name__ == "__main__":
     picture()
+    page = written(PAGE.read_text(encoding="utf-8"), tables().values())
+    PAGE.write_text(page, encoding="utf-8")
     print(measure())
