@@ -75,7 +75,8 @@ class Home:
     def prepare(self) -> None:
         """Create the folders with their modes: ours 0700, what analysts read 0755.
 
-        A root that was there keeps its mode: who may enter it was somebody's decision.
+        A root that was there keeps its mode: who may enter it was somebody's decision. So does a
+        `config` that we may not write: it is mounted from elsewhere.
         """
         private = (self.archive, self.state, self.work, self.config)
         try:
@@ -84,7 +85,8 @@ class Home:
             for folder in (*private, self.published):
                 folder.mkdir(exist_ok=True)
             for folder in private:
-                folder.chmod(0o700)
+                if folder != self.config or os.access(folder, os.W_OK):
+                    folder.chmod(0o700)
             for folder in (self.published, *([self.root] if made else [])):
                 folder.chmod(0o755)
         except OSError as error:

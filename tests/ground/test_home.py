@@ -1,7 +1,9 @@
 """The folders of a home, with the modes that keep ours ours."""
 
+import multiprocessing
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from pipelines.errors import ConfigurationError
 from pipelines.settings import Home
 
+FORK = multiprocessing.get_context("fork")
 MODES = {
     "": 0o755,
     "archive": 0o700,
@@ -44,6 +47,29 @@ def test_what_was_loosened_is_put_right_and_a_root_that_was_there_keeps_its_mode
     Home(tmp_path).prepare()
     assert modes(tmp_path) == MODES | {"": 0o750}
     assert (tmp_path / "config" / "settings.toml").read_text() == "rate = 2\n"
+
+
+@pytest.mark.parametrize("name", ["config", "archive"])
+def test_only_a_config_that_we_may_not_write_keeps_its_mode(name: str) -> None:
+    """Root may write anything: where tests run as root, this one steps down first."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o777)
+        (home / name).mkdir()
+        (home / name).chmod(0o555)
+        process = FORK.Process(target=prepare_as_nobody, args=(home,))
+        process.start()
+        process.join()
+        refused = name == "archive" and os.getuid() == 0
+        assert process.exitcode == refused
+        kept = refused or name == "config"
+        assert stat.S_IMODE((home / name).stat().st_mode) == (0o555 if kept else 0o700)
+
+
+def prepare_as_nobody(root: Path) -> None:
+    if os.getuid() == 0:
+        os.setuid(65534)
+    Home(root).prepare()
 
 
 @pytest.mark.parametrize("blocked", ["home", "home/archive"])
