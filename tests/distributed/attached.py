@@ -1,17 +1,20 @@
 """A night's warehouse as an analyst attaches it: the published file, or the lake's newest snapshot.
 
-Here: plain DuckDB, with the extensions of the Python packages. Not here: what is asked of it
-(comparison), and our own way into the lake (pipelines.warehouse).
+Here: plain DuckDB, and for a lake the very statements of docs/analysts.md, with the extensions of
+the Python packages. Not here: what is asked of it (comparison), and our own way into the lake
+(pipelines.warehouse).
 """
 
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
 
-EXTENSIONS = ("postgres_scanner", "ducklake", "httpfs")
-SEEN = "published"  # the schema of the catalog that analysts attach
+PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
+EXTENSIONS = {"postgres": "postgres_scanner"}  # packages that are not called as the extension
+TOLD = "ducklake:postgres:dbname=lake host=db.example.com user=analyst"
 
 
 def attach(database: duckdb.DuckDBPyConnection, home: Path, environment: Mapping[str, str]) -> str:
@@ -21,23 +24,40 @@ def attach(database: duckdb.DuckDBPyConnection, home: Path, environment: Mapping
     if lake is None or file.exists():
         database.execute(f"ATTACH '{file}' AS here (READ_ONLY)")
         return "here"
-    for name in EXTENSIONS:
-        database.execute(f"LOAD '{_extension(name)}'")
+    for statement in recipe(environment):
+        database.execute(statement)
+        if statement.startswith("ATTACH"):
+            return "lake"
+    raise AssertionError("docs/analysts.md attaches no lake")
+
+
+def recipe(environment: Mapping[str, str]) -> list[str]:
+    """Return the page's statements for DuckDB, with the addresses and keys of an environment."""
     endpoint = environment["AWS_ENDPOINT_URL"].removeprefix("http://")
-    database.execute(
-        f"CREATE SECRET (TYPE s3, KEY_ID '{environment['AWS_ACCESS_KEY_ID']}', "
-        f"SECRET '{environment['AWS_SECRET_ACCESS_KEY']}', "
-        f"ENDPOINT '{endpoint}', URL_STYLE 'path', USE_SSL false)"
-    )
-    data = environment["PARTNER_SYNC_LAKE_DATA"]
-    database.execute(
-        f"ATTACH '{lake}' AS lake (READ_ONLY, METADATA_SCHEMA '{SEEN}', DATA_PATH '{data}')"
-    )
-    return "lake"
+    ours = {
+        "KEY_ID '…'": f"KEY_ID '{environment['AWS_ACCESS_KEY_ID']}'",
+        "SECRET '…'": f"SECRET '{environment['AWS_SECRET_ACCESS_KEY']}'",
+        "ENDPOINT 's3.example.com'": f"ENDPOINT '{endpoint}', USE_SSL false",
+        TOLD: environment["PARTNER_SYNC_WAREHOUSE"],
+    }
+    text = statements()[0]
+    for placeholder, value in ours.items():
+        assert placeholder in text, f"docs/analysts.md does not say {placeholder}"
+        text = text.replace(placeholder, value)
+    text = re.sub(r"INSTALL (\w+)", lambda found: f"LOAD '{_extension(found[1])}'", text)
+    return [each.strip() for each in text.split(";") if each.strip()]
+
+
+def statements() -> list[str]:
+    """Return the page's blocks of SQL about the lake: DuckDB's, then PostgreSQL's."""
+    text = PAGE.read_text(encoding="utf-8").partition("\n## The lake\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
 
 
 def _extension(name: str) -> Path:
-    found = find_spec(f"duckdb_extension_{name}")
-    assert found, f"the package of {name} is not installed"
+    package = f"duckdb_extension_{EXTENSIONS.get(name, name)}"
+    found = find_spec(package)
+    assert found, f"the package {package} is not installed"
     folder = Path(next(iter(found.submodule_search_locations or ())))
-    return folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    file = f"{EXTENSIONS.get(name, name)}.duckdb_extension"
+    return folder / "extensions" / f"v{duckdb.__version__}" / file

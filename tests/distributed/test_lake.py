@@ -19,7 +19,7 @@ import pytest
 
 from tests.distributed import places
 from tests.distributed.accounts import Accounts, serving
-from tests.distributed.attached import attach
+from tests.distributed.attached import attach, recipe, statements
 from tests.distributed.comparison import compared
 from tests.distributed.rehearsal import CHECKOUT, embedded
 
@@ -139,6 +139,28 @@ def test_an_analyst_sees_whole_nights_only_and_is_never_refused(
         list(pool.map(lambda words: shared.done(*words), each))
     assert {whole[:2] for whole in shared.seen} == {(True, True)}
     assert len({version for *_whole, version in shared.seen}) > 1
+
+
+def test_an_account_of_analysts_has_what_the_page_says_and_no_more(shared: Shared) -> None:
+    lake = shared.environment["PARTNER_SYNC_WAREHOUSE"]
+    database = lake.split("dbname=")[1].split()[0]
+    server = places.postgresql()
+    server.ask("CREATE ROLE analyst LOGIN")
+    server.ask(statements()[1], database)
+    own = {"PARTNER_SYNC_WAREHOUSE": lake.replace("user=postgres", "user=analyst")}
+    with duckdb.connect() as asking:
+        *told, past = recipe({**shared.environment, **own})
+        for statement in told:
+            asking.execute(statement)
+        assert asking.fetchall() == shared.ask(
+            "SELECT stream, rows, day, grade FROM lake.meta.freshness"
+        )
+        now = past.replace("INTERVAL 1 DAY", "INTERVAL 0 DAY")
+        seen = asking.execute(f"{now} ORDER BY ALL").fetchall()
+        assert seen == shared.ask("FROM lake.current.usage ORDER BY ALL")
+        [attached] = [each for each in told if each.startswith("ATTACH")]
+        with pytest.raises(duckdb.Error, match="permission denied"):
+            asking.execute(attached.replace("lake (", "whole (").replace("'published'", "'folded'"))
 
 
 def test_a_version_is_rolled_back_and_kept_as_long_as_is_set(shared: Shared) -> None:
