@@ -165,9 +165,10 @@ class Verification:
         for number in kept.numbers:
             version = versions.named(self.ledger, number)
             if version is None:
-                means = "A publication was killed before it was recorded; its rows are verified"
+                means = "A publication was killed before it was recorded, or the ledger is restored"
                 where = f"published/{kept.name(number)}"
-                yield Fault(where, "the ledger does not know it", means, "Run publish again")
+                do = "Run publish again: analysts then open a newer one, and this one goes in time"
+                yield Fault(where, "the ledger does not know it", means, do)
             else:
                 faults = [*_published(kept, version)]
                 yield from faults if number in kept.numbers else ()  # it may have gone meanwhile

@@ -20,6 +20,13 @@ def processor_seconds(roots: Mapping[str, int]) -> dict[str, float]:
     return {name: sum(map(_used, _below(root, children))) for name, root in roots.items()}
 
 
+def machine() -> tuple[int, int]:
+    """Return the ticks of all processors so far: every one, and those that neighbours took."""
+    line = (PROCESSES / "stat").read_text().partition("\n")[0]
+    ticks = [int(each) for each in line.split()[1:9]]  # user, nice, system, idle, …, steal
+    return sum(ticks), ticks[7]
+
+
 def peak_megabytes(root: int) -> float:
     """Return the memory of the largest process below one, at its peak."""
     children: dict[int, list[int]] = {}
