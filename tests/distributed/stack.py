@@ -5,7 +5,6 @@ here: the servers that they share (servers), what is expected (rehearsal, killin
 """
 
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -141,7 +140,6 @@ class Stack:
         self._celery(name, "fetch,fold", at_once)
 
     def _celery(self, name: str, queues: str, at_once: int) -> None:
-        own = f"{name}-{secrets.token_hex(3)}@%h"  # one that begins again is another worker
         self.begin(
             name,
             "celery",
@@ -154,7 +152,7 @@ class Stack:
                 "-c",
                 str(at_once),
             ),
-            *("-n", own, "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
+            *("-n", f"{name}@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
         )
 
     @contextmanager

@@ -1,0 +1,76 @@
+"""Celery's workers by their names: every start has one of its own, and its steps tell the same.
+
+Real processes on a Redis of the test's own. Not here: what is done about a worker that is gone
+(killing).
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import Celery, shared_task
+
+from tests.distributed.servers import Redis
+
+CHECKOUT = Path(__file__).parents[2]
+PATIENCE = 120.0  # seconds; each worker loads the definitions first
+QUEUES = ("one", "other")
+
+
+def _name_told_to_a_step(task: Any) -> object:
+    """Return what a step says of its worker: Dagster's tasks read the same."""
+    return task.request.hostname
+
+
+told: Any = shared_task(_name_told_to_a_step, bind=True, name="told")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    server = Redis(tmp_path / "redis")
+    server.begin()
+    yield server.url(0)
+    server.end()
+
+
+@contextmanager
+def _worker(folder: Path, broker: str, queue: str) -> Iterator[None]:
+    """Run a worker of a queue, as a deployment begins all of them: with one command."""
+    variables = {
+        **{name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name},
+        "CELERY_BROKER_URL": broker,
+        "CELERY_RESULT_BACKEND": broker,
+        "DAGSTER_HOME": str(folder),
+        "PARTNER_SYNC_HOME": str(folder),
+        "PARTNER_SYNC_EXECUTOR": "celery",
+    }
+    words = ["-A", "assets.worker", "worker", "-n", "same@%h", "-c", "1", "-Q", queue]
+    with (folder / f"{queue}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("celery")), *words, "-I", __name__],
+            env=variables,
+            cwd=CHECKOUT,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.kill()  # its children end with it
+        process.wait()
+
+
+def test_two_workers_that_begin_alike_have_names_of_their_own(tmp_path: Path, broker: str) -> None:
+    both = [_worker(tmp_path, broker, queue) for queue in QUEUES]
+    with both[0], both[1], Celery(broker=broker, backend=broker) as app:
+        asked = [app.send_task("told", queue=queue) for queue in QUEUES]
+        names = {each.get(timeout=PATIENCE) for each in asked}
+        answered = app.control.inspect(timeout=5.0).active()
+    assert len(names) == 2
+    assert answered.keys() == names
+    assert all(name.startswith("same-") for name in names)
