@@ -16,7 +16,11 @@ from assets.worker import app
 SECONDS_TO_ANSWER = 5.0
 TASK_TAG = "dagster-celery/task_id"  # Dagster's own: the task that conducts the run
 WORKER = "Celery worker"  # Dagster's own: in the event of a step that a worker begins
-ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE}
+ENDS = {
+    dg.DagsterEventType.STEP_SUCCESS,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.STEP_UP_FOR_RETRY,  # it waits with the conductor, for any worker
+}
 WORDS = (
     "The Celery worker that had a step of this run, or conducted it, answers no more: it was "
     "killed, or its machine is off. What was read is archived; the run that follows goes on from "

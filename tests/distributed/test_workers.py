@@ -1,7 +1,7 @@
 """Celery's workers by their names: every start has one of its own, and its steps tell the same.
 
-Real processes on a Redis of the test's own. Not here: what is done about a worker that is gone
-(killing).
+Real processes on a Redis of the test's own; and which steps are at a worker. Not here: what is done
+about a worker that is gone (killing).
 """
 
 import os
@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from celery import Celery, shared_task
+from dagster._core.events import EngineEventData
 
+from assets.workers import WORKER, _at_work
 from tests.distributed.servers import Redis
 
 CHECKOUT = Path(__file__).parents[2]
@@ -74,3 +77,17 @@ def test_two_workers_that_begin_alike_have_names_of_their_own(tmp_path: Path, br
     assert len(names) == 2
     assert answered.keys() == names
     assert all(name.startswith("same-") for name in names)
+
+
+def test_a_step_that_waits_to_be_tried_again_is_at_no_worker() -> None:
+    job = dg.GraphDefinition("job").to_job()
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = instance.create_run_for_job(job)
+        begun = EngineEventData({WORKER: "one"})
+        instance.report_engine_event("begun", run, begun, step_key="fetch")
+        assert _at_work(instance, run) == {"one"}
+        waits = dg.DagsterEvent(
+            dg.DagsterEventType.STEP_UP_FOR_RETRY.value, job.name, step_key="fetch"
+        )
+        instance.report_dagster_event(waits, run.run_id)
+        assert _at_work(instance, run) == set()
