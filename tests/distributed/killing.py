@@ -1,9 +1,10 @@
 """`make rehearsal-kills`: a worker, the broker, PostgreSQL, each killed in the middle of a night.
 
-kill -9, one at a time, each in a night of its own; what ended is started again, as a service
-manager does. Expected: the night completes without a click, no page that was linked is read again,
-every table equals the embedded default's, no slot and no ticket of the request budget stays taken.
-`KILL=worker` does one alone. Not here: kills of single processes (tests/end_to_end/killing.py).
+kill -9, one at a time, each in a night of its own. Servers are back a little later; a `worker`
+stays off; one that is `returning` is started again at once, as by a service manager. Expected: the
+night completes without a click, no page that was linked is read again, every table equals the
+embedded default's, no slot and no ticket of the request budget stays taken. `KILL=worker` does one
+alone. Not here: kills of single processes (tests/end_to_end/killing.py).
 """
 
 import os
@@ -97,6 +98,13 @@ def worker(night: Night) -> None:
     night.stack.kill("worker1")
 
 
+def returning(night: Night) -> None:
+    """Switch off the machine of one worker; a service manager starts the same again at once."""
+    again = night.stack.commands["worker1"]
+    night.stack.kill("worker1")
+    night.stack.begin("worker1", *again)
+
+
 def broker(night: Night) -> None:
     """Kill Redis; it is back a little later."""
     night.servers.redis.kill()
@@ -113,6 +121,7 @@ def postgresql(night: Night) -> None:
 
 VICTIMS: dict[str, Callable[[Night], None]] = {
     "worker": worker,
+    "returning": returning,
     "broker": broker,
     "postgresql": postgresql,
 }
