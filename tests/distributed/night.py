@@ -21,7 +21,8 @@ from tests.distributed.stack import Stack
 
 PARTITION = "dagster/partition"
 WORKER = "Celery worker"
-SHARED = os.environ.get("SHARED", "state archive warehouse").split()
+EVERY = ("state", "archive", "warehouse")
+SHARED = os.environ.get("SHARED", " ".join(EVERY)).split()
 LONGEST = 1800.0
 BETWEEN_LOOKS = 3.0
 Say = Callable[[str], None]
@@ -68,7 +69,10 @@ class Step:
 
 @dataclass
 class Night:
-    """One deployment on its own databases; `home` is shared by all of its processes."""
+    """One deployment on its own databases; each of Celery's machines has a home of its own.
+
+    Where not all is shared that may be, `home` is every machine's.
+    """
 
     folder: Path
     servers: Servers
@@ -80,13 +84,26 @@ class Night:
         """Make the home, the databases and Dagster's instance."""
         self.accounts.write(self.home)
         self.environment = self._environment()
-        self.stack = Stack(self.folder, self.environment)
+        self.stack = Stack(self.folder, self.environment, self._machine)
         self.stack.code()
 
     @property
     def home(self) -> Path:
-        """PARTNER_SYNC_HOME."""
+        """PARTNER_SYNC_HOME of code server, daemon and web server."""
         return self.folder / "home"
+
+    @property
+    def homes(self) -> list[Path]:
+        """Every PARTNER_SYNC_HOME."""
+        return [self.home, *sorted(self.folder.glob("machines/*/home"))]
+
+    def _machine(self, name: str) -> dict[str, str]:
+        """Return what leads a machine to its own disk, where nothing of it has to be shared."""
+        if not set(EVERY) <= set(SHARED):
+            return {}
+        home = self.folder / "machines" / name / "home"
+        self.accounts.write(home)
+        return {"PARTNER_SYNC_HOME": str(home)}
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of every process of it, with databases made for it."""

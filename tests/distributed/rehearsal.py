@@ -94,7 +94,8 @@ class Rehearsal:
             seconds = used[name] - self.before.get(name, 0.0)
             say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(root):8.0f}")
         self.before = {name: used[name] for name in shared}
-        say(f"    home {costs.bytes_below(night.home) / 1e6:.1f} MB")
+        kept = sum(map(costs.bytes_below, night.homes))
+        say(f"    homes of {len(night.homes)} machines {kept / 1e6:.1f} MB")
 
 
 def embedded(home: Path, accounts: Accounts) -> Path:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,12 @@ PATIENCE = 300.0  # seconds; loading definitions takes a processor some seven
 CONDUCTED = 32  # runs at a time; each waits for its steps
 
 
+def _configure(home: Path) -> None:
+    """Make a DAGSTER_HOME."""
+    home.mkdir(parents=True)
+    shutil.copyfile(CHECKOUT / "deploy/distributed/dagster.yaml", home / "dagster.yaml")
+
+
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Let this process have some variables until the end of the block."""
@@ -41,25 +47,31 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ |= {name: value} if value is not None else {}
 
 
+def _nothing(_name: str) -> dict[str, str]:
+    """Let a machine have nothing of its own."""
+    return {}
+
+
 @dataclass
 class Stack:
-    """One DAGSTER_HOME and the processes on it."""
+    """One deployment's processes: Celery's on a machine each, all others on one."""
 
     folder: Path
     environment: dict[str, str]
+    machine: Callable[[str], Mapping[str, str]] = _nothing  # what of it is each machine's own
+    own: dict[str, dict[str, str]] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
     port: int = 0
 
     def __post_init__(self) -> None:
         """Make the instance ready, as a deployment does before anything else begins."""
-        self.home.mkdir(parents=True)
-        shutil.copyfile(CHECKOUT / "deploy/distributed/dagster.yaml", self.home / "dagster.yaml")
+        _configure(self.home)
         self.run(sys.executable, "-m", "assets.register")
 
     @property
     def home(self) -> Path:
-        """DAGSTER_HOME."""
+        """DAGSTER_HOME of the processes that there is one of."""
         return self.folder / "dagster"
 
     @property
@@ -84,7 +96,7 @@ class Stack:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 command,
-                env=self.variables,
+                env=self.variables | self.own.get(name, {}),
                 cwd=CHECKOUT,
                 stdout=log,
                 stderr=log,
@@ -140,6 +152,9 @@ class Stack:
         self._celery(name, "fetch,fold", at_once)
 
     def _celery(self, name: str, queues: str, at_once: int) -> None:
+        home = self.folder / "machines" / name / "dagster"
+        _configure(home)
+        self.own[name] = {**self.machine(name), "DAGSTER_HOME": str(home)}
         self.begin(
             name,
             "celery",
