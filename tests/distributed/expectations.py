@@ -11,9 +11,10 @@ from pathlib import Path
 import duckdb
 
 from tests.distributed.accounts import TWIN
+from tests.distributed.analyst import Seen
 from tests.distributed.attached import attach
 from tests.distributed.comparison import compared
-from tests.distributed.night import Night, Step
+from tests.distributed.night import SHARED, Night, Step
 
 LIMIT = 5  # "Limits": requests of an actor in any second
 SHARE = 0.6  # of one worker's time, that two may take
@@ -42,6 +43,21 @@ def of_values(night: Night, embedded: Path) -> Iterator[Expectation]:
     yield Expectation(
         "every table equals the embedded default's", measured, bool(rows) and not worse
     )
+
+
+def of_analyst(seen: Seen) -> Iterator[Expectation]:
+    """Tell what an analyst saw who asked all through a night; only a lake is attached that long."""
+    if "warehouse" not in SHARED:
+        return
+    versions = {version for *_whole, version in seen.answers}
+    torn = sum(not all(whole) for *whole, _version in seen.answers)
+    refused = "; ".join(sorted(set(seen.refused)))
+    measured = (
+        f"{len(seen.answers)} answers of {len(versions)} versions; "
+        f"in parts: {torn or 'none'}; refused: {refused or 'none'}"
+    )
+    holds = bool(versions) and not torn and not refused
+    yield Expectation("an analyst is never refused and sees whole versions", measured, holds)
 
 
 def of_budget(night: Night) -> Iterator[Expectation]:

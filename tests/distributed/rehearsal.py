@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.distributed import costs, expectations
+from tests.distributed import analyst, costs, expectations
 from tests.distributed.accounts import SMALL, Accounts, serving
 from tests.distributed.expectations import Expectation
 from tests.distributed.night import Night, Servers, servers
@@ -51,8 +51,10 @@ class Rehearsal:
             try:
                 address = night.stack.webserver()
                 say(f"the UI is at {address}")
-                night.begin(2, AT_ONCE)
-                night.until(night.complete, "the night's end")
+                with analyst.asking(night.home, night.environment) as seen:
+                    night.begin(2, AT_ONCE)
+                    night.until(night.complete, "the night's end")
+                self.found += expectations.of_analyst(seen)
                 self.found += expectations.of_values(night, home)
                 self.found += expectations.of_budget(night)
                 self._costs(night)

@@ -1,0 +1,61 @@
+"""An analyst who asks all through a night, the warehouse attached once; what was seen.
+
+Here: asking beside the night, in a thread. Not here: attaching (attached), what is expected of the
+answers (expectations).
+"""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import duckdb
+
+from tests.distributed.attached import attach
+
+PAUSE = 0.5  # seconds between two questions: the night needs the processors
+# A version is whole: each of its folds has its rows, and its reports are of these folds.
+WHOLE = """
+SELECT (SELECT count(*) FROM {0}.current.usage) = (SELECT sum(rows) FROM {0}.meta.freshness
+    WHERE stream = 'usage'), (SELECT count(*) FROM {0}.reports.sync_health)
+    = (SELECT count(*) FROM {0}.meta.freshness), (SELECT any_value(version) FROM {0}.meta.freshness)
+"""
+
+
+@dataclass
+class Seen:
+    """The answers, and the words of what was refused once there had been an answer."""
+
+    answers: list[tuple[object, ...]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def asking(home: Path, environment: Mapping[str, str]) -> Iterator[Seen]:
+    """Let an analyst ask the same again and again until the block ends."""
+    seen, over = Seen(), Event()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_ask, home, environment, seen, over)
+        try:
+            yield seen
+        finally:
+            over.set()
+        asked.result()
+
+
+def _ask(home: Path, environment: Mapping[str, str], seen: Seen, over: Event) -> None:
+    """Begin again after a refusal; before the first publication there is nothing to attach."""
+    while not over.wait(PAUSE):
+        try:
+            with duckdb.connect() as database:
+                here = attach(database, home, environment)
+                _ask_again(database, WHOLE.format(here), seen, over)
+        except duckdb.Error as error:
+            seen.refused += [str(error)] if seen.answers else []
+
+
+def _ask_again(database: duckdb.DuckDBPyConnection, query: str, seen: Seen, over: Event) -> None:
+    while not over.wait(PAUSE):
+        seen.answers += database.execute(query).fetchall()
