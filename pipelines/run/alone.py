@@ -22,7 +22,7 @@ def alone(session: Session) -> Iterator[None]:
     turns = Turns(session.locks, session.clock, session.watch.waiting)
     with turns.all_taken(_lists(session)), session.work.alone(), session.archive.numbering():
         rebuild.sweep(session.work)
-        rebuild.sweep_spilled(session.work, session.clock.now())
+        rebuild.sweep_old(session.work, session.clock.now())
         session.archive.store.sweep()
         base.keep_newest(session.archive, session.ledger)
         link.sweep(home)

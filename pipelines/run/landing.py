@@ -13,7 +13,7 @@ from pipelines.state import days, decisions, journal, runs, versions
 from pipelines.state.decisions import Kind
 from pipelines.state.journal import ManifestRow
 from pipelines.state.versions import Rollback, Version
-from pipelines.warehouse import awaiting, base, evolution, meta, registry
+from pipelines.warehouse import awaiting, base, evolution, meta, rebuild, registry
 from pipelines.warehouse import fold as folding
 from pipelines.warehouse import publish as publishing
 from pipelines.warehouse.awaiting import Awaited
@@ -38,6 +38,7 @@ def fold(session: Session, order: Order) -> Folded:
     own = order.connection.name
     wanted = {(own, stream.name) for stream in order.streams}
     base.begin(session.work, session.archive, session.ledger)
+    rebuild.sweep_old(session.work, session.clock.now())
     folded = session.work.fold(own, partial(_folded, session, wanted))
     for each in wanted - folded.keys():
         folded[each] = LandingFailed(f"{each[1]} was never read to its end")

@@ -6,7 +6,7 @@ here: what is folded into it (run.replay).
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from pipelines.warehouse.lake import Lake
 NAME = "rebuild.duckdb"
 DAY = timedelta(days=1)
 # Ours alone: a person may have moved a work database away under another name.
-LEFT = (f"{NAME}*", "fold-*.duckdb*", "base.part.duckdb*", "warehouse.duckdb.part", SPILL)
+FOLDS = "fold-*.duckdb*"
+LEFT = (f"{NAME}*", FOLDS, "base.part.duckdb*", "warehouse.duckdb.part", SPILL)
 
 
 @contextmanager
@@ -46,14 +47,23 @@ def sweep(work: Work | Lake) -> None:
     """Remove what killed runs left beside the work database; only for who is alone."""
     for pattern in LEFT:
         for left in work.home.work.glob(pattern):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+            _remove_any(left)
 
 
-def sweep_spilled(work: Work | Lake, now: datetime) -> None:
-    """Remove what killed readers of a lake spilled, a day later: nobody keeps readers out."""
-    for left in work.home.work.glob(f"{SPILL}-*"):
-        if datetime.fromtimestamp(left.stat().st_mtime, UTC) < now - DAY:
-            shutil.rmtree(left)
+def sweep_old(work: Work | Lake, now: datetime) -> None:
+    """Remove what killed folds and readers of a lake left on this machine, a day later.
+
+    Nobody keeps readers out, and who is alone with a lake may be on another machine.
+    """
+    left = [*work.home.work.glob(FOLDS), *work.home.work.glob(f"{SPILL}-*")]
+    for each in left:
+        with suppress(FileNotFoundError):  # another process of this machine removed it
+            if datetime.fromtimestamp(each.stat().st_mtime, UTC) < now - DAY:
+                _remove_any(each)
+
+
+def _remove_any(left: Path) -> None:
+    shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _remove(file: Path) -> None:

@@ -4,7 +4,7 @@ Here: from the service's own count, the runs' events and both warehouses to line
 table. Not here: how a night is made (night), how tables are compared (comparison).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +90,13 @@ def overlap(steps: list[Step]) -> float:
     return min(step.ended for step in steps) - max(step.began for step in steps) if steps else 0.0
 
 
-def of_scaling(one: float, two: float) -> Expectation:
-    """Compare the time of one worker with that of two."""
-    measured = f"{one:.0f} s, {two:.0f} s: {two / one:.2f}"
+def of_scaling(one: float, two: float, taken: Sequence[float]) -> Expectation:
+    """Compare the time of one worker with that of two; `taken`: neighbours' share of each night.
+
+    What they take is lacking where both processors are wanted, with two workers.
+    """
+    theirs = ", ".join(f"{share:.0%}" for share in taken)
+    measured = f"{one:.0f} s, {two:.0f} s: {two / one:.2f} (neighbours took {theirs})"
     return Expectation(
         "two workers take at most 0.6 x the time of one", measured, two <= SHARE * one
     )

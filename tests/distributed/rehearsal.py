@@ -39,6 +39,7 @@ class Rehearsal:
     servers: Servers
     found: list[Expectation] = field(default_factory=list)
     before: dict[str, float] = field(default_factory=dict)  # what the servers used for other nights
+    looked: tuple[int, int] = (0, 0)  # the machine's ticks when the night began
 
     def night(self) -> None:
         """Let two workers read what the embedded default reads; compare."""
@@ -51,6 +52,7 @@ class Rehearsal:
             try:
                 address = night.stack.webserver()
                 say(f"the UI is at {address}")
+                self.looked = costs.machine()
                 with analyst.asking(night.home, night.environment) as seen:
                     night.begin(2, AT_ONCE)
                     night.until(night.complete, "the night's end")
@@ -69,16 +71,18 @@ class Rehearsal:
 
         Both stand in the middle of the same time: a machine is not as fast from hour to hour.
         """
-        took = {1: 0.0, 2: 0.0}
+        took, taken = {1: 0.0, 2: 0.0}, list[float]()
         for place, count in enumerate((1, 2, 2, 1)):
             took[count] += self._lifted(count, self.folder / f"lifted-{place}")
-        self.found.append(expectations.of_scaling(took[1], took[2]))
+            taken.append(self._taken())
+        self.found.append(expectations.of_scaling(took[1], took[2], taken))
 
     def _lifted(self, count: int, folder: Path) -> float:
         say(f"the limit lifted, workers of one step at a time: {count}")
         with serving(self.folder, ACCOUNTS, "--rate=0", *SMALL) as accounts:
             night = Night(folder, self.servers, accounts, LIFTED, say)
             try:
+                self.looked = costs.machine()
                 night.begin(count, 1)
                 night.until(night.complete, "the night's end")
                 self._costs(night)
@@ -96,8 +100,14 @@ class Rehearsal:
             seconds = used[name] - self.before.get(name, 0.0)
             say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(root):8.0f}")
         self.before = {name: used[name] for name in shared}
+        say(f"    neighbours took {self._taken():.0%} of the machine's time")
         kept = sum(map(costs.bytes_below, night.homes))
         say(f"    homes of {len(night.homes)} machines {kept / 1e6:.1f} MB")
+
+    def _taken(self) -> float:
+        """Return the share of the machine that its neighbours took since the night began."""
+        (all_then, theirs_then), (all_now, theirs_now) = self.looked, costs.machine()
+        return (theirs_now - theirs_then) / max(1, all_now - all_then)
 
 
 def embedded(home: Path, accounts: Accounts) -> Path:

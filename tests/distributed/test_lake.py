@@ -19,17 +19,12 @@ import pytest
 
 from tests.distributed import places
 from tests.distributed.accounts import Accounts, serving
+from tests.distributed.analyst import WHOLE
 from tests.distributed.attached import attach, recipe, statements
 from tests.distributed.comparison import compared
 from tests.distributed.rehearsal import CHECKOUT, embedded
 
 LISTS = ("--rate=0", "--partners=20", "--usage=600", "--billing=120", "--plant")
-# A version is whole: each of its folds has its rows, and its reports are of these folds.
-WHOLE = """
-SELECT (SELECT count(*) FROM {0}.current.usage) = (SELECT sum(rows) FROM {0}.meta.freshness
-    WHERE stream = 'usage'), (SELECT count(*) FROM {0}.reports.sync_health)
-    = (SELECT count(*) FROM {0}.meta.freshness), (SELECT any_value(version) FROM {0}.meta.freshness)
-"""
 
 
 @dataclass

@@ -13,7 +13,7 @@ import duckdb
 from pipelines.settings import Home
 from pipelines.warehouse import lake
 from pipelines.warehouse.database import Work
-from pipelines.warehouse.rebuild import sweep_spilled
+from pipelines.warehouse.rebuild import sweep_old
 
 ROWS = "SELECT md5((i * {0})::VARCHAR) || md5((i + {0})::VARCHAR) AS text FROM range(300_000) r(i)"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -43,12 +43,14 @@ def test_what_one_database_spills_another_does_not_write_over(tmp_path: Path) ->
     assert list(place.work.iterdir()) == []
 
 
-def test_what_a_killed_reader_spilled_goes_a_day_later(tmp_path: Path) -> None:
+def test_what_was_killed_on_this_machine_goes_a_day_later(tmp_path: Path) -> None:
     place = home(tmp_path)
-    old, new = place.work / "spill-old", place.work / "spill-new"
-    for folder, age in ((old, timedelta(days=2)), (new, timedelta(hours=2))):
+    for name, age in (("old", timedelta(days=2)), ("new", timedelta(hours=2))):
+        folder, file = place.work / f"spill-{name}", place.work / f"fold-{name}.duckdb"
         folder.mkdir()
         (folder / "duckdb_temp_storage_32K-0.tmp").write_bytes(b"rows")
-        os.utime(folder, ((NOW - age).timestamp(),) * 2)
-    sweep_spilled(Work(place, "64MB", lambda _words: None), NOW)
-    assert list(place.work.iterdir()) == [new]
+        file.write_bytes(b"rows")
+        for left in (folder, file):
+            os.utime(left, ((NOW - age).timestamp(),) * 2)
+    sweep_old(Work(place, "64MB", lambda _words: None), NOW)
+    assert {each.name for each in place.work.iterdir()} == {"spill-new", "fold-new.duckdb"}
