@@ -30,6 +30,10 @@ class Editions(Protocol):
         """What analysts open."""
 
     @property
+    def remedy(self) -> str:
+        """What to do where a version is damaged."""
+
+    @property
     def numbers(self) -> list[int]:
         """The versions that can be opened, the oldest first."""
 
@@ -73,6 +77,11 @@ class Files:
     def title(self) -> str:
         """What analysts open."""
         return self.work.home.link.name
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a version's file is damaged."""
+        return "Delete it, then run `partner-sync publish`"
 
     @property
     def numbers(self) -> list[int]:

@@ -91,6 +91,11 @@ class Snapshots:
         return self.lake.title
 
     @property
+    def remedy(self) -> str:
+        """What to do where a version cannot be read: its files are the tables' own."""
+        return self.lake.remedy
+
+    @property
     def numbers(self) -> list[int]:
         """The versions that can be opened, the oldest first."""
         rows = self._rows(f"SELECT version FROM {VERSIONS} ORDER BY version")

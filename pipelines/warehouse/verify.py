@@ -208,7 +208,7 @@ def _difference(manifest: Manifest, row: ManifestRow) -> str:
 
 
 def _published(kept: Editions, version: Version) -> Iterator[Fault]:
-    where, do = f"published/{version.file}", f"Delete it, then {AGAIN[0].lower()}{AGAIN[1:]}"
+    where, do = f"published/{version.file}", kept.remedy
     try:
         with kept.reading(version) as reader:
             damaged = [*damage.found(reader)]

@@ -15,7 +15,7 @@ import duckdb
 
 from tests.distributed.attached import attach
 
-PAUSE = 0.5  # seconds between two questions: the night needs the processors
+PAUSE = 3.0  # seconds between two questions, each of which takes a processor half a second
 # A version is whole: each of its folds has its rows, and its reports are of these folds.
 WHOLE = """
 SELECT (SELECT count(*) FROM {0}.current.usage) = (SELECT sum(rows) FROM {0}.meta.freshness
