@@ -55,8 +55,8 @@ AND theirs.column_name IS NOT DISTINCT FROM mine.column_name
 WHERE mine.database_name = $1 AND mine.comment IS NOT NULL AND schema_name = 'current' ORDER BY ALL
 """
 REGISTRY, FOLDS = ("meta", "registry"), ("meta", "folds")
-REGISTERED = f"SELECT stream, max(number) FROM {quoted(LAKE, *REGISTRY)} GROUP BY ALL ORDER BY ALL"
-FOLDED_BEFORE = f"SELECT manifest, folded_at FROM {quoted(LAKE, *FOLDS)} WHERE connection = ?"
+REGISTERED = "SELECT stream, max(number) FROM {} GROUP BY ALL ORDER BY ALL"
+FOLDED_BEFORE = "SELECT manifest, folded_at FROM {} WHERE connection = ? ORDER BY ALL"
 PLACE = "_place"  # of a row in the lake: its rowid
 NAMED = {"_connection", "connection"}  # columns that say of which connection a row is
 Name = tuple[str, str]  # of a table: its schema, and its own
@@ -82,7 +82,7 @@ class Portion:
             filled = set(self.database.execute(FILLED).fetchall()) if there else set()
             for name, columns in there.items():
                 together(self.database, self._taking(name, columns, empty=name not in filled))
-            return self._marks()
+            return self._marks(SCRATCH)
 
     def _taking(self, name: Name, columns: Columns, *, empty: bool) -> Iterator[str]:
         """Yield what takes the connection's rows of a table; all where no row says whose it is."""
@@ -107,7 +107,7 @@ class Portion:
         """
         self.database.execute(f"USE {LAKE}")
         with transaction(self.database):
-            if self._marks() != marks:
+            if self._marks(LAKE) != marks:
                 return False
             mine, theirs = (_tables(self.database, each) for each in (SCRATCH, LAKE))
             for name, columns in mine.items():
@@ -117,13 +117,13 @@ class Portion:
             _comment(self.database)
         return True
 
-    def _marks(self) -> Marks:
-        marks = list[tuple[object, ...]]()
-        if exists(self.database, LAKE, *REGISTRY):
-            marks += self.database.execute(REGISTERED).fetchall()
-        if exists(self.database, LAKE, *FOLDS):
-            marks += self.database.execute(FOLDED_BEFORE, [self.connection]).fetchall()
-        return sorted(marks, key=repr)
+    def _marks(self, within: str) -> Marks:
+        own, marks = [self.connection], list[tuple[object, ...]]()
+        for table, query, given in (REGISTRY, REGISTERED, []), (FOLDS, FOLDED_BEFORE, own):
+            if exists(self.database, within, *table):
+                query_of = query.format(quoted(within, *table))
+                marks += self.database.execute(query_of, given).fetchall()
+        return marks
 
 
 def swap(database: duckdb.DuckDBPyConnection) -> None:
