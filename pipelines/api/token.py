@@ -173,9 +173,16 @@ class ClientCredentials(httpx.Auth):
             answer = msgspec.json.decode(body, type=_TokenResponse)
         except problem.UNREADABLE:
             raise ContractBroken(f"{where} answered, but not with a token") from None
-        # Renewed min(60 s, 10 % of its life) before it expires.
-        life = answer.expires_in - min(60.0, 0.1 * answer.expires_in)
-        return Token(answer.access_token, asked_at + life, holder.refused)
+        return Token(answer.access_token, asked_at + _life(answer.expires_in), holder.refused)
+
+
+def _life(expires_in: int) -> float:
+    """Return the seconds for which to use a token: all but 60, 10 % of a shorter life.
+
+    All but one at the least: a JWT counts in whole seconds, and those of its first one that were
+    over when it was made are no part of its life.
+    """
+    return expires_in - max(1.0, min(60.0, 0.1 * expires_in))
 
 
 def _error_code(body: bytes) -> str:

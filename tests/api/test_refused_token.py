@@ -68,6 +68,17 @@ def test_a_token_that_came_too_late_is_no_verdict_on_the_next() -> None:
     assert provider.served == ["t1", "t2", "t3"]
 
 
+def test_a_token_that_ended_within_its_last_second_is_no_verdict_on_the_next() -> None:
+    """It ends by the whole seconds of its provider's clock: a life of 2 s is one of 1 to 2."""
+    provider = Provider(expires_in=2, took=0.6, refused={"t1", "t2"})
+
+    async def main() -> list[int]:
+        return await together(provider.client(), 1)
+
+    assert virtual.run(main()) == [200]
+    assert provider.served == ["t1", "t2", "t3"]
+
+
 def test_at_most_one_token_call_a_second() -> None:
     provider = Provider(refused={f"t{number}" for number in range(100)})
 

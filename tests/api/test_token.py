@@ -61,7 +61,7 @@ def test_twenty_at_once_share_one_token_call() -> None:
 
 
 # Lifetime of a token, and the age at which it is renewed: min(60 s, 10 %) before its end.
-RENEWALS = [(3600, 3540), (600, 540), (599, 539.1), (300, 270), (10, 9)]
+RENEWALS = [(3600, 3540), (600, 540), (599, 539.1), (300, 270), (10, 9), (5, 4)]
 
 
 @pytest.mark.parametrize(("expires_in", "age"), RENEWALS)
