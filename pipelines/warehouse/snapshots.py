@@ -153,12 +153,12 @@ class Snapshots:
         if gone:
             listed = ", ".join(map(str, gone))
             self._run(f"DELETE FROM {VERSIONS} WHERE version IN ({listed})")
-        stale = self._rows(STALE if now else f"{STALE} {LEFT_A_DAY_AGO}")
+        found = self._rows(STALE if now else f"{STALE} {LEFT_A_DAY_AGO}")
+        stale = [int(snapshot) for (snapshot,) in found]
         with self.lake.connected() as database:
             if stale:
-                versions = [int(snapshot) for (snapshot,) in stale]
                 database.execute(
-                    f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {versions})"
+                    f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {stale})"
                 )
             for what in (LET_GO, LEFT) if now else (LET_GO,):
                 _remove(database, what, now=now)

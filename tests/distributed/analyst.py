@@ -4,10 +4,11 @@ Here: asking beside the night, in a thread. Not here: attaching (attached), what
 answers (expectations).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -26,18 +27,19 @@ SELECT (SELECT count(*) FROM {0}.current.usage) = (SELECT sum(rows) FROM {0}.met
 
 @dataclass
 class Seen:
-    """The answers, and the words of what was refused once there had been an answer."""
+    """The answers, and the words of what was refused: `early` before there was an answer."""
 
     answers: list[tuple[object, ...]] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def asking(home: Path, environment: Mapping[str, str]) -> Iterator[Seen]:
+def asking(home: Path, environment: Mapping[str, str], pause: float = PAUSE) -> Iterator[Seen]:
     """Let an analyst ask the same again and again until the block ends."""
     seen, over = Seen(), Event()
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(_ask, home, environment, seen, over)
+        asked = pool.submit(_ask, home, environment, seen, partial(over.wait, pause))
         try:
             yield seen
         finally:
@@ -45,17 +47,19 @@ def asking(home: Path, environment: Mapping[str, str]) -> Iterator[Seen]:
         asked.result()
 
 
-def _ask(home: Path, environment: Mapping[str, str], seen: Seen, over: Event) -> None:
+def _ask(home: Path, environment: Mapping[str, str], seen: Seen, ended: Callable[[], bool]) -> None:
     """Begin again after a refusal; before the first publication there is nothing to attach."""
-    while not over.wait(PAUSE):
-        try:
-            with duckdb.connect() as database:
-                here = attach(database, home, environment)
-                _ask_again(database, WHOLE.format(here), seen, over)
-        except duckdb.Error as error:
-            seen.refused += [str(error)] if seen.answers else []
+    while not ended():
+        with duckdb.connect() as database, _noted(seen):
+            query = WHOLE.format(attach(database, home, environment))
+            while not ended():
+                seen.answers += database.execute(query).fetchall()
 
 
-def _ask_again(database: duckdb.DuckDBPyConnection, query: str, seen: Seen, over: Event) -> None:
-    while not over.wait(PAUSE):
-        seen.answers += database.execute(query).fetchall()
+@contextmanager
+def _noted(seen: Seen) -> Iterator[None]:
+    """Note the words of a refusal, which ends the block."""
+    try:
+        yield
+    except duckdb.Error as error:
+        (seen.refused if seen.answers else seen.early).append(str(error))

@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
-from pipelines.settings import PREFIX
+from pipelines.settings import PREFIX, Home
+from pipelines.settings.shared import catalogue
 from tests.distributed.servers import ObjectStore, PostgreSQL
 
 NUMBERS = count(1)
@@ -42,6 +43,14 @@ def database() -> str:
 def catalog() -> str:
     """Make an empty database for a lake; return its address as the setting `warehouse` takes it."""
     return postgresql().catalog(f"test_{next(NUMBERS)}")
+
+
+def lake(root: Path, store: str) -> Home:
+    """Make a home whose lake is empty, its files in an object store."""
+    address = catalog()
+    made = Home(root, address, f"{store}/{catalogue(address)['dbname']}")
+    made.prepare()
+    return made
 
 
 def copy(url: str) -> str:

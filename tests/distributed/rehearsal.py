@@ -73,11 +73,12 @@ class Rehearsal:
         """
         took, taken = {1: 0.0, 2: 0.0}, list[float]()
         for place, count in enumerate((1, 2, 2, 1)):
-            took[count] += self._lifted(count, self.folder / f"lifted-{place}")
-            taken.append(self._taken())
+            seconds, share = self._lifted(count, self.folder / f"lifted-{place}")
+            took[count] += seconds
+            taken.append(share)
         self.found.append(expectations.of_scaling(took[1], took[2], taken))
 
-    def _lifted(self, count: int, folder: Path) -> float:
+    def _lifted(self, count: int, folder: Path) -> tuple[float, float]:
         say(f"the limit lifted, workers of one step at a time: {count}")
         with serving(self.folder, ACCOUNTS, "--rate=0", *SMALL) as accounts:
             night = Night(folder, self.servers, accounts, LIFTED, say)
@@ -85,13 +86,12 @@ class Rehearsal:
                 self.looked = costs.machine()
                 night.begin(count, 1)
                 night.until(night.complete, "the night's end")
-                self._costs(night)
-                return night.seconds()
+                return night.seconds(), self._costs(night)
             finally:
                 night.stack.end()
 
-    def _costs(self, night: Night) -> None:
-        """Show what the night cost, process by process."""
+    def _costs(self, night: Night) -> float:
+        """Show what the night cost, process by process; return the neighbours' share."""
         own = {name: process.pid for name, process in night.stack.processes.items()}
         shared = {each.name: each.process.pid for each in self.servers.every if each.process}
         used = costs.processor_seconds(own | shared)
@@ -100,9 +100,11 @@ class Rehearsal:
             seconds = used[name] - self.before.get(name, 0.0)
             say(f"    {name:12} {seconds:8.1f} {costs.peak_megabytes(root):8.0f}")
         self.before = {name: used[name] for name in shared}
-        say(f"    neighbours took {self._taken():.0%} of the machine's time")
+        taken = self._taken()
+        say(f"    neighbours took {taken:.0%} of the machine's time")
         kept = sum(map(costs.bytes_below, night.homes))
         say(f"    homes of {len(night.homes)} machines {kept / 1e6:.1f} MB")
+        return taken
 
     def _taken(self) -> float:
         """Return the share of the machine that its neighbours took since the night began."""

@@ -22,6 +22,7 @@ from pipelines.run import Act, Session, Sought
 from pipelines.run.erasure import Erased
 from pipelines.run.replay import again
 from pipelines.settings import Settings
+from pipelines.settings.shared import catalogue
 from pipelines.warehouse import published, traces
 from tests.distributed import bucket, places
 from tests.run import kept_nights, months
@@ -63,7 +64,7 @@ class Shared:
         """Return what of the databases says a text."""
         names = [self.made["state"].rpartition("/")[2]]
         if lake := self.made.get("warehouse"):
-            names.append(lake.partition("dbname=")[2].split()[0])
+            names.append(catalogue(lake)["dbname"])
         dumps = [places.postgresql().dump(name) for name in names]
         return [line for dump in dumps for line in dump.splitlines() if text in line]
 

@@ -7,11 +7,10 @@ makes of records (tests/warehouse, tests/reconciliation).
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -19,7 +18,7 @@ import pytest
 
 from tests.distributed import places
 from tests.distributed.accounts import Accounts, serving
-from tests.distributed.analyst import WHOLE
+from tests.distributed.analyst import asking
 from tests.distributed.attached import attach, recipe, statements
 from tests.distributed.comparison import compared
 from tests.distributed.rehearsal import CHECKOUT, embedded
@@ -33,7 +32,6 @@ class Shared:
 
     home: Path
     environment: Mapping[str, str]
-    seen: list[tuple[object, ...]] = field(default_factory=list)
 
     def program(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run partner-sync; return what became of it."""
@@ -64,24 +62,6 @@ class Shared:
         """Return what an analyst finds now."""
         with self.analyst() as database:
             return database.execute(query).fetchall()
-
-    @contextmanager
-    def asked_all_the_time(self) -> Iterator[None]:
-        """Let one analyst ask the same again and again, attached once, until the block ends."""
-        over = threading.Event()
-
-        def ask() -> None:
-            with self.analyst() as database:
-                while not over.is_set():
-                    self.seen += database.execute(WHOLE.format("lake")).fetchall()
-
-        with ThreadPoolExecutor(1) as pool:
-            asking = pool.submit(ask)
-            try:
-                yield
-            finally:
-                over.set()
-            asking.result()
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +109,13 @@ def test_every_table_is_that_of_the_embedded_default(shared: Shared, plain: Path
 def test_an_analyst_sees_whole_nights_only_and_is_never_refused(
     shared: Shared, accounts: Accounts
 ) -> None:
-    with shared.asked_all_the_time(), ThreadPoolExecutor() as pool:
+    asked = asking(shared.home, shared.environment, pause=0.0)
+    with asked as seen, ThreadPoolExecutor() as pool:
         each = [("sync", "--connection", name) for name in accounts.connections]
         list(pool.map(lambda words: shared.done(*words), each))
-    assert {whole[:2] for whole in shared.seen} == {(True, True)}
-    assert len({version for *_whole, version in shared.seen}) > 1
+    assert seen.early + seen.refused == []
+    assert {whole[:2] for whole in seen.answers} == {(True, True)}
+    assert len({version for *_whole, version in seen.answers}) > 1
 
 
 def test_an_account_of_analysts_has_what_the_page_says_and_no_more(shared: Shared) -> None:

@@ -98,8 +98,7 @@ def content(database: duckdb.DuckDBPyConnection) -> tuple[object, ...]:
 def fresh(store: str) -> Iterator[Lake]:
     """Yield a lake that holds nothing."""
     with TemporaryDirectory() as folder:
-        home = Home(Path(folder), places.catalog(), f"{store}/{places.database()[-8:]}")
-        home.prepare()
+        home = places.lake(Path(folder), store)
         yield Lake(home, "200MB", lambda _words: None, Files(home.state))
 
 
@@ -118,9 +117,7 @@ def test_folds_of_portions_make_what_folds_of_one_table_would(
 
 @pytest.fixture
 def home(tmp_path: Path, object_store: str) -> Home:
-    made = Home(tmp_path, places.catalog(), f"{object_store}/lake")
-    made.prepare()
-    return made
+    return places.lake(tmp_path, object_store)
 
 
 def lake(home: Home, turns: str) -> Lake:

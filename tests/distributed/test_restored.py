@@ -4,28 +4,14 @@ By pg_dump and pg_restore, as deploy/distributed/README.md has them. Not here: t
 copy, which is newer than both and holds more than they name.
 """
 
-import os
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+from tests.cli.program import ran
 from tests.distributed import places
 from tests.distributed.accounts import serving
 
 LISTS = ("--rate=0", "--partners=20", "--usage=20", "--billing=20")
-
-
-def ran(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run partner-sync; return what became of it."""
-    program = str(Path(sys.executable).with_name("partner-sync"))
-    return subprocess.run(
-        [program, *words],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def restored(dump: Path) -> str:

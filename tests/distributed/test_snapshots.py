@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from s3fs import S3FileSystem
 
-from pipelines.settings import Home
+from pipelines.settings.shared import catalogue
 from pipelines.state.locks import Files
 from pipelines.state.versions import Version
 from pipelines.warehouse.lake import Lake
@@ -29,8 +29,7 @@ SUMS = (
 
 @pytest.fixture
 def lake(tmp_path: Path, object_store: str) -> Lake:
-    home = Home(tmp_path, places.catalog(), f"{object_store}/lake")
-    home.prepare()
+    home = places.lake(tmp_path, object_store)
     return Lake(home, "200MB", lambda _words: None, Files(home.state))
 
 
@@ -57,7 +56,7 @@ def nights(lake: Lake) -> tuple[Snapshots, dict[int, tuple[object, ...]]]:
 
 def catalog(lake: Lake) -> str:
     """Return the name of the lake's database in PostgreSQL."""
-    return lake.home.warehouse.partition("dbname=")[2].split()[0]
+    return catalogue(lake.home.warehouse)["dbname"]
 
 
 def age(lake: Lake) -> None:
