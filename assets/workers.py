@@ -5,15 +5,16 @@ until its time limit. Who is gone for two looks is gone; Dagster tries a failed 
 steps go on from the pages that are linked. Not here: runs without Celery (lost).
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import dagster as dg
+import msgspec
 from kombu.exceptions import OperationalError
 
 from assets.worker import app
 
 SECONDS_TO_ANSWER = 5.0
+LOOKS = 20  # from one that reads the events of all runs to the next: ten minutes
 TASK_TAG = "dagster-celery/task_id"  # Dagster's own: the task that conducts the run
 WORKER = "Celery worker"  # Dagster's own: in the event of a step that a worker begins
 ENDS = {
@@ -21,11 +22,20 @@ ENDS = {
     dg.DagsterEventType.STEP_FAILURE,
     dg.DagsterEventType.STEP_UP_FOR_RETRY,  # it waits with the conductor, for any worker
 }
+Answers = Mapping[str, list[Mapping[str, str]]]  # by the name of a worker: the tasks it has
 WORDS = (
     "The Celery worker that had a step of this run, or conducted it, answers no more: it was "
     "killed, or its machine is off. What was read is archived; the run that follows goes on from "
     "there."
 )
+
+
+class Look(msgspec.Struct):
+    """What one look leaves to the next one; at first nobody is known."""
+
+    answered: set[str] = msgspec.field(default_factory=set)  # workers by name
+    waiting: set[str] = msgspec.field(default_factory=set)  # runs whose worker did not
+    spare: int = 0  # looks until the events of all runs are read, whoever answers
 
 
 @dg.sensor(
@@ -36,35 +46,49 @@ WORDS = (
 )
 def lost_workers(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Fail what waits for nobody; end what conducts it, which would wait for ever."""
+    before = msgspec.json.decode(context.cursor or "{}", type=Look)
+    begun = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    conducted = [run for run in begun if TASK_TAG in run.tags]
     try:
-        waiting = {run.run_id: run for run in _waiting(context.instance)}
+        answers = _answers() if conducted else {}
     except OperationalError as error:
         return dg.SkipReason(f"the broker does not answer, nobody knows who is gone: {error}")
-    before = json.loads(context.cursor or "[]")
-    gone = [run for run_id, run in waiting.items() if run_id in before]
+    waiting, now = look(context.instance, conducted, answers, before)
+    gone = [run for run in waiting if run.run_id in before.waiting]
     for run in gone:
         context.instance.report_run_failed(run, WORDS)
         app.control.revoke(run.tags[TASK_TAG], terminate=True, signal="SIGKILL")
-    context.update_cursor(json.dumps(sorted(waiting)))
+    context.update_cursor(msgspec.json.encode(now).decode())
     failed = ", ".join(run.run_id for run in gone)
     return dg.SkipReason(f"wait for a worker that is gone: {len(waiting)}; failed: {failed or 0}")
 
 
-def _waiting(instance: dg.DagsterInstance) -> Iterator[dg.DagsterRun]:
-    """Yield the runs under way whose conductor, or a worker of one of whose steps, is gone."""
-    begun = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
-    conducted = [run for run in begun if TASK_TAG in run.tags]
-    if not conducted:
-        return
-    answers: Mapping[str, list[Mapping[str, str]]] = (
-        app.control.inspect(timeout=SECONDS_TO_ANSWER).active() or {}
-    )
+def _answers() -> Answers:
+    answers: Answers = app.control.inspect(timeout=SECONDS_TO_ANSWER).active() or {}
+    return answers
+
+
+def look(
+    instance: dg.DagsterInstance, conducted: Iterable[dg.DagsterRun], answers: Answers, before: Look
+) -> tuple[list[dg.DagsterRun], Look]:
+    """Return the runs whose conductor, or a worker of one of whose steps, is gone; what to keep.
+
+    Which workers a run has is in its events. They are read where somebody who answered before does
+    not, of runs that waited already, and of all runs every ten minutes: who came and went in
+    between has answered no look.
+    """
     tasks = {task["id"] for had in answers.values() for task in had}
+    every = not before.spare or not before.answered <= answers.keys()
+    waiting = []
     for run in conducted:
-        lost = run.tags[TASK_TAG] not in tasks or not _at_work(instance, run) <= answers.keys()
+        lost = run.tags[TASK_TAG] not in tasks
+        if every or run.run_id in before.waiting:
+            lost = lost or not _at_work(instance, run) <= answers.keys()
         now = instance.get_run_by_id(run.run_id) if lost else None  # it may have ended meanwhile
         if now and not now.is_finished:
-            yield now
+            waiting.append(now)
+    spare = LOOKS if every else before.spare - 1
+    return waiting, Look(set(answers), {run.run_id for run in waiting}, spare)
 
 
 def _at_work(instance: dg.DagsterInstance, run: dg.DagsterRun) -> set[str]:

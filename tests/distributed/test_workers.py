@@ -17,7 +17,7 @@ import pytest
 from celery import Celery, shared_task
 from dagster._core.events import EngineEventData
 
-from assets.workers import WORKER, _at_work
+from assets.workers import LOOKS, TASK_TAG, WORKER, Answers, Look, _at_work, look
 from tests.distributed.servers import Redis
 
 CHECKOUT = Path(__file__).parents[2]
@@ -91,3 +91,36 @@ def test_a_step_that_waits_to_be_tried_again_is_at_no_worker() -> None:
         )
         instance.report_dagster_event(waits, run.run_id)
         assert _at_work(instance, run) == set()
+
+
+def test_events_are_read_where_a_worker_is_gone_and_every_twentieth_look() -> None:
+    here: Answers = {"conductor": [{"id": "task"}], "one": []}
+    without: Answers = {"conductor": [{"id": "task"}], "two": []}
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = instance.create_run_for_job(
+            dg.GraphDefinition("job").to_job(), tags={TASK_TAG: "task"}
+        )
+        instance.report_engine_event(
+            "begun", run, EngineEventData({WORKER: "one"}), step_key="fetch"
+        )
+
+        def waits(answers: Answers, before: Look) -> tuple[bool, Look]:
+            waiting, now = look(instance, [run], answers, before)
+            return waiting == [run], now
+
+        assert waits(here, Look()) == (False, kept := Look(set(here), spare=LOOKS))
+        assert waits(here, kept) == (False, Look(set(here), spare=LOOKS - 1))
+        assert waits(without, kept) == (True, gone := Look(set(without), {run.run_id}, LOOKS))
+        assert waits(without, gone) == (True, Look(set(without), {run.run_id}, LOOKS - 1))
+        unseen = Look(set(without), spare=1)
+        assert waits(without, unseen) == (False, last := Look(set(without), spare=0))
+        assert waits(without, last) == (True, gone)
+
+
+def test_a_run_whose_conductor_is_gone_waits_at_once() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = instance.create_run_for_job(
+            dg.GraphDefinition("job").to_job(), tags={TASK_TAG: "task"}
+        )
+        known = Look({"conductor"}, spare=LOOKS)
+        assert look(instance, [run], {"conductor": [{"id": "other"}]}, known)[0] == [run]
