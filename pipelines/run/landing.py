@@ -1,6 +1,7 @@
 """The last links: typed tables in the work database, and the file that analysts open."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import duckdb
@@ -68,9 +69,7 @@ def _fold(
     outcomes: dict[tuple[str, str], Fold | PartnerSyncError] = dict(held)
     dropped = base.held(session.ledger)
     every = [
-        row
-        for row in journal.manifests(session.ledger, stream)
-        if row.file not in dropped and row.connection in of
+        row for row in journal.manifests_of(session.ledger, stream, of) if row.file not in dropped
     ]
     for row in _pending(every, held):
         known = registry.registered(writer, stream)
@@ -155,7 +154,8 @@ def _accepted(session: Session, row: ManifestRow, kind: Kind) -> list[str]:
 
 def publish(session: Session, orders: Sequence[Order]) -> Publication:
     """Publish what is folded, all streams at once; say what the orders' days lack in it."""
-    now, wanted = session.clock.now, _edition(session, orders[0].run)
+    now, edition = session.clock.now, _edition(session, orders[0].run)
+    wanted = replace(edition, read=_newest(session, orders))
     version = publishing.publish(session.work, session.ledger, wanted, session.clock)
     # What was rolled back was published once: it lacks nothing.
     newest = versions.latest(session.ledger) if version else None
@@ -164,6 +164,13 @@ def publish(session: Session, orders: Sequence[Order]) -> Publication:
     for order, words in zip(orders, lacking, strict=True):
         runs.end(session.ledger, order.run, "partial" if words else "published", now())
     return Publication(version, lacking)
+
+
+def _newest(session: Session, orders: Iterable[Order]) -> list[str]:
+    """Return the newest manifest of every list that some orders are of."""
+    asked = {(stream, order.asked.connection) for order in orders for stream in order.asked.streams}
+    rows = (journal.newest(session.ledger, *each) for each in sorted(asked))
+    return [row.file for row in rows if row]
 
 
 def publish_folded(session: Session) -> Version | None:

@@ -4,11 +4,12 @@ A page counts as read when its row here is committed, after its file is safe in 
 manifest is written from these rows when the scan is over.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from uuid import uuid4
 
-from sqlalchemy import Engine, func, insert, select, true, update
+from sqlalchemy import ColumnElement, Engine, and_, func, insert, select, true, update
 
 from pipelines.state.proof import Proof
 from pipelines.state.tables import MANIFESTS, PAGES, SCANS
@@ -71,6 +72,7 @@ class ManifestRow:
     written_at: datetime
 
 
+AT_ONCE = 1000  # names in a query
 ROW = [column for column in MANIFESTS.c if column.name != "sequence"]
 
 
@@ -180,6 +182,22 @@ def latest_scan(
     return None if row is None else ScanState(*row)
 
 
+def failures(engine: Engine, since: datetime) -> dict[tuple[str, str], tuple[datetime, str]]:
+    """Return when each list's newest scan began, and why it failed: of those later than `since`.
+
+    By connection and stream; lists whose newest scan did not fail are not among them.
+    """
+    of = SCANS.c.connection, SCANS.c.stream
+    newest = select(*of, func.max(SCANS.c.begun_at).label("begun_at"))
+    newest = newest.where(SCANS.c.begun_at > since).group_by(*of)
+    later = newest.subquery()
+    same = (each == later.c[each.name] for each in (*of, SCANS.c.begun_at))
+    query = select(*of, SCANS.c.begun_at, SCANS.c.error).join(later, and_(*same))
+    with engine.connect() as ledger:
+        rows = ledger.execute(query.where(SCANS.c.error.is_not(None)))
+        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
 def next_number(engine: Engine, reading: Reading) -> int:
     """Return the number of the next manifest of a stream and day, from 1."""
     query = select(func.max(MANIFESTS.c.number)).where(
@@ -204,21 +222,35 @@ def manifests(
     engine: Engine, stream: str, connection: str | None = None, day: date | None = None
 ) -> tuple[ManifestRow, ...]:
     """Return a stream's manifests as they were written; of one connection or day where given."""
-    query = select(*ROW).where(MANIFESTS.c.stream == stream)
-    if connection is not None:
-        query = query.where(MANIFESTS.c.connection == connection)
-    if day is not None:
-        query = query.where(MANIFESTS.c.day == day)
-    with engine.connect() as ledger:
-        rows = ledger.execute(query.order_by(MANIFESTS.c.sequence)).mappings()
-        return tuple(ManifestRow(**row) for row in rows)
+    wanted = {MANIFESTS.c.connection: connection, MANIFESTS.c.day: day}
+    narrower = (column == value for column, value in wanted.items() if value is not None)
+    return _manifests(engine, MANIFESTS.c.stream == stream, *narrower)
+
+
+def manifests_of(
+    engine: Engine, stream: str, connections: Collection[str]
+) -> tuple[ManifestRow, ...]:
+    """Return a stream's manifests of some connections as they were written."""
+    of = MANIFESTS.c.connection.in_(connections)
+    return _manifests(engine, MANIFESTS.c.stream == stream, of)
+
+
+def named(engine: Engine, files: Iterable[str]) -> tuple[ManifestRow, ...]:
+    """Return the manifests of some files, in any order."""
+    every = list(files)
+    parts = (every[first : first + AT_ONCE] for first in range(0, len(every), AT_ONCE))
+    return tuple(row for part in parts for row in _manifests(engine, MANIFESTS.c.file.in_(part)))
 
 
 def every_manifest(engine: Engine) -> tuple[ManifestRow, ...]:
     """Return all manifests as they were written."""
+    return _manifests(engine)
+
+
+def _manifests(engine: Engine, *conditions: ColumnElement[bool]) -> tuple[ManifestRow, ...]:
+    query = select(*ROW).where(true(), *conditions).order_by(MANIFESTS.c.sequence)
     with engine.connect() as ledger:
-        rows = ledger.execute(select(*ROW).order_by(MANIFESTS.c.sequence)).mappings()
-        return tuple(ManifestRow(**row) for row in rows)
+        return tuple(ManifestRow(**row) for row in ledger.execute(query).mappings())
 
 
 def read_once(engine: Engine) -> set[tuple[str, str]]:

@@ -52,6 +52,9 @@ class Editions(Protocol):
     def opens(self, version: Version) -> bool:
         """Tell whether a version is what analysts open."""
 
+    def unchanged(self, last: Version, opened: Version) -> bool:
+        """Tell, cheaply, that `opened` is open and nothing was written since `last`, the newest."""
+
     def point(self, version: Version) -> None:
         """Let analysts open a version: in one step."""
 
@@ -114,6 +117,11 @@ class Files:
     def opens(self, version: Version) -> bool:
         """Tell whether the link leads to a version's file."""
         return link.leads_to(self.work.home, version)
+
+    def unchanged(self, last: Version, opened: Version) -> bool:
+        """Tell nothing: to look into a file costs next to nothing."""
+        del last, opened
+        return False
 
     def point(self, version: Version) -> None:
         """Let the link lead to a version's file."""

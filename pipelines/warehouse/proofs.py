@@ -3,6 +3,8 @@
 Here: writing it. Not here: what a grade means (state.proof).
 """
 
+from collections.abc import Iterable, Sequence
+
 import duckdb
 from sqlalchemy import Engine
 
@@ -10,7 +12,6 @@ from pipelines.state import journal
 from pipelines.state.journal import ManifestRow
 from pipelines.warehouse import meta
 from pipelines.warehouse.database import fill, together
-from pipelines.warehouse.meta import Held
 
 COLUMNS = (
     "connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE, grade VARCHAR, "
@@ -34,33 +35,25 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
     together(
         database, (f"COMMENT ON COLUMN meta.proofs.{name} IS '{text}'" for name, text in comments)
     )
-    newest = set(meta.held(database).values())
-    proven = {
-        (connection, stream): _by_file(ledger, connection, stream)
-        for connection, stream in {(fold.connection, fold.stream) for fold in newest}
-    }
-    rows = []
-    for fold in meta.folds(database):
-        manifest = proven[fold.connection, fold.stream].get(fold.manifest)
-        if manifest is not None:
-            doubt = _doubt(ledger, manifest) if fold in newest else None
-            rows.append([*_row(manifest), fold in newest, doubt])
+    newest = {fold.manifest for fold in meta.held(database).values()}
+    written = {each.file: each for each in journal.every_manifest(ledger)}
+    doubts = _doubts(ledger, [row for file, row in written.items() if file in newest])
+    rows = [
+        [*_row(row), row.file in newest, doubts.get(row.file)]
+        for fold in meta.folds(database)
+        if (row := written.get(fold.manifest))
+    ]
     fill(database, "meta.proofs", rows)
 
 
-def doubtful(ledger: Engine, folds: Held) -> list[str]:
-    """Return each `connection/stream` whose rows are in doubt; in what words is not in it."""
-    rows = [
-        (fold, _by_file(ledger, fold.connection, fold.stream).get(fold.manifest))
-        for fold in folds.values()
-    ]
-    return sorted(
-        f"{fold.connection}/{fold.stream}" for fold, row in rows if row and _doubt(ledger, row)
-    )
+def doubtful(ledger: Engine, manifests: Iterable[str]) -> list[str]:
+    """Return each `connection/stream` whose rows are in doubt; in what words is not in it.
 
-
-def _by_file(ledger: Engine, connection: str, stream: str) -> dict[str, ManifestRow]:
-    return {each.file: each for each in journal.manifests(ledger, stream, connection)}
+    The manifests are what its tables are made of. Two queries, of however many connections.
+    """
+    newest = journal.named(ledger, manifests)
+    doubts = _doubts(ledger, newest)
+    return sorted(f"{row.connection}/{row.stream}" for row in newest if row.file in doubts)
 
 
 def _row(manifest: ManifestRow) -> list[object]:
@@ -86,9 +79,16 @@ def _row(manifest: ManifestRow) -> list[object]:
     ]
 
 
-def _doubt(ledger: Engine, manifest: ManifestRow) -> str | None:
-    """Say why a stream's published rows are marked: their order, or a later reading that failed."""
-    later = journal.latest_scan(ledger, manifest.connection, manifest.stream)
-    if later and later.error and later.begun_at > manifest.proof.begun_at:
-        return f"a later reading failed, these are the rows of {manifest.day}: {later.error}"
-    return manifest.proof.sentence(manifest.stream) if manifest.proof.grade.marked else None
+def _doubts(ledger: Engine, newest: Sequence[ManifestRow]) -> dict[str, str]:
+    """Say of manifests why published rows are marked: their order, or a later reading failed."""
+    began = [row.proof.begun_at for row in newest]
+    failed = journal.failures(ledger, min(began)) if began else {}
+    doubts = {}
+    for row in newest:
+        later, error = failed.get((row.connection, row.stream), (row.proof.begun_at, ""))
+        if later > row.proof.begun_at:
+            words = f"a later reading failed, these are the rows of {row.day}: {error}"
+            doubts[row.file] = words
+        elif row.proof.grade.marked:
+            doubts[row.file] = row.proof.sentence(row.stream)
+    return doubts

@@ -4,7 +4,7 @@ Analysts open `warehouse.duckdb`; whoever has an older version open keeps readin
 what is published, when, and the step back. Not here: the files (link), what `meta` says.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -51,13 +51,14 @@ class Edition:
     """A version that is wanted: the run that it is of, and how many are kept.
 
     `add` makes of the tables what else belongs into the same file; `digest` tells whether that
-    would say something else of the same folds.
+    would say something else of the same folds. `read` are the manifests that the run wants in it.
     """
 
     run: str
     keep: int
     add: Callable[[duckdb.DuckDBPyConnection], None] = _nothing
     digest: str = ""
+    read: Collection[str] = ()
 
 
 def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) -> Version | None:
@@ -68,6 +69,8 @@ def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) ->
     are not what was folded, or the disk takes no copy; the link then stays.
     """
     kept = editions(work)
+    if stays := _unchanged(kept, ledger, wanted):
+        return stays
     with work.publishing():
         with work.connected() as writer:
             folds = meta.held(writer)
@@ -140,24 +143,45 @@ def content(ledger: Engine, folds: Held) -> Content:
         holds[f"{fold.connection}/{fold.stream}"] = fold.manifest
         marks.setdefault(fold.stream, []).append(f"{fold.manifest} {fold.folded_at.isoformat()}")
     made_of = {stream: ", ".join(sorted(each)) for stream, each in marks.items()}
-    return Content(holds, proofs.doubtful(ledger, folds), made_of)
+    return Content(holds, proofs.doubtful(ledger, holds.values()), made_of)
+
+
+def _unchanged(kept: Editions, ledger: Engine, wanted: Edition) -> Version | None:
+    """Return the version that stays open, where that is told without a turn and a look at tables.
+
+    So runs whose rows another one has published already do not wait for each other.
+    """
+    last, opened = versions.latest(ledger), versions.opened(ledger)
+    if last is None or opened is None or not kept.unchanged(last, opened):
+        return None
+    if not set(wanted.read) <= set(last.holds.values()):
+        return None
+    doubts = proofs.doubtful(ledger, last.holds.values())
+    held = Content(last.holds, doubts, {**last.made_of, ADDED: wanted.digest})
+    return opened if _says_nothing_new(held, last, opened) else None
 
 
 def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | None:
     """Return the version that stays open since there is nothing new; mend a link that was lost."""
     last, opened = versions.latest(ledger), versions.opened(ledger)
-    if last is None or opened is None or last.holds != content.holds:
-        return None
-    if _folds(last) != _folds(content):
-        return None
-    added = last.made_of.get(ADDED, "") != content.made_of[ADDED]
-    if opened == last and (added or last.doubts != content.doubts):
+    if last is None or opened is None or not _says_nothing_new(content, last, opened):
         return None
     if opened.version not in kept.numbers:
         return None
     if not kept.opens(opened):
         kept.point(opened)
     return opened
+
+
+def _says_nothing_new(content: Content, last: Version, opened: Version) -> bool:
+    """Tell whether a new version would hold what the last one does, which is no reason for it.
+
+    Additions and doubts are none either while an older version is open: that is a person's word.
+    """
+    if last.holds != content.holds or _folds(last) != _folds(content):
+        return False
+    added = last.made_of.get(ADDED, "") != content.made_of[ADDED]
+    return opened != last or not (added or last.doubts != content.doubts)
 
 
 def _folds(of: Version | Content) -> dict[str, str]:

@@ -140,6 +140,15 @@ class Snapshots:
         opened = f"SELECT count(*) FROM {VERSIONS} WHERE opened AND version = {version.version}"
         return bool(self._rows(opened) == [(1,)])
 
+    def unchanged(self, last: Version, opened: Version) -> bool:
+        """Tell that analysts see `opened`, and that the lake's newest snapshot is that of `last`.
+
+        Whoever writes makes a snapshot; small files that are merged make one as well.
+        """
+        newest = f"SELECT count(*) FROM {VERSIONS} WHERE version = {last.version} AND snapshot ="
+        seen = f"SELECT count(*) FROM {VERSIONS} WHERE opened AND version = {opened.version}"
+        return self._rows(f"SELECT ({newest} ({NEWEST})), ({seen})") == [(1, 1)]
+
     def point(self, version: Version) -> None:
         """Let analysts see a version: one row, at once for all."""
         self._run(f"UPDATE {VERSIONS} SET opened = (version = {version.version})")
@@ -167,8 +176,10 @@ class Snapshots:
     def tidy(self) -> None:
         """Let tables of many small files have few; every version reads as before.
 
-        What killed folds left goes as well. That lists every file of the lake: once a day.
+        The newest one reads the merged files from then on. What killed folds left goes as well:
+        that lists every file of the lake, once a day.
         """
+        [(before,)] = self._rows(NEWEST)
         crowded = self._rows(CROWDED.format(most=self.most))
         with self.lake.connected() as database:
             for schema, table in crowded:
@@ -181,6 +192,7 @@ class Snapshots:
                     ),
                 )
             _remove(database, LEFT)
+        self._run(f"UPDATE {VERSIONS} SET snapshot = ({NEWEST}) WHERE snapshot = {before}")
 
     def _run(self, sql: str) -> None:
         with _catalog(self.lake.home) as catalog:

@@ -6,8 +6,9 @@ on one machine (tests/run).
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from pyarrow import parquet
 
 from benchmarks import archived
 from pipelines import clock, run
+from pipelines.errors import WarehouseBusy
 from pipelines.run import Act, Session, Sought
 from pipelines.run.erasure import Erased
 from pipelines.run.replay import again
 from pipelines.settings import Settings
 from pipelines.settings.shared import catalogue
+from pipelines.state import versions
 from pipelines.warehouse import published, traces
 from tests.distributed import bucket, places
 from tests.run import kept_nights, months
@@ -69,10 +72,15 @@ class Shared:
         return [line for dump in dumps for line in dump.splitlines() if text in line]
 
 
-@pytest.fixture(params=["an object store", "a lake"])
-def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shared:
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the object store be open to this process."""
     for name, value in places.object_store().environment.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["an object store", "a lake"])
+def shared(request: pytest.FixtureRequest) -> Shared:
     return Shared(places.settings(lake=request.param == "a lake"))
 
 
@@ -172,3 +180,18 @@ def test_a_closed_month_is_kept_verified_and_erased_from(shared: Shared, tmp_pat
 def frozen(shared: Shared) -> dict[str, bytes]:
     every = bucket.objects(shared.made["archive"]).items()
     return {name.removeprefix(CLOSED): body for name, body in every if name.startswith(CLOSED)}
+
+
+def test_who_finds_its_rows_published_takes_no_turn(tmp_path: Path) -> None:
+    shared = Shared(places.settings(lake=True))
+    home = archived.settings(tmp_path, kept_nights.STREAMS)
+    with shared.opened(home) as session, ThreadPoolExecutor(1) as another:
+        nights(session)
+        (order,) = archived.orders(session, kept_nights.STREAMS)
+        impatient = replace(session, work=replace(session.work, longest=0.0))
+        with session.work.publishing():
+            found = another.submit(run.publish, impatient, [order]).result()
+            assert found.version == versions.opened(session.ledger)
+            archived.night(session, "offices", 4, ['{"id": "new"}'])
+            with pytest.raises(WarehouseBusy):
+                another.submit(run.publish, impatient, [order]).result()

@@ -97,6 +97,17 @@ def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(la
     assert number == NIGHTS - 1
 
 
+def test_the_newest_version_is_unchanged_until_something_is_written(lake: Lake) -> None:
+    kept, _held = nights(lake)  # the last one's files were merged after it was published
+    newest, older = version(NIGHTS), version(NIGHTS - 1)
+    assert kept.unchanged(newest, newest)
+    assert not kept.unchanged(older, newest)
+    assert not kept.unchanged(newest, older)
+    with lake.connected() as database:
+        database.execute("INSERT INTO things VALUES (0, 0)")
+    assert not kept.unchanged(newest, newest)
+
+
 def test_a_publication_does_not_wait_for_an_analyst_who_is_in_a_transaction(lake: Lake) -> None:
     kept, held = nights(lake)
     reader, number = opened(lake.home)
