@@ -5,7 +5,7 @@ until its time limit. Who is gone for two looks is gone; Dagster tries a failed 
 steps go on from the pages that are linked. Not here: runs without Celery (lost).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 import msgspec
@@ -35,7 +35,7 @@ class Look(msgspec.Struct):
 
     answered: set[str] = msgspec.field(default_factory=set)  # workers by name
     waiting: set[str] = msgspec.field(default_factory=set)  # runs whose worker did not
-    spare: int = 0  # looks until the events of all runs are read, whoever answers
+    left: int = 0  # looks until the events of all runs are read, whoever answers
 
 
 @dg.sensor(
@@ -46,7 +46,7 @@ class Look(msgspec.Struct):
 )
 def lost_workers(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Fail what waits for nobody; end what conducts it, which would wait for ever."""
-    before = msgspec.json.decode(context.cursor or "{}", type=Look)
+    before = kept(context.cursor)
     begun = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
     conducted = [run for run in begun if TASK_TAG in run.tags]
     try:
@@ -63,22 +63,33 @@ def lost_workers(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     return dg.SkipReason(f"wait for a worker that is gone: {len(waiting)}; failed: {failed or 0}")
 
 
+def kept(cursor: str | None) -> Look:
+    """Return what the look before left; of an older release nothing."""
+    try:
+        return msgspec.json.decode(cursor or "{}", type=Look)
+    except msgspec.DecodeError:
+        return Look()
+
+
 def _answers() -> Answers:
     answers: Answers = app.control.inspect(timeout=SECONDS_TO_ANSWER).active() or {}
     return answers
 
 
 def look(
-    instance: dg.DagsterInstance, conducted: Iterable[dg.DagsterRun], answers: Answers, before: Look
+    instance: dg.DagsterInstance, conducted: Sequence[dg.DagsterRun], answers: Answers, before: Look
 ) -> tuple[list[dg.DagsterRun], Look]:
     """Return the runs whose conductor, or a worker of one of whose steps, is gone; what to keep.
 
     Which workers a run has is in its events. They are read where somebody who answered before does
-    not, of runs that waited already, and of all runs every ten minutes: who came and went in
-    between has answered no look.
+    not, then and at the next look, of runs that waited already, and of all runs every ten minutes:
+    who came and went in between has answered no look.
     """
+    if not conducted:
+        return [], Look()
     tasks = {task["id"] for had in answers.values() for task in had}
-    every = not before.spare or not before.answered <= answers.keys()
+    missed = not before.answered <= answers.keys()
+    every = missed or not before.left
     waiting = []
     for run in conducted:
         lost = run.tags[TASK_TAG] not in tasks
@@ -87,8 +98,8 @@ def look(
         now = instance.get_run_by_id(run.run_id) if lost else None  # it may have ended meanwhile
         if now and not now.is_finished:
             waiting.append(now)
-    spare = LOOKS if every else before.spare - 1
-    return waiting, Look(set(answers), {run.run_id for run in waiting}, spare)
+    left = 0 if missed else LOOKS if every else before.left - 1
+    return waiting, Look(set(answers), {run.run_id for run in waiting}, left)
 
 
 def _at_work(instance: dg.DagsterInstance, run: dg.DagsterRun) -> set[str]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Engine, and_, func, insert, select, true, update
+from sqlalchemy import ColumnElement, Engine, exists, func, insert, select, true, update
 
 from pipelines.state.proof import Proof
 from pipelines.state.tables import MANIFESTS, PAGES, SCANS
@@ -187,15 +187,15 @@ def failures(engine: Engine, since: datetime) -> dict[tuple[str, str], tuple[dat
 
     By connection and stream; lists whose newest scan did not fail are not among them.
     """
-    of = SCANS.c.connection, SCANS.c.stream
-    newest = select(*of, func.max(SCANS.c.begun_at).label("begun_at"))
-    newest = newest.where(SCANS.c.begun_at > since).group_by(*of)
-    later = newest.subquery()
-    same = (each == later.c[each.name] for each in (*of, SCANS.c.begun_at))
-    query = select(*of, SCANS.c.begun_at, SCANS.c.error).join(later, and_(*same))
+    of, newer = SCANS.c, SCANS.alias().c
+    same = newer.connection == of.connection, newer.stream == of.stream
+    query = select(of.connection, of.stream, of.begun_at, of.error).where(
+        of.error.is_not(None),
+        of.begun_at > since,
+        ~exists().where(*same, newer.begun_at > of.begun_at),
+    )
     with engine.connect() as ledger:
-        rows = ledger.execute(query.where(SCANS.c.error.is_not(None)))
-        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+        return {(row[0], row[1]): (row[2], row[3]) for row in ledger.execute(query)}
 
 
 def next_number(engine: Engine, reading: Reading) -> int:

@@ -1,11 +1,13 @@
-"""The ledger of several machines: PostgreSQL by its URL, and what its failures mean.
+"""What several machines share in PostgreSQL, by its URL, and what its failures mean.
 
-psycopg2 is loaded by SQLAlchemy where such a ledger is opened, and nowhere else. Not here: its
-tables (database, tables), its locks (locks).
+psycopg2 is loaded by SQLAlchemy where such a database is opened, and nowhere else. Not here: the
+ledger's tables (database, tables), its locks (locks), the lake (warehouse).
 """
 
 import os
 import socket
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event
@@ -32,8 +34,20 @@ READ_ONLY = "25006"
 US = "partner-sync "
 
 
-def engine(url: str | URL, **options: Any) -> Engine:
-    """Return an engine on the database; nothing is asked of it yet.
+@dataclass(frozen=True)
+class Named:
+    """What a database is to people, and the setting that leads to it."""
+
+    what: str
+    setting: str
+
+
+LEDGER = Named("the state database", "PARTNER_SYNC_STATE")
+CATALOG = Named("the lake's catalog", "PARTNER_SYNC_WAREHOUSE")
+
+
+def engine(url: str | URL, named: Named = LEDGER, **options: Any) -> Engine:
+    """Return an engine on a database; nothing is asked of it yet.
 
     A connection that died while nobody used it is replaced before anybody does (pre-ping): after
     PostgreSQL was away the same process goes on.
@@ -48,11 +62,11 @@ def engine(url: str | URL, **options: Any) -> Engine:
         )
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "PARTNER_SYNC_STATE names a PostgreSQL, and its client is not installed: "
+            f"{named.setting} names a PostgreSQL, and its client is not installed: "
             "install partner-sync[distributed]"
         ) from None
     event.listen(made, "connect", _configure)
-    event.listen(made, "handle_error", _refuse)
+    event.listen(made, "handle_error", partial(_refuse, named))
     return made
 
 
@@ -64,20 +78,20 @@ def trouble(error: BaseException | None) -> bool:
     return type(error).__name__ in {"OperationalError", "InterfaceError"}  # no answer at all
 
 
-def in_words(error: BaseException) -> StorageFailed:
-    """Say what it means that the ledger cannot be reached or written."""
+def in_words(error: BaseException, named: Named = LEDGER) -> StorageFailed:
+    """Say what it means that a database cannot be reached or written."""
     said = " ".join(str(error).split()) or type(error).__name__
     return StorageFailed(
-        f"the state database cannot be used: {said.rstrip('.')}. What was read until now is kept: "
-        "see that PostgreSQL runs and can be reached (PARTNER_SYNC_STATE), and run sync again: it "
-        "goes on."
+        f"{named.what} cannot be used: {said.rstrip('.')}. What was read until now is kept: see "
+        f"that PostgreSQL runs and can be reached ({named.setting}), and run sync again: it goes "
+        "on."
     )
 
 
-def _refuse(context: ExceptionContext) -> None:
+def _refuse(named: Named, context: ExceptionContext) -> None:
     original = context.original_exception
     if not context.is_pre_ping and trouble(original):
-        raise in_words(original) from None
+        raise in_words(original, named) from None
 
 
 def _configure(connection: Any, _record: object) -> None:

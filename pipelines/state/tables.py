@@ -23,7 +23,7 @@ from pipelines.state.types import Number, ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in it, so that another version's is told apart (state/shape.py).
-SHAPE = 9
+SHAPE = 10
 
 RUNS = Table(
     "runs",
@@ -109,6 +109,7 @@ MANIFESTS = Table(
     Column("proof", ProofJson, nullable=False),
     Column("written_at", UtcTime, nullable=False),
     UniqueConstraint("connection", "stream", "day", "number"),
+    Index("manifests_named", "file"),
 )
 
 KEYS = Table(

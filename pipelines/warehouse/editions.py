@@ -119,7 +119,7 @@ class Files:
         return link.leads_to(self.work.home, version)
 
     def unchanged(self, last: Version, opened: Version) -> bool:
-        """Tell nothing: to look into a file costs next to nothing."""
+        """Return False: to look into the file costs next to nothing."""
         del last, opened
         return False
 

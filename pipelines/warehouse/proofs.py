@@ -49,7 +49,7 @@ def tell(database: duckdb.DuckDBPyConnection, ledger: Engine) -> None:
 def doubtful(ledger: Engine, manifests: Iterable[str]) -> list[str]:
     """Return each `connection/stream` whose rows are in doubt; in what words is not in it.
 
-    The manifests are what its tables are made of. Two queries, of however many connections.
+    The manifests are what its tables are made of: a query for each thousand, and one for readings.
     """
     newest = journal.named(ledger, manifests)
     doubts = _doubts(ledger, newest)
@@ -85,9 +85,9 @@ def _doubts(ledger: Engine, newest: Sequence[ManifestRow]) -> dict[str, str]:
     failed = journal.failures(ledger, min(began)) if began else {}
     doubts = {}
     for row in newest:
-        later, error = failed.get((row.connection, row.stream), (row.proof.begun_at, ""))
-        if later > row.proof.begun_at:
-            words = f"a later reading failed, these are the rows of {row.day}: {error}"
+        later = failed.get((row.connection, row.stream))
+        if later and later[0] > row.proof.begun_at:
+            words = f"a later reading failed, these are the rows of {row.day}: {later[1]}"
             doubts[row.file] = words
         elif row.proof.grade.marked:
             doubts[row.file] = row.proof.sentence(row.stream)

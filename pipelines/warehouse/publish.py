@@ -72,6 +72,8 @@ def publish(work: Work | Lake, ledger: Engine, wanted: Edition, clock: Clock) ->
     if stays := _unchanged(kept, ledger, wanted):
         return stays
     with work.publishing():
+        if stays := _unchanged(kept, ledger, wanted):  # another run published while this one waited
+            return stays
         with work.connected() as writer:
             folds = meta.held(writer)
             held, last = content(ledger, folds), versions.latest(ledger)
@@ -149,22 +151,23 @@ def content(ledger: Engine, folds: Held) -> Content:
 def _unchanged(kept: Editions, ledger: Engine, wanted: Edition) -> Version | None:
     """Return the version that stays open, where that is told without a turn and a look at tables.
 
-    So runs whose rows another one has published already do not wait for each other.
+    So runs whose rows another one has published already do not wait for each other. Whoever names
+    no manifest publishes by hand, or as something is the matter: that is looked at.
     """
     last, opened = versions.latest(ledger), versions.opened(ledger)
-    if last is None or opened is None or not kept.unchanged(last, opened):
+    if last is None or opened is None or not wanted.read:
         return None
-    if not set(wanted.read) <= set(last.holds.values()):
+    if not set(wanted.read) <= set(last.holds.values()) or not kept.unchanged(last, opened):
         return None
-    doubts = proofs.doubtful(ledger, last.holds.values())
+    doubts = proofs.doubtful(ledger, last.holds.values())  # these and additions may have changed
     held = Content(last.holds, doubts, {**last.made_of, ADDED: wanted.digest})
-    return opened if _says_nothing_new(held, last, opened) else None
+    return opened if _nothing_new(held, last, opened) else None
 
 
 def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | None:
     """Return the version that stays open since there is nothing new; mend a link that was lost."""
     last, opened = versions.latest(ledger), versions.opened(ledger)
-    if last is None or opened is None or not _says_nothing_new(content, last, opened):
+    if last is None or opened is None or not _nothing_new(content, last, opened):
         return None
     if opened.version not in kept.numbers:
         return None
@@ -173,10 +176,10 @@ def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | Non
     return opened
 
 
-def _says_nothing_new(content: Content, last: Version, opened: Version) -> bool:
-    """Tell whether a new version would hold what the last one does, which is no reason for it.
+def _nothing_new(content: Content, last: Version, opened: Version) -> bool:
+    """Tell whether there is no reason for a new version: it would hold what the last one does.
 
-    Additions and doubts are none either while an older version is open: that is a person's word.
+    While an older version is open, by a person's word, other additions and doubts are no reason.
     """
     if last.holds != content.holds or _folds(last) != _folds(content):
         return False

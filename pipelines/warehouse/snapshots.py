@@ -67,6 +67,13 @@ JOIN {FOLDED}.ducklake_table USING (table_id) JOIN {FOLDED}.ducklake_schema USIN
 WHERE ducklake_data_file.end_snapshot IS NULL AND ducklake_table.end_snapshot IS NULL
 GROUP BY schema_name, table_name HAVING count(*) > {{most}} ORDER BY schema_name, table_name
 """
+# Unless somebody wrote meanwhile, whose turn it was not: nothing else than merging makes these.
+MOVED = f"""
+UPDATE {VERSIONS} SET snapshot = ({NEWEST}) WHERE snapshot = {{0}} AND NOT EXISTS (
+    SELECT FROM {FOLDED}.ducklake_snapshot_changes WHERE snapshot_id > {{0}}
+    AND changes_made !~ '^((merge_adjacent|rewrite_delete):[0-9]+,?)+$'
+)
+"""
 SMALL = 16_000_000  # bytes: a file that is larger stays as it is
 DELETED = 0.05  # of a file's rows, from which on it is written anew without them
 LET_GO = "cleanup_old_files"  # what merging and expiry have no use for
@@ -143,7 +150,7 @@ class Snapshots:
     def unchanged(self, last: Version, opened: Version) -> bool:
         """Tell that analysts see `opened`, and that the lake's newest snapshot is that of `last`.
 
-        Whoever writes makes a snapshot; small files that are merged make one as well.
+        Whoever writes makes a snapshot, and who merges files too, with which that version moves.
         """
         newest = f"SELECT count(*) FROM {VERSIONS} WHERE version = {last.version} AND snapshot ="
         seen = f"SELECT count(*) FROM {VERSIONS} WHERE opened AND version = {opened.version}"
@@ -174,12 +181,12 @@ class Snapshots:
         return [name(number) for number in gone]
 
     def tidy(self) -> None:
-        """Let tables of many small files have few; every version reads as before.
+        """Let tables of many small files have few; every version has the rows that it had.
 
-        The newest one reads the merged files from then on. What killed folds left goes as well:
-        that lists every file of the lake, once a day.
+        The newest one reads them in the merged files from then on. What killed folds left goes as
+        well: that lists every file of the lake, once a day.
         """
-        [(before,)] = self._rows(NEWEST)
+        newest = self._rows(NEWEST)
         crowded = self._rows(CROWDED.format(most=self.most))
         with self.lake.connected() as database:
             for schema, table in crowded:
@@ -191,8 +198,9 @@ class Snapshots:
                         f"CALL ducklake_merge_adjacent_files({which}, max_file_size => {SMALL})",
                     ),
                 )
+            for (before,) in newest:
+                self._run(MOVED.format(before))
             _remove(database, LEFT)
-        self._run(f"UPDATE {VERSIONS} SET snapshot = ({NEWEST}) WHERE snapshot = {before}")
 
     def _run(self, sql: str) -> None:
         with _catalog(self.lake.home) as catalog:
@@ -233,7 +241,7 @@ def _catalog(home: Home) -> Iterator[Connection]:
     """Yield a transaction in the lake's PostgreSQL. Raises StorageFailed where it is away."""
     asked = catalogue(home.warehouse)
     url = URL.create("postgresql+psycopg2", database=asked.pop("dbname", None), query=asked)
-    with postgresql.engine(url, poolclass=NullPool).begin() as catalog:
+    with postgresql.engine(url, postgresql.CATALOG, poolclass=NullPool).begin() as catalog:
         yield catalog
 
 

@@ -18,6 +18,7 @@ AT_ONCE = 4
 WORKERS = 2
 SIZE = "SELECT pg_database_size(current_database())"
 EVENTS = "SELECT count(*) FROM event_logs"
+VERSIONS = "SELECT count(*) FROM versions"
 
 
 def measured(folder: Path, shared: Servers, accounts: int) -> dict[str, object]:
@@ -48,6 +49,7 @@ def measured(folder: Path, shared: Servers, accounts: int) -> dict[str, object]:
                 },
                 "dagster_bytes": int(shared.postgresql.ask(SIZE, name)) - before,
                 "dagster_events": int(shared.postgresql.ask(EVENTS, name)),
+                "publications": int(shared.postgresql.ask(VERSIONS, f"state-night{accounts}")),
                 "bytes": _kept(night, shared),
                 "step_seconds": dict(busy),
             }

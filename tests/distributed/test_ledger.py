@@ -103,14 +103,13 @@ def test_a_database_of_somebody_else_is_left_alone(postgres: Callable[[], str]) 
 def test_an_earlier_ledger_is_brought_up_and_a_newer_one_refused(ledger: Engine) -> None:
     url = ledger.url.render_as_string()
     with ledger.begin() as rows:
-        rows.execute(text("DROP INDEX runs_of; DROP INDEX scans_of"))
+        rows.execute(text("DROP INDEX runs_of; DROP INDEX scans_of; DROP INDEX manifests_named"))
         rows.execute(text("UPDATE ledger_version SET shape = 8"))
     database.connect(NOWHERE, url).dispose()
     with ledger.begin() as rows:
-        found = rows.execute(
-            text("SELECT count(*) FROM pg_indexes WHERE indexname ~ '^(run|scan)s_of$'")
-        )
-        assert found.scalar_one() == 2
+        named = "indexname ~ '^(run|scan|manifest)s_(of|named)$'"
+        found = rows.execute(text(f"SELECT count(*) FROM pg_indexes WHERE {named}"))
+        assert found.scalar_one() == 3
         assert rows.execute(text("SELECT shape FROM ledger_version")).scalar_one() == SHAPE
         rows.execute(text(f"UPDATE ledger_version SET shape = {SHAPE + 1}"))
     with pytest.raises(ConfigurationError, match=f"ledger {SHAPE + 1}, this version reads 8 to"):

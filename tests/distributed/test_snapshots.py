@@ -11,6 +11,8 @@ import duckdb
 import pytest
 from s3fs import S3FileSystem
 
+from pipelines.errors import StorageFailed
+from pipelines.settings import Home
 from pipelines.settings.shared import catalogue
 from pipelines.state.locks import Files
 from pipelines.state.versions import Version
@@ -95,6 +97,13 @@ def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(la
     with reader:
         assert reader.execute(SUMS).fetchall() == [held[number]]
     assert number == NIGHTS - 1
+
+
+def test_a_catalog_that_is_away_is_told_as_the_lake_s(tmp_path: Path) -> None:
+    away = Home(tmp_path, "ducklake:postgres:dbname=lake host=127.0.0.1 port=1", "s3://b/lake")
+    lake = Lake(away, "200MB", lambda _words: None, Files(away.state))
+    with pytest.raises(StorageFailed, match=r"the lake's catalog .*PARTNER_SYNC_WAREHOUSE"):
+        Snapshots(lake).point(version(1))
 
 
 def test_the_newest_version_is_unchanged_until_something_is_written(lake: Lake) -> None:

@@ -16,8 +16,9 @@ import dagster as dg
 import pytest
 from celery import Celery, shared_task
 from dagster._core.events import EngineEventData
+from msgspec.structs import replace
 
-from assets.workers import LOOKS, TASK_TAG, WORKER, Answers, Look, _at_work, look
+from assets.workers import LOOKS, TASK_TAG, WORKER, Answers, Look, _at_work, kept, look
 from tests.distributed.servers import Redis
 
 CHECKOUT = Path(__file__).parents[2]
@@ -108,13 +109,14 @@ def test_events_are_read_where_a_worker_is_gone_and_every_twentieth_look() -> No
             waiting, now = look(instance, [run], answers, before)
             return waiting == [run], now
 
-        assert waits(here, Look()) == (False, kept := Look(set(here), spare=LOOKS))
-        assert waits(here, kept) == (False, Look(set(here), spare=LOOKS - 1))
-        assert waits(without, kept) == (True, gone := Look(set(without), {run.run_id}, LOOKS))
-        assert waits(without, gone) == (True, Look(set(without), {run.run_id}, LOOKS - 1))
-        unseen = Look(set(without), spare=1)
-        assert waits(without, unseen) == (False, last := Look(set(without), spare=0))
-        assert waits(without, last) == (True, gone)
+        assert waits(here, Look()) == (False, quiet := Look(set(here), left=LOOKS))
+        assert waits(here, quiet) == (False, Look(set(here), left=LOOKS - 1))
+        assert waits(without, quiet) == (True, gone := Look(set(without), {run.run_id}))
+        assert waits(without, gone) == (True, Look(set(without), {run.run_id}, LOOKS))
+        unseen = Look(set(without), left=1)
+        assert waits(without, unseen) == (False, last := Look(set(without), left=0))
+        assert waits(without, last) == (True, replace(gone, left=LOOKS))
+        assert look(instance, [], {}, last) == ([], Look())
 
 
 def test_a_run_whose_conductor_is_gone_waits_at_once() -> None:
@@ -122,5 +124,10 @@ def test_a_run_whose_conductor_is_gone_waits_at_once() -> None:
         run = instance.create_run_for_job(
             dg.GraphDefinition("job").to_job(), tags={TASK_TAG: "task"}
         )
-        known = Look({"conductor"}, spare=LOOKS)
+        known = Look({"conductor"}, left=LOOKS)
         assert look(instance, [run], {"conductor": [{"id": "other"}]}, known)[0] == [run]
+
+
+@pytest.mark.parametrize("cursor", [None, "[]", '["a run"]'])
+def test_what_an_older_release_kept_is_no_reason_to_fail(cursor: str | None) -> None:
+    assert kept(cursor) == Look()
