@@ -154,20 +154,25 @@ def _unchanged(kept: Editions, ledger: Engine, wanted: Edition) -> Version | Non
     So runs whose rows another one has published already do not wait for each other. Whoever names
     no manifest publishes by hand, or as something is the matter: that is looked at.
     """
+    if not wanted.read:
+        return None
     last, opened = versions.latest(ledger), versions.opened(ledger)
-    if last is None or opened is None or not wanted.read:
+    if last is None or opened is None or not set(wanted.read) <= set(last.holds.values()):
         return None
-    if not set(wanted.read) <= set(last.holds.values()) or not kept.unchanged(last, opened):
+    if not kept.unchanged(last, opened):
         return None
-    doubts = proofs.doubtful(ledger, last.holds.values())  # these and additions may have changed
-    held = Content(last.holds, doubts, {**last.made_of, ADDED: wanted.digest})
-    return opened if _nothing_new(held, last, opened) else None
+    doubts = proofs.doubtful(ledger, last.holds.values())
+    return opened if _says_all(last, opened, doubts, wanted.digest) else None
 
 
 def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | None:
     """Return the version that stays open since there is nothing new; mend a link that was lost."""
     last, opened = versions.latest(ledger), versions.opened(ledger)
-    if last is None or opened is None or not _nothing_new(content, last, opened):
+    if last is None or opened is None or last.holds != content.holds:
+        return None
+    if _folds(last) != _folds(content):
+        return None
+    if not _says_all(last, opened, content.doubts, content.made_of[ADDED]):
         return None
     if opened.version not in kept.numbers:
         return None
@@ -176,15 +181,13 @@ def _standing(kept: Editions, ledger: Engine, content: Content) -> Version | Non
     return opened
 
 
-def _nothing_new(content: Content, last: Version, opened: Version) -> bool:
-    """Tell whether there is no reason for a new version: it would hold what the last one does.
+def _says_all(last: Version, opened: Version, doubts: list[str], added: str) -> bool:
+    """Tell whether the newest version says what there is to say beside its folds.
 
-    While an older version is open, by a person's word, other additions and doubts are no reason.
+    While an older one is open, by a person's word, other doubts and additions are no reason for a
+    new one.
     """
-    if last.holds != content.holds or _folds(last) != _folds(content):
-        return False
-    added = last.made_of.get(ADDED, "") != content.made_of[ADDED]
-    return opened != last or not (added or last.doubts != content.doubts)
+    return opened != last or (last.doubts == doubts and last.made_of.get(ADDED, "") == added)
 
 
 def _folds(of: Version | Content) -> dict[str, str]:
