@@ -60,8 +60,8 @@ def test_twenty_at_once_share_one_token_call() -> None:
     assert provider.served == ["t1"] * 20
 
 
-# Lifetime of a token, and the age at which it is renewed: min(60 s, 10 %) before its end, and 1 s at
-# the least.
+# Lifetime of a token, and the age at which it is renewed: min(60 s, 10 %) before its end, but at
+# least a second.
 RENEWALS = [(3600, 3540), (600, 540), (599, 539.1), (300, 270), (10, 9), (5, 4)]
 
 
