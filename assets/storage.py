@@ -1,8 +1,9 @@
 """Dagster's own PostgreSQL storage with connections that last: `deploy/distributed/dagster.yaml`.
 
 Dagster opens one for each statement, so that no instance holds any: 450 for a run of ours, 22 ms of
-PostgreSQL's processor time each (docs/decisions.md). Here a process keeps one and makes more while
-its threads want them. Only who installed the extra `distributed` can import it.
+PostgreSQL's processor time each (docs/decisions.md). Here a process keeps as many as it wants at a
+time, five at most: a step two, the daemon one for each of its threads. Only who installed the extra
+`distributed` can import it.
 """
 
 import os
@@ -45,6 +46,4 @@ class PooledStorage(DagsterPostgresStorage):
 def _engine(url: str, process: int) -> Engine:
     """Return the engine of a process: what a fork has of its parent's belongs to the parent."""
     del process
-    return create_engine(
-        url, isolation_level="AUTOCOMMIT", pool_size=1, max_overflow=-1, pool_pre_ping=True
-    )
+    return create_engine(url, isolation_level="AUTOCOMMIT", max_overflow=-1, pool_pre_ping=True)

@@ -16,8 +16,10 @@ from celery.utils.nodenames import nodename, nodesplit
 from dagster_celery.executor import CeleryExecutor
 from dagster_celery.make_app import make_app
 from dagster_celery.tasks import create_execute_job_task, create_resume_job_task, create_task
+from fsspec import get_filesystem_class
 
 from assets.executor import celery_config
+from pipelines.settings import load
 
 __all__ = ["app"]
 
@@ -38,12 +40,14 @@ def _name(instance: Any, **_told: object) -> None:
 
 
 def _define(**_told: object) -> None:
-    """Make every job, load Dagster's storage and what draws, before the worker forks: once for all.
+    """Make every job; load Dagster's storage, the archive's, what draws: once, before the fork.
 
     Not imported above: the definitions have a sensor that asks this module's app who is there.
     """
     import_module("assets.definitions").defs.get_repository_def().get_all_jobs()
     import_module("pipelines.run.html")  # 1.4 s, else of each process at its first report
+    if archive := load().archive:
+        get_filesystem_class(archive.partition("://")[0])  # the same at its first page: 0.5 s
     with dg.DagsterInstance.get():
         pass
 

@@ -62,7 +62,7 @@ def open(  # noqa: A001
             archive = opened(home, settings.archive, held)
             yield Session(settings, ledger, archive, work, own, watch)
         finally:
-            ledger.dispose()
+            database.leave(ledger)
     finally:
         os.umask(mask)
 

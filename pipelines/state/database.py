@@ -85,6 +85,12 @@ def connect(folder: Path, url: str | None = None) -> Engine:
     return engine
 
 
+def leave(ledger: Engine) -> None:
+    """Close the ledger's file; connections to a server stay for the process's next session."""
+    if ledger.dialect.name == "sqlite":
+        ledger.dispose()
+
+
 def _shared(url: str) -> Engine:
     engine = postgresql.engine(url)
     _prepare(engine, f"the database {engine.url.database}")

@@ -9,13 +9,14 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 import filelock
-from sqlalchemy import Connection, Engine, NullPool, func, select, text
+from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import OperationalError
 
 from pipelines.errors import StorageFailed
@@ -114,14 +115,14 @@ class _File(Lock):
 
 
 class Advisory:
-    """Advisory locks of PostgreSQL, each held by a connection of its own, which has no other use.
+    """Advisory locks of PostgreSQL, each held by a connection with no other use until it is let go.
 
     A connection that is lost loses its lock. So these keep work from being done twice; what must
     never be twice is a key of a table.
     """
 
     def __init__(self, ledger: Engine) -> None:
-        self._engine = postgresql.engine(ledger.url, poolclass=NullPool)
+        self._engine = ledger
 
     def lock(self, name: str, *, shared: bool = False, again: bool = False) -> Lock:
         """Return a lock of the database."""
@@ -142,7 +143,8 @@ class _Advisory(Lock):
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         taken = False
         try:
-            taken = self._now(connection) or (wait > 0 and self._queued(connection, wait))
+            with _closing_failed(connection):
+                taken = self._now(connection) or (wait > 0 and self._queued(connection, wait))
         finally:
             if not taken:
                 connection.close()
@@ -157,7 +159,7 @@ class _Advisory(Lock):
         if self._connection is None:
             return
         # Where the connection is gone, so is the lock.
-        with suppress(StorageFailed):
+        with suppress(StorageFailed), _closing_failed(self._connection):
             unlock = getattr(func, f"pg_advisory_unlock{self._kind}")
             self._connection.execute(select(unlock(self._key)))
         self._connection.close()
@@ -174,16 +176,25 @@ class _Advisory(Lock):
 
     def _queued(self, connection: Connection, wait: float) -> bool:
         """Wait in PostgreSQL's queue: whoever shares does not keep out who wants it alone."""
-        ends = time.monotonic() + wait
+        ends, taken = time.monotonic() + wait, False
         attempt = select(getattr(func, f"pg_advisory_lock{self._kind}")(self._key))
-        while (left := ends - time.monotonic()) > 0:
+        while not taken and (left := ends - time.monotonic()) > 0:
             connection.exec_driver_sql(f"SET lock_timeout = {max(1, min(SLICE, left * 1000)):.0f}")
-            try:
+            with suppress(OperationalError):  # the time is over; all worse is a StorageFailed
                 connection.execute(attempt)
-            except OperationalError:  # the time is over; all that is worse is a StorageFailed
-                continue
-            return True
-        return False
+                taken = True
+        connection.exec_driver_sql("RESET lock_timeout")  # others have the connection next
+        return taken
+
+
+@contextmanager
+def _closing_failed(connection: Connection) -> Iterator[None]:
+    """Close a connection for good where anything fails: it may hold a lock that nobody knows of."""
+    try:
+        yield
+    except BaseException:
+        connection.invalidate()
+        raise
 
 
 def _counts() -> dict[tuple[str, str, bool], int]:

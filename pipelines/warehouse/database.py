@@ -4,7 +4,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -276,11 +276,12 @@ def tables(
     return found
 
 
-def counts(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Return the number of rows of every table, by `schema.table`."""
+def counts(database: duckdb.DuckDBPyConnection, known: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of rows of every table, by `schema.table`; what is known is not asked."""
+    query = "SELECT count(*) FROM {0}"
     return {
-        f"{schema}.{table}": scalar(database, f"SELECT count(*) FROM {quoted(schema, table)}")
-        for schema, table in tables(database)
+        name: known[name] if name in known else scalar(database, query.format(quoted(*table)))
+        for name, table in ((".".join(table), table) for table in tables(database))
     }
 
 

@@ -212,7 +212,8 @@ def _prepared(
         comments.tell(writer)
         dictionary.tell(writer)
     with database.transaction(writer):
-        return replace(version, counts=database.counts(writer), totals=totals.of(writer))
+        found = totals.of(writer)
+        return replace(version, counts=totals.counted(writer, found), totals=found)
 
 
 def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:

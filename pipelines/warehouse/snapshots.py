@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-from sqlalchemy import URL, Connection, NullPool, text
+from sqlalchemy import URL, Connection, text
 
 from pipelines.errors import NothingPublished, PublicationFailed
 from pipelines.settings import Home
@@ -241,7 +241,7 @@ def _catalog(home: Home) -> Iterator[Connection]:
     """Yield a transaction in the lake's PostgreSQL. Raises StorageFailed where it is away."""
     asked = catalogue(home.warehouse)
     url = URL.create("postgresql+psycopg2", database=asked.pop("dbname", None), query=asked)
-    with postgresql.engine(url, postgresql.CATALOG, poolclass=NullPool).begin() as catalog:
+    with postgresql.engine(url, postgresql.CATALOG).begin() as catalog:
         yield catalog
 
 

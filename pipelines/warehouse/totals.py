@@ -29,6 +29,11 @@ def of(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
     }
 
 
+def counted(database: duckdb.DuckDBPyConnection, found: Totals) -> dict[str, int]:
+    """Return the rows of every table, by `schema.table`, those of records out of their totals."""
+    return counts(database, {table: int(each["rows"]) for table, each in found.items()})
+
+
 def _table(
     database: duckdb.DuckDBPyConnection, table: str, kinds: Mapping[str, str]
 ) -> dict[str, str]:
@@ -68,9 +73,10 @@ def difference(found: Totals, expected: Totals) -> str:
 
 def agreed(reader: duckdb.DuckDBPyConnection, version: Version, fault: str = "") -> None:
     """Raise PublicationFailed unless a copy holds what a version says, or where it has a fault."""
-    found, said = counts(reader), fault or difference(of(reader), version.totals)
-    if said or found != version.counts:
+    found = of(reader)
+    rows, said = counted(reader, found), fault or difference(found, version.totals)
+    if said or rows != version.counts:
         raise PublicationFailed(
-            f"the copy holds {found}, the ledger says {version.counts}; {said}; the last "
+            f"the copy holds {rows}, the ledger says {version.counts}; {said}; the last "
             "published file stays"
         )

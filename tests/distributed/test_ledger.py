@@ -1,5 +1,6 @@
 """A ledger in PostgreSQL: away, back, of somebody else, made by several at once."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, insert, text
 
 from pipelines.errors import ConfigurationError, StorageFailed
-from pipelines.state import database, locks, runs
+from pipelines.state import database, locks, postgresql, runs
 from pipelines.state.runs import Call
 from pipelines.state.tables import REQUESTS, SHAPE
 from tests.distributed.servers import PostgreSQL
@@ -20,6 +21,10 @@ from tests.virtual import EPOCH
 NOWHERE = Path()  # a shared ledger needs no folder
 CALL = Call("usage", "GET", "/v2/usage", "", EPOCH, 0.0, 0.1, 200, 4, None, None)
 AWAY = r"state database cannot be used.*What was read until now is kept.*run sync again: it goes on"
+HELD = """
+SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database
+WHERE locktype = 'advisory' AND datname = current_database()
+"""
 MAKING = """
 import sys
 from datetime import UTC, datetime
@@ -67,7 +72,7 @@ def test_a_server_that_is_killed_is_said_and_its_return_is_noticed(server: Postg
 
 
 def test_a_lock_is_free_when_its_server_was_killed(server: PostgreSQL) -> None:
-    named = locks.of(create_engine(server.database("ledger")), NOWHERE)
+    named = locks.of(postgresql.engine(server.database("ledger")), NOWHERE)
     first, second = named.lock("fold"), named.lock("fold")
     assert first.acquire()
     server.kill()
@@ -144,6 +149,50 @@ def test_a_request_that_is_being_recorded_is_waited_for(ledger: Engine) -> None:
         assert copying.is_alive()
     copying.join(30)
     assert copied == [1, 2]
+
+
+def session(engine: Engine) -> int:
+    """Return the session of PostgreSQL that the next connection is."""
+    with engine.connect() as connection:
+        return int(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def test_who_comes_next_has_the_connections_of_who_left(postgres: Callable[[], str]) -> None:
+    url = postgres()
+    ledger = database.connect(NOWHERE, url)
+    first = session(ledger)
+    database.leave(ledger)
+    assert session(database.connect(NOWHERE, url)) == first
+
+
+def test_a_lock_that_was_waited_for_leaves_nothing_behind(ledger: Engine) -> None:
+    named = locks.of(ledger, NOWHERE)
+    first, second = named.lock("fold"), named.lock("fold")
+    assert first.acquire()
+    assert not second.acquire(0.1)
+    first.release()
+    with ledger.connect() as one, ledger.connect() as other:  # those that both of them had
+        for each in (one, other):
+            assert each.execute(text("SHOW lock_timeout")).scalar_one() == "0"
+        assert one.execute(text(HELD)).scalar_one() == 0
+
+
+def test_a_lock_that_is_interrupted_is_nobodys(ledger: Engine) -> None:
+    named = locks.of(ledger, NOWHERE)
+    first, second = named.lock("fold"), named.lock("fold")
+    assert first.acquire()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    freed = threading.Timer(0.4, first.release)  # so that the wait ends with the lock in hand
+    freed.start()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            second.acquire(30)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    freed.join(30)
+    with ledger.connect() as looking:
+        assert looking.execute(text(HELD)).scalar_one() == 0
 
 
 def test_shared_locks_do_not_starve_one_that_wants_to_be_alone(ledger: Engine) -> None:

@@ -36,6 +36,17 @@ def test_statements_share_one_session(instance: dg.DagsterInstance) -> None:
     assert session(instance) == before
 
 
+def test_connections_within_connections_last_too(instance: dg.DagsterInstance) -> None:
+    storage = instance.run_storage
+    seen = list[set[int]]()
+    for _ in range(2):
+        with storage.connect() as outer, storage.connect() as inner:  # type: ignore[attr-defined]
+            asked = "SELECT pg_backend_pid()"
+            seen.append({each.exec_driver_sql(asked).scalar_one() for each in (outer, inner)})
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 2
+
+
 def test_another_instance_of_the_process_has_the_same_session(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

@@ -18,10 +18,11 @@ from tests import ledgers
 HOLDING = """
 import sys
 from pathlib import Path
-from pipelines.state import locks, postgresql
-from sqlalchemy import create_engine
+from pipelines.state import database, locks
 
-held = locks.of(create_engine(sys.argv[1]), Path(sys.argv[2])).lock("fold", again=True)
+url, folder = sys.argv[1], Path(sys.argv[2])
+ledger = database.connect(folder, url if url.startswith("postgresql") else None)
+held = locks.of(ledger, folder).lock("fold", again=True)
 assert held.acquire()
 print("held", flush=True)
 sys.stdin.readline()
