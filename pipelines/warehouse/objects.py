@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from errno import ENOSYS
+from errno import EINVAL, ENOSYS
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
@@ -72,9 +72,7 @@ class Objects:
     def get(self, name: str) -> bytes:
         """Read a file; raise FileNotFoundError where there is none."""
         with self._reached(name):
-            # From its beginning: without that S3's client asks for the size of each file first.
-            content: bytes = self.engine.cat_file(self._at(name), start=0)
-        return content
+            return self._read(self._at(name))
 
     def each(self, names: Iterable[str]) -> Iterator[Callable[[], bytes]]:
         """Let some be on their way while the first of them is used."""
@@ -200,6 +198,17 @@ class Objects:
 
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}"
+
+    def _read(self, path: str) -> bytes:
+        """Return a file from its beginning: without that S3's client asks for each one's size."""
+        content: bytes
+        try:
+            content = self.engine.cat_file(path, start=0)
+        except OSError as error:
+            if error.errno != EINVAL:
+                raise
+            content = self.engine.cat_file(path)  # an empty one has no beginning
+        return content
 
     def _content(self, name: str) -> bytes | None:
         try:
