@@ -17,7 +17,18 @@ def processor_seconds(roots: Mapping[str, int]) -> dict[str, float]:
     children: dict[int, list[int]] = {}
     for process, parent in _parents():
         children.setdefault(parent, []).append(process)
-    return {name: sum(map(_used, _below(root, children))) for name, root in roots.items()}
+    return {name: sum(map(used, _below(root, children))) for name, root in roots.items()}
+
+
+def processes() -> list[int]:
+    """Return every process of this machine."""
+    return [int(each.name) for each in PROCESSES.iterdir() if each.name.isdigit()]
+
+
+def used(process: int) -> float:
+    """Return the processor seconds of a process so far, and of its children that have ended."""
+    fields = _fields(process)
+    return sum(map(int, fields[11:15])) / TICKS if fields else 0.0
 
 
 def machine() -> tuple[int, int]:
@@ -47,14 +58,9 @@ def _below(root: int, children: Mapping[int, Iterable[int]]) -> Iterator[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    for each in PROCESSES.iterdir():
-        if each.name.isdigit() and (fields := _fields(int(each.name))):
-            yield int(each.name), int(fields[1])
-
-
-def _used(process: int) -> float:
-    fields = _fields(process)
-    return sum(map(int, fields[11:15])) / TICKS if fields else 0.0
+    for each in processes():
+        if fields := _fields(each):
+            yield each, int(fields[1])
 
 
 def _fields(process: int) -> list[str]:
