@@ -93,10 +93,11 @@ def overlap(steps: list[Step]) -> float:
 def of_scaling(one: float, two: float, taken: Sequence[float]) -> Expectation:
     """Compare the time of one worker with that of two; `taken`: neighbours' share of each night.
 
-    What they take is lacking where both processors are wanted, with two workers.
+    Each worker has half a core, so that servers find room beside two of them; what neighbours take
+    is lacking sooner with two workers all the same.
     """
     theirs = ", ".join(f"{share:.0%}" for share in taken)
     measured = f"{one:.0f} s, {two:.0f} s: {two / one:.2f} (neighbours took {theirs})"
     return Expectation(
-        "two workers take at most 0.6 x the time of one", measured, two <= SHARE * one
+        "two workers of half a core take at most 0.6 x one's time", measured, two <= SHARE * one
     )

@@ -136,11 +136,15 @@ class Night:
 
     def begin(self, workers: int, at_once: int) -> None:
         """Start conductor and workers; when they are ready the daemon, which asks for the night."""
+        self.prepare(workers, at_once)
+        self.stack.daemon()
+
+    def prepare(self, workers: int, at_once: int) -> None:
+        """Start conductor and workers, and wait until they are ready; nothing asks for a night."""
         self.stack.conductor()
         for number in range(1, workers + 1):
             self.stack.worker(f"worker{number}", at_once)
         self.stack.until_ready()
-        self.stack.daemon()
 
     def records(self) -> list[dg.RunRecord]:
         """Return all runs, the oldest first."""

@@ -170,6 +170,12 @@ class Stack:
             *("-n", f"{name}@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
         )
 
+    @property
+    def workers(self) -> list[int]:
+        """Every worker: the process that leads its group."""
+        begun = self.processes.items()
+        return [process.pid for name, process in begun if name.startswith("worker")]
+
     @contextmanager
     def instance(self) -> Iterator[dg.DagsterInstance]:
         """Open the instance as one more client."""
