@@ -5,13 +5,17 @@ The alert `stale_data` judges the same by the ledger, without a file. Not here: 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from pipelines.errors import NothingPublished
 from pipelines.run.session import Session
 from pipelines.state.proof import Grade
 from pipelines.streams import known
 from pipelines.warehouse import published
+from pipelines.warehouse.database import exists
+from pipelines.warehouse.published import Published
 
 # Of a list of which no reading is proven, the first: the alert takes the same.
 NEWEST = """
@@ -74,6 +78,13 @@ def freshness(session: Session) -> tuple[Freshness, ...]:
 
 
 def _published(session: Session) -> Mapping[tuple[str, str], Row]:
-    asked = {"marked": MARKED}
-    found = published.rows(session.settings.place, ("meta", "folds"), NEWEST, asked)
+    with suppress(NothingPublished):
+        return published.kept(session.settings.place, _newest)
+    return {}
+
+
+def _newest(source: Published) -> Mapping[tuple[str, str], Row]:
+    if not exists(source.database, "meta", "folds"):
+        return {}
+    found = source.database.execute(NEWEST, {"marked": MARKED}).fetchall()
     return {(connection, stream): (day, at, rows) for connection, stream, day, at, rows in found}

@@ -21,6 +21,7 @@ from pipelines.state import breaks, closes
 from pipelines.warehouse import corrections, matching, meta, published
 from pipelines.warehouse.database import exists, together
 from pipelines.warehouse.frozen import Copies
+from pipelines.warehouse.published import Published
 
 SCHEMAS = ("reconciliation", "reports")
 UNSAID = "SELECT rule, coalesce(not_evaluated, '') FROM reconciliation.rules"
@@ -75,13 +76,15 @@ class Judged:
 
 def judged(home: Home) -> list[Judged]:
     """Return how each rule that finds breaks stands in what is published; none where none does."""
-    with suppress(NothingPublished), published.opened(home) as source:
-        if exists(source.database, SCHEMAS[0], "rules"):
-            return _judged(source.database)
+    with suppress(NothingPublished):
+        return published.kept(home, _judged)
     return []
 
 
-def _judged(database: duckdb.DuckDBPyConnection) -> list[Judged]:
+def _judged(source: Published) -> list[Judged]:
+    database = source.database
+    if not exists(database, SCHEMAS[0], "rules"):
+        return []
     unsaid = dict(database.execute(UNSAID).fetchall())
     counted = {rule: counts for rule, *counts in database.execute(OPEN).fetchall()}
     sums = defaultdict[str, list[Mapping[str, object]]](list)

@@ -18,8 +18,6 @@ from pipelines.warehouse import published
 from pipelines.warehouse.database import exists
 from pipelines.warehouse.published import Published
 
-VERSION = "SELECT DISTINCT version, published_at FROM meta.freshness"
-
 
 @dataclass(frozen=True)
 class ReportPage:
@@ -41,10 +39,6 @@ class ReportView:
     picture: bytes
 
 
-# Of the version that this process showed last: a worker shows it for every run that it is of.
-_SHOWN = dict[tuple[object, ...], list[ReportView]]()
-
-
 def report(home: Home, out: Path | None = None) -> ReportPage:
     """Write the published version's reports as one HTML file, whole or not at all.
 
@@ -53,7 +47,8 @@ def report(home: Home, out: Path | None = None) -> ReportPage:
     # matplotlib, Jinja2 and pandas take a second to load, which no other verb has to wait for.
     from pipelines.run import html  # noqa: PLC0415
 
-    with _opened(home) as source:
+    with published.opened(home) as source:
+        _reported(source)
         text = html.page(source).encode()
         version = source.version
     file = (out or home.reports / f"report-{version}.html").absolute()
@@ -67,18 +62,15 @@ def report_views(home: Home, names: Sequence[str]) -> list[ReportView]:
 
     Nothing is returned where there are no reports.
     """
-    with suppress(NothingPublished), _opened(home) as source:
-        version = home, *source.database.execute(VERSION).fetchall()
-        if version not in _SHOWN:
-            _SHOWN.clear()
-            _SHOWN[version] = _views(source)
-        return [each for each in _SHOWN[version] if each.report.name in names]
+    with suppress(NothingPublished):
+        return [each for each in published.kept(home, _views) if each.report.name in names]
     return []
 
 
 def _views(source: Published) -> list[ReportView]:
     from pipelines.run import html  # noqa: PLC0415 as above
 
+    _reported(source)
     told = html.contents(source.database)
     return [
         ReportView(
@@ -92,15 +84,13 @@ def _views(source: Published) -> list[ReportView]:
     ]
 
 
-@contextmanager
-def _opened(home: Home) -> Iterator[Published]:
-    with published.opened(home) as source:
-        if not exists(source.database, "reports", "contents"):
-            raise NothingPublished(
-                f"{source.file.name} was published before there were reports in it, or with "
-                "reconcile = false: run partner-sync publish, and report again"
-            )
-        yield source
+def _reported(source: Published) -> None:
+    """Raise NothingPublished for a version without reports."""
+    if not exists(source.database, "reports", "contents"):
+        raise NothingPublished(
+            f"{source.file.name} was published before there were reports in it, or with "
+            "reconcile = false: run partner-sync publish, and report again"
+        )
 
 
 @contextmanager

@@ -9,8 +9,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -141,10 +140,12 @@ class _Advisory(Lock):
             _counts()[self._name] = count + 1
             return True
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.info[postgresql.LOCKED] = True  # until it is sure that it has none
         taken = False
         try:
-            with _closing_failed(connection):
-                taken = self._now(connection) or (wait > 0 and self._queued(connection, wait))
+            taken = self._now(connection) or (wait > 0 and self._queued(connection, wait))
+            if not taken:
+                del connection.info[postgresql.LOCKED]
         finally:
             if not taken:
                 connection.close()
@@ -159,9 +160,10 @@ class _Advisory(Lock):
         if self._connection is None:
             return
         # Where the connection is gone, so is the lock.
-        with suppress(StorageFailed), _closing_failed(self._connection):
+        with suppress(StorageFailed):
             unlock = getattr(func, f"pg_advisory_unlock{self._kind}")
             self._connection.execute(select(unlock(self._key)))
+            del self._connection.info[postgresql.LOCKED]
         self._connection.close()
         self._connection = None
 
@@ -185,16 +187,6 @@ class _Advisory(Lock):
                 taken = True
         connection.exec_driver_sql("RESET lock_timeout")  # others have the connection next
         return taken
-
-
-@contextmanager
-def _closing_failed(connection: Connection) -> Iterator[None]:
-    """Close a connection for good where anything fails: it may hold a lock that nobody knows of."""
-    try:
-        yield
-    except BaseException:
-        connection.invalidate()
-        raise
 
 
 def _counts() -> dict[tuple[str, str, bool], int]:

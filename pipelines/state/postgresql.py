@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from pipelines.errors import ConfigurationError, StorageFailed
 
@@ -32,6 +33,7 @@ SESSION = (
 TROUBLE = {"08", "40", "53", "57", "58"}
 READ_ONLY = "25006"
 US = "partner-sync "
+LOCKED = "locked"  # marks a connection that may hold a lock: nobody may have it afterwards
 DATABASES = 8  # that a process keeps connections to: it has two, tests one after the other
 
 
@@ -73,6 +75,7 @@ def _engine(url: str | URL, named: Named, process: int) -> Engine:
             "install partner-sync[distributed]"
         ) from None
     event.listen(made, "connect", _configure)
+    event.listen(made, "checkin", _let_go)
     event.listen(made, "handle_error", partial(_refuse, named))
     return made
 
@@ -99,6 +102,15 @@ def _refuse(named: Named, context: ExceptionContext) -> None:
     original = context.original_exception
     if not context.is_pre_ping and trouble(original):
         raise in_words(original, named) from None
+
+
+def _let_go(_connection: object, record: ConnectionPoolEntry) -> None:
+    """Close a connection that comes back marked: interrupted or forgotten, with a lock or without.
+
+    A lock outlives the transaction, and who has the connection next would not know of it.
+    """
+    if record.info.pop(LOCKED, None):
+        record.invalidate()
 
 
 def _configure(connection: Any, _record: object) -> None:

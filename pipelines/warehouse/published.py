@@ -3,12 +3,12 @@
 Frames and exports are made of it. Making it is publish.py's; the work database is never opened.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -32,6 +32,9 @@ LISTED = """
     SELECT schema_name, view_name, schema_name = 'history' FROM duckdb_views() WHERE NOT internal
     ORDER BY ALL
 """
+T = TypeVar("T")
+# By who asks: the version that a process looked at last, and the answer.
+_KEPT = dict[Callable[[Any], Any], tuple[tuple[object, ...], Any]]()
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,40 @@ def rows(
     return []
 
 
+def kept(home: Home, ask: Callable[[Published], T]) -> T:
+    """Return the answer of the version that is published now; a process asks each version once.
+
+    A version says the same for ever, and every run of a night wants to know: of a lake each would
+    read a file for every fold. Raises NothingPublished.
+    """
+    seen = _seen(home)
+    if _KEPT.get(ask, ((),))[0] != seen:
+        with opened(home) as source:
+            answer = ask(source)
+        if _seen(home) != seen:  # another version came meanwhile: whose answer it is, nobody knows
+            return answer
+        _KEPT[ask] = seen, answer
+    found: T = _KEPT[ask][1]
+    return found
+
+
+def _seen(home: Home) -> tuple[object, ...]:
+    """Return what tells the version that analysts see now from every other."""
+    if home.warehouse:
+        return home, *snapshots.seen(home)
+    file = _file(home)
+    return home, file, file.stat().st_mtime_ns
+
+
+def _file(home: Home) -> Path:
+    if not home.link.is_file():
+        raise NothingPublished(
+            f"nothing was published yet: there is no {home.link}. Run partner-sync sync, or set "
+            "PARTNER_SYNC_HOME to the home whose tables are wanted."
+        )
+    return home.link.resolve()
+
+
 def connected(home: Home) -> Published:
     """Open the version that is published now; a later publication does not disturb it.
 
@@ -132,12 +169,7 @@ def connected(home: Home) -> Published:
     if home.warehouse:
         database, number = snapshots.opened(home)
         return Published(database, Path(snapshots.name(number)))
-    if not home.link.is_file():
-        raise NothingPublished(
-            f"nothing was published yet: there is no {home.link}. Run partner-sync sync, or set "
-            "PARTNER_SYNC_HOME to the home whose tables are wanted."
-        )
-    file = home.link.resolve()
+    file = _file(home)
     database = duckdb.connect(file, read_only=True)
     database.execute("SET TimeZone = 'UTC'")
     return Published(database, file)

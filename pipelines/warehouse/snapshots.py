@@ -217,8 +217,8 @@ def _remove(database: duckdb.DuckDBPyConnection, what: str, *, now: bool = False
     database.execute(f"CALL ducklake_{what}({literal(LAKE)}, older_than => {older})")
 
 
-def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:
-    """Open the version that analysts see, and stay with it; return its number too.
+def seen(home: Home) -> tuple[int, int]:
+    """Return the number and the snapshot of the version that analysts see.
 
     Raises NothingPublished where nothing was published yet.
     """
@@ -230,6 +230,15 @@ def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:
             "PARTNER_SYNC_WAREHOUSE to the lake whose tables are wanted."
         )
     number, snapshot = rows[0]
+    return int(number), int(snapshot)
+
+
+def opened(home: Home) -> tuple[duckdb.DuckDBPyConnection, int]:
+    """Open the version that analysts see, and stay with it; return its number too.
+
+    Raises NothingPublished where nothing was published yet.
+    """
+    number, snapshot = seen(home)
     reader = lake.bare(home)
     lake.attach(reader, home, "READ_ONLY", f"SNAPSHOT_VERSION {snapshot}", schema=PUBLISHED)
     reader.execute(f"USE {LAKE}")

@@ -31,7 +31,9 @@ def of(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
 
 def counted(database: duckdb.DuckDBPyConnection, found: Totals) -> dict[str, int]:
     """Return the rows of every table, by `schema.table`, those of records out of their totals."""
-    return counts(database, {table: int(each["rows"]) for table, each in found.items()})
+    kinds = {".".join(table): each for table, each in tables(database).items()}
+    known = {name: each["rows"] for name, each in found.items() if "rows" not in kinds[name]}
+    return counts(database, {name: int(each) for name, each in known.items()})
 
 
 def _table(

@@ -1,5 +1,6 @@
 """A ledger in PostgreSQL: away, back, of somebody else, made by several at once."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -175,6 +176,16 @@ def test_a_lock_that_was_waited_for_leaves_nothing_behind(ledger: Engine) -> Non
         for each in (one, other):
             assert each.execute(text("SHOW lock_timeout")).scalar_one() == "0"
         assert one.execute(text(HELD)).scalar_one() == 0
+
+
+def test_a_lock_that_is_forgotten_is_nobodys(ledger: Engine) -> None:
+    """Between two statements an interrupt leaves it so: nobody has a name for it any more."""
+    forgotten = locks.of(ledger, NOWHERE).lock("fold")
+    assert forgotten.acquire()
+    del forgotten
+    gc.collect()
+    with ledger.connect() as looking:
+        assert looking.execute(text(HELD)).scalar_one() == 0
 
 
 def test_a_lock_that_is_interrupted_is_nobodys(ledger: Engine) -> None:

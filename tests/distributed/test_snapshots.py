@@ -16,6 +16,7 @@ from pipelines.settings import Home
 from pipelines.settings.shared import catalogue
 from pipelines.state.locks import Files
 from pipelines.state.versions import Version
+from pipelines.warehouse import published
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.snapshots import Snapshots, opened
 from tests.distributed import places
@@ -115,6 +116,20 @@ def test_the_newest_version_is_unchanged_until_something_is_written(lake: Lake) 
     with lake.connected() as database:
         database.execute("INSERT INTO things VALUES (0, 0)")
     assert not kept.unchanged(newest, newest)
+
+
+def test_a_version_that_analysts_see_is_asked_once(lake: Lake) -> None:
+    kept, held = nights(lake)
+    asked = list[str]()
+
+    def ask(source: published.Published) -> list[tuple[object, ...]]:
+        asked.append(source.version)
+        return source.database.execute(SUMS).fetchall()
+
+    for number in (NIGHTS, NIGHTS, NIGHTS - 1, NIGHTS - 1):
+        kept.point(version(number))
+        assert published.kept(lake.home, ask) == [held[number]]
+    assert asked == [f"v{NIGHTS:08}", f"v{NIGHTS - 1:08}"]
 
 
 def test_a_publication_does_not_wait_for_an_analyst_who_is_in_a_transaction(lake: Lake) -> None:

@@ -9,8 +9,11 @@ import pytest
 
 from pipelines.clock import SYSTEM
 from pipelines.errors import NothingPublished
+from pipelines.state.versions import Rollback
 from pipelines.warehouse import frames, published
-from pipelines.warehouse.publish import Edition, publish
+from pipelines.warehouse.database import scalar
+from pipelines.warehouse.publish import Edition, publish, roll_back
+from tests.virtual import EPOCH
 from tests.warehouse.conftest import Warehouse
 
 AMOUNT = "12345678901234567.89"
@@ -55,6 +58,24 @@ def test_times_are_in_utc_wherever_one_is(warehouse: Warehouse) -> None:
 def test_before_the_first_publication_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(NothingPublished, match="nothing was published yet"):
         frames.connect(tmp_path)
+
+
+def test_a_version_is_asked_once(warehouse: Warehouse) -> None:
+    asked = list[str]()
+
+    def ask(source: published.Published) -> int:
+        asked.append(source.version)
+        return scalar(source.database, "SELECT count(*) FROM current.things")
+
+    with pytest.raises(NothingPublished, match="nothing was published yet"):
+        published.kept(warehouse.home, ask)
+    night(warehouse, "1")
+    assert [published.kept(warehouse.home, ask) for _ in range(2)] == [1, 1]
+    night(warehouse, "1", "2")
+    assert [published.kept(warehouse.home, ask) for _ in range(2)] == [2, 2]
+    roll_back(warehouse.work, warehouse.ledger, None, Rollback(0, 0, "ann", EPOCH, "wrong"))
+    assert published.kept(warehouse.home, ask) == 1
+    assert asked == ["v00000001", "v00000002", "v00000001"]
 
 
 def test_there_are_no_rows_where_nothing_or_no_such_table_is_published(

@@ -106,6 +106,13 @@ def test_values_that_nobody_folded_are_not_published(warehouse: Warehouse) -> No
     assert warehouse.home.link.resolve().name == first.file
 
 
+@pytest.mark.parametrize("rows", [("null", "null"), ("7", "7"), ("1.50", "4.25")])
+def test_a_field_called_rows_is_not_their_number(warehouse: Warehouse, rows: list[str]) -> None:
+    records = ", ".join(f'{{"id": {i}, "rows": {each}}}' for i, each in enumerate(rows))
+    warehouse.fold(warehouse.manifest(f"[{records}]"))
+    assert published(warehouse).counts["current.things"] == 2
+
+
 def test_a_wider_column_has_the_same_total(warehouse: Warehouse) -> None:
     warehouse.fold(warehouse.manifest('[{"id": 1, "amount": 1.5}]', connection="one"))
     published(warehouse)
