@@ -78,6 +78,20 @@ def test_a_version_is_asked_once(warehouse: Warehouse) -> None:
     assert asked == ["v00000001", "v00000002", "v00000001"]
 
 
+def test_an_answer_is_not_kept_where_another_version_came_meanwhile(warehouse: Warehouse) -> None:
+    asked = list[str]()
+
+    def ask(source: published.Published) -> None:
+        asked.append(source.version)
+        if len(asked) == 1:
+            night(warehouse, "1", "2")
+
+    night(warehouse, "1")
+    for _ in range(3):
+        published.kept(warehouse.home, ask)
+    assert asked == ["v00000001", "v00000002"]
+
+
 def test_there_are_no_rows_where_nothing_or_no_such_table_is_published(
     warehouse: Warehouse,
 ) -> None:
