@@ -14,7 +14,6 @@ from pipelines.run.session import Session
 from pipelines.state.proof import Grade
 from pipelines.streams import known
 from pipelines.warehouse import published
-from pipelines.warehouse.database import exists
 from pipelines.warehouse.published import Published
 
 # Of a list of which no reading is proven, the first: the alert takes the same.
@@ -84,7 +83,5 @@ def _published(session: Session) -> Mapping[tuple[str, str], Row]:
 
 
 def _newest(source: Published) -> Mapping[tuple[str, str], Row]:
-    if not exists(source.database, "meta", "folds"):
-        return {}
-    found = source.database.execute(NEWEST, {"marked": MARKED}).fetchall()
+    found = source.rows(("meta", "folds"), NEWEST, {"marked": MARKED})
     return {(connection, stream): (day, at, rows) for connection, stream, day, at, rows in found}

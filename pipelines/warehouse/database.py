@@ -4,7 +4,7 @@ While a writer has it open nobody else can open it, so analysts get published co
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -274,15 +274,6 @@ def tables(
     for schema, table, column, kind in rows:
         found.setdefault((schema, table), {})[column] = kind
     return found
-
-
-def counts(database: duckdb.DuckDBPyConnection, known: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of rows of every table, by `schema.table`; what is known is not asked."""
-    query = "SELECT count(*) FROM {0}"
-    return {
-        name: known[name] if name in known else scalar(database, query.format(quoted(*table)))
-        for name, table in ((".".join(table), table) for table in tables(database))
-    }
 
 
 def scalar(database: duckdb.DuckDBPyConnection, query: str, values: object = None) -> int:

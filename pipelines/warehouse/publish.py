@@ -212,8 +212,8 @@ def _prepared(
         comments.tell(writer)
         dictionary.tell(writer)
     with database.transaction(writer):
-        found = totals.of(writer)
-        return replace(version, counts=totals.counted(writer, found), totals=found)
+        rows, found = totals.counted(writer)
+        return replace(version, counts=rows, totals=found)
 
 
 def touched(found: totals.Totals, made_of: Mapping[str, str], last: Version | None) -> str:

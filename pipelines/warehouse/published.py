@@ -75,6 +75,13 @@ class Published:
             return [self._table(*each) for each in wanted]
         return [self._table(*self._found(each)) for each in dict.fromkeys(names)]
 
+    def rows(
+        self, table: tuple[str, str], query: str, values: object = None
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; none where this version has not the table it is of."""
+        there = exists(self.database, *table)
+        return self.database.execute(query, values).fetchall() if there else []
+
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """Yield a query's rows, some thousands at a time."""
         yield from self.database.sql(query).to_arrow_reader(BATCH)
@@ -122,8 +129,7 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a query; none where nothing is published, or not the table it is of."""
     with suppress(NothingPublished), opened(home) as source:
-        if exists(source.database, *table):
-            return source.database.execute(query, values).fetchall()
+        return source.rows(table, query, values)
     return []
 
 
@@ -133,14 +139,13 @@ def kept(home: Home, ask: Callable[[Published], T]) -> T:
     A version says the same for ever, and every run of a night wants to know: of a lake each would
     read a file for every fold. Raises NothingPublished.
     """
-    seen = _seen(home)
-    if _KEPT.get(ask, ((),))[0] != seen:
+    seen, answer = _KEPT.get(ask, ((), None))
+    if seen != (now := _seen(home)):
         with opened(home) as source:
             answer = ask(source)
-        if _seen(home) != seen:  # another version came meanwhile: whose answer it is, nobody knows
-            return answer
-        _KEPT[ask] = seen, answer
-    found: T = _KEPT[ask][1]
+        if now == _seen(home):  # else another came meanwhile: whose answer it is, nobody knows
+            _KEPT[ask] = now, answer
+    found: T = answer
     return found
 
 

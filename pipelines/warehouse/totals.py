@@ -12,7 +12,7 @@ import duckdb
 
 from pipelines.errors import PublicationFailed
 from pipelines.state.versions import Version
-from pipelines.warehouse.database import counts, quoted, tables
+from pipelines.warehouse.database import quoted, scalar, tables
 
 SCHEMAS = ("current", "past")
 DIGEST = "_digest"
@@ -23,28 +23,40 @@ Totals = Mapping[str, Mapping[str, str]]
 def of(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
     """Return the totals of every table of records, by `schema.table`."""
     return {
-        f"{schema}.{name}": _table(database, quoted(schema, name), kinds)
+        f"{schema}.{name}": _table(database, quoted(schema, name), kinds)[1]
         for (schema, name), kinds in tables(database).items()
         if schema in SCHEMAS
     }
 
 
-def counted(database: duckdb.DuckDBPyConnection, found: Totals) -> dict[str, int]:
-    """Return the rows of every table, by `schema.table`, those of records out of their totals."""
-    kinds = {".".join(table): each for table, each in tables(database).items()}
-    known = {name: each["rows"] for name, each in found.items() if "rows" not in kinds[name]}
-    return counts(database, {name: int(each) for name, each in known.items()})
+def counted(
+    database: duckdb.DuckDBPyConnection,
+) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+    """Return the rows of every table, and the totals of those of records, by `schema.table`.
+
+    Each table is read once.
+    """
+    rows, found = dict[str, int](), dict[str, dict[str, str]]()
+    for (schema, name), kinds in tables(database).items():
+        title, table = f"{schema}.{name}", quoted(schema, name)
+        if schema in SCHEMAS:
+            rows[title], found[title] = _table(database, table, kinds)
+        else:
+            rows[title] = scalar(database, f"SELECT count(*) FROM {table}")
+    return rows, found
 
 
 def _table(
     database: duckdb.DuckDBPyConnection, table: str, kinds: Mapping[str, str]
-) -> dict[str, str]:
+) -> tuple[int, dict[str, str]]:
+    """Return the rows and the totals of a table; a field called `rows` takes its place in these."""
     summed = [name for name, kind in kinds.items() if name[0] != "_" and _is_summed(kind)]
     wanted = {"rows": "count(*)"} | {name: f"sum({quoted(name)})" for name in summed}
     if DIGEST in kinds:
         wanted["digest"] = f"bit_xor({quoted(DIGEST)}::BIT)::VARCHAR"
-    found = database.execute(f"SELECT {', '.join(wanted.values())} FROM {table}").fetchall()[0]
-    return {name: _plain(value) for name, value in zip(wanted, found, strict=True)}
+    asked = ", ".join(("count(*)", *wanted.values()))
+    rows, *found = database.execute(f"SELECT {asked} FROM {table}").fetchall()[0]
+    return rows, {name: _plain(value) for name, value in zip(wanted, found, strict=True)}
 
 
 def _is_summed(kind: str) -> bool:
@@ -75,8 +87,8 @@ def difference(found: Totals, expected: Totals) -> str:
 
 def agreed(reader: duckdb.DuckDBPyConnection, version: Version, fault: str = "") -> None:
     """Raise PublicationFailed unless a copy holds what a version says, or where it has a fault."""
-    found = of(reader)
-    rows, said = counted(reader, found), fault or difference(found, version.totals)
+    rows, found = counted(reader)
+    said = fault or difference(found, version.totals)
     if said or rows != version.counts:
         raise PublicationFailed(
             f"the copy holds {rows}, the ledger says {version.counts}; {said}; the last "
