@@ -32,6 +32,7 @@ KEYS = {
     "SESSION_TOKEN": "AWS_SESSION_TOKEN",
     "REGION": "AWS_REGION",  # or AWS_DEFAULT_REGION, the only one that the archive's client reads
 }
+WHOLE = 1_000_000  # bytes: a smaller file is asked for at once, not its columns one by one
 TRIES = 20  # of a fold whose columns another connection changed meanwhile
 Made = TypeVar("Made")
 
@@ -229,6 +230,7 @@ def _load(database: duckdb.DuckDBPyConnection) -> None:
     """Load the extensions from their Python packages, and name the store's keys to DuckDB."""
     for file in _signed():
         database.execute(f"LOAD {literal(str(file))}")
+    database.execute(f"SET force_download_threshold = {WHOLE}")
     given = {option: os.environ.get(name) for option, name in KEYS.items()}
     given["REGION"] = given["REGION"] or os.environ.get("AWS_DEFAULT_REGION")
     told = [f"{option} {literal(value)}" for option, value in given.items() if value]

@@ -16,8 +16,8 @@ OURS = {
     *("_run", "_page", "_row", "_manifest", "first_seen", "changed_at", "missing_since"),
     *("valid_from", "valid_to", "last_seen"),
 }
-OF_A_READING = {  # what reports say of it: its moments, what it took, the same in a sentence
-    *("ended_at", "published_at", "hours", "sentence", "says", "requests", "refused"),
+OF_A_READING = {  # what reports say of it: day and moments, what it took, the same in a sentence
+    *("day", "ended_at", "published_at", "hours", "sentence", "says", "requests", "refused"),
     *("seconds_waited", "runs", "runs_published", "duplicates"),
 }
 # Connections publish one after the other: what one lacked for a minute was a break that is over.

@@ -4,7 +4,7 @@ Here: from the service's own count, the runs' events and both warehouses to line
 table. Not here: how a night is made (night), how tables are compared (comparison).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,14 @@ class Expectation:
     expected: str
     measured: str
     holds: bool
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """How long a night without a limit took, and what share of the machine neighbours took."""
+
+    seconds: float
+    taken: float
 
 
 def of_values(night: Night, embedded: Path) -> Iterator[Expectation]:
@@ -90,14 +98,17 @@ def overlap(steps: list[Step]) -> float:
     return min(step.ended for step in steps) - max(step.began for step in steps) if steps else 0.0
 
 
-def of_scaling(one: float, two: float, taken: Sequence[float]) -> Expectation:
-    """Compare the time of one worker with that of two; `taken`: neighbours' share of each night.
+def of_scaling(before: Lifted, one: Lifted, after: Lifted) -> Expectation:
+    """Compare the time of one worker with that of two, of a night before and one after it.
 
-    Each worker has half a core, so that servers find room beside two of them; what neighbours take
-    is lacking sooner with two workers all the same.
+    Each worker has a third of a core, so that servers and neighbours find room beside two of them.
     """
-    theirs = ", ".join(f"{share:.0%}" for share in taken)
-    measured = f"{one:.0f} s, {two:.0f} s: {two / one:.2f} (neighbours took {theirs})"
+    two = (before.seconds + after.seconds) / 2
+    every = (before, one, after)
+    told = ", ".join(f"{each.seconds:.0f} s (neighbours {each.taken:.0%})" for each in every)
+    measured = f"two, one, two: {told}: {two / one.seconds:.2f}"
     return Expectation(
-        "two workers of half a core take at most 0.6 x one's time", measured, two <= SHARE * one
+        "two workers of a third of a core: at most 0.6 x one's time",
+        measured,
+        two <= SHARE * one.seconds,
     )

@@ -82,6 +82,16 @@ def test_a_table_never_has_many_more_files_than_that(lake: Lake) -> None:
     assert files(lake) <= MOST + 1
 
 
+def test_a_small_file_is_asked_for_once_however_many_columns_are_read(lake: Lake) -> None:
+    with lake.connected() as database:
+        database.execute("CREATE TABLE things AS SELECT range AS number, 1 AS night FROM range(10)")
+    with lake.connected() as database:
+        database.execute("CALL enable_logging('HTTP')")
+        assert database.execute(SUMS).fetchall()[0][:2] == (10, 45)
+        asked = "FROM duckdb_logs_parsed('HTTP') SELECT count(*) WHERE request.type = 'GET'"
+        assert database.execute(asked).fetchall() == [(1,)]
+
+
 def test_every_kept_version_reads_as_it_was_published(lake: Lake) -> None:
     kept, held = nights(lake)
     assert kept.numbers == [NIGHTS - 2, NIGHTS - 1, NIGHTS]
