@@ -43,10 +43,10 @@ def variables(name: str) -> dict[str, str]:
 
 
 def pods() -> dict[str, Any]:
-    """Return what runs in the pods of workers.yaml, by the last word of the pod's name."""
+    """Return what runs in the pods that are not the chart's, by the last word of the pod's name."""
     return {
         each["metadata"]["name"].rpartition("-")[2]: each["spec"]["template"]["spec"]
-        for each in read("workers.yaml")["items"]
+        for each in (read("register.yaml"), *read("workers.yaml")["items"])
     }
 
 
@@ -109,6 +109,21 @@ def test_whoever_loads_our_code_has_the_config_and_cannot_write_it() -> None:
         assert volume["secret"]["secretName"] == "partner-sync-config"
         assert f"{FOLDER}/config:{mount['mountPath']}:ro" == mounted
         assert mount["readOnly"]
+
+
+def test_no_pod_is_given_variables_that_are_taken_for_settings() -> None:
+    # A service x-y of the namespace is X_Y_PORT and more in every pod that does not decline.
+    assert {pod["enableServiceLinks"] for pod in pods().values()} == {False}
+    [code] = read("values.yaml")["dagster-user-deployments"]["deployments"]
+    assert not code["name"].upper().replace("-", "_").startswith(PREFIX.rstrip("_"))
+    [told] = read("workspace.yaml")["load_from"]
+    assert code["name"] == told["grpc_server"]["host"]
+
+
+def test_the_chart_is_of_the_version_of_its_library() -> None:
+    locked = (PLACE.parents[1] / "requirements-distributed.lock").read_text()
+    told = re.findall(r"--version (\S+)", (PLACE / "README.md").read_text())
+    assert told == re.findall(r"^dagster==(\S+)", locked, re.MULTILINE)
 
 
 def test_there_is_one_dagster_yaml() -> None:
