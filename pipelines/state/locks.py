@@ -30,6 +30,9 @@ HOLDER = text(
     "AND locktype = 'advisory' AND objsubid = 1 AND datname = current_database() "
     "AND (classid::bigint << 32) | objid::bigint = :key"
 )
+# All that a connection has: a wait that ends in the moment in which PostgreSQL gives it the lock
+# fails and has it, and with the next one twice.
+FREE = select(func.pg_advisory_unlock_all())
 _mine = threading.local()  # the locks that this thread has taken and may take again
 
 
@@ -161,8 +164,7 @@ class _Advisory(Lock):
             return
         # Where the connection is gone, so is the lock.
         with suppress(StorageFailed):
-            unlock = getattr(func, f"pg_advisory_unlock{self._kind}")
-            self._connection.execute(select(unlock(self._key)))
+            self._connection.execute(FREE)
             del self._connection.info[postgresql.LOCKED]
         self._connection.close()
         self._connection = None
@@ -186,6 +188,8 @@ class _Advisory(Lock):
                 connection.execute(attempt)
                 taken = True
         connection.exec_driver_sql("RESET lock_timeout")  # others have the connection next
+        if not taken:
+            connection.execute(FREE)
         return taken
 
 

@@ -1,10 +1,12 @@
 """A ledger in PostgreSQL: away, back, of somebody else, made by several at once."""
 
 import gc
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +28,7 @@ HELD = """
 SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database
 WHERE locktype = 'advisory' AND datname = current_database()
 """
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory'"
 MAKING = """
 import sys
 from datetime import UTC, datetime
@@ -203,6 +206,26 @@ def test_a_lock_that_is_interrupted_is_nobodys(ledger: Engine) -> None:
         signal.signal(signal.SIGALRM, before)
     freed.join(30)
     with ledger.connect() as looking:
+        assert looking.execute(text(HELD)).scalar_one() == 0
+
+
+@pytest.mark.parametrize("patience", [1.0, 30.0], ids=["given up", "asked again"])
+def test_a_lock_that_comes_as_its_wait_ends_is_let_go(ledger: Engine, patience: float) -> None:
+    """PostgreSQL gives it to a process that is told next that its time is over."""
+    named = locks.of(ledger, NOWHERE)
+    first, second = named.lock("fold"), named.lock("fold")
+    assert first.acquire()
+    waiting = threading.Thread(target=second.acquire, args=[patience])
+    waiting.start()
+    with ledger.connect() as looking:
+        while (process := looking.execute(text(WAITING)).scalar()) is None:
+            looking.rollback()  # else it would see the same for ever
+        os.kill(process, signal.SIGSTOP)
+        first.release()
+        time.sleep(1.5 * locks.SLICE / 1000)
+        os.kill(process, signal.SIGCONT)
+        waiting.join(30)
+        second.release()
         assert looking.execute(text(HELD)).scalar_one() == 0
 
 
