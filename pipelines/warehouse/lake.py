@@ -96,7 +96,7 @@ class Lake:
     @contextmanager
     def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection in which the lake's tables have their plain names."""
-        with _in_words(), bare(self.home, self.memory_limit) as database:
+        with in_words(), bare(self.home, self.memory_limit) as database:
             self._attach(database)
             database.execute(f"USE {LAKE}")
             yield database
@@ -147,7 +147,7 @@ class Lake:
     @contextmanager
     def _scratch(self, file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         spill = f"{file.name}.{SPILL}"  # removed with what else a killed fold leaves
-        with _in_words(), bare(self.home, self.memory_limit, spill) as database:
+        with in_words(), bare(self.home, self.memory_limit, spill) as database:
             database.execute("PRAGMA disable_checkpoint_on_shutdown")  # nothing of it has to last
             wal = "RECOVERY_MODE no_wal_writes"
             database.execute(f"ATTACH {literal(str(file))} AS {SCRATCH} ({wal})")
@@ -222,7 +222,7 @@ def attach(
         "DATA_INLINING_ROW_LIMIT 0",
         *options,
     )
-    with _in_words(duckdb.Error):
+    with in_words(duckdb.Error):
         database.execute(f"ATTACH {literal(home.warehouse)} AS {LAKE} ({', '.join(given)})")
 
 
@@ -265,17 +265,17 @@ def _extension(name: str) -> Path:
 
 
 @contextmanager
-def _in_words(kind: type[duckdb.Error] = duckdb.OperationalError) -> Iterator[None]:
+def in_words(kind: type[duckdb.Error] = duckdb.OperationalError) -> Iterator[None]:
     """Say what it means that PostgreSQL or the store does not answer, or memory is not enough."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
         raise StorageFailed(
             f"the lake needs more memory than DuckDB may use: {error}. What was read is archived, "
-            "and analysts see what they saw: raise PARTNER_SYNC_MEMORY_LIMIT and run sync again."
+            "and analysts see what they saw: raise PARTNER_SYNC_MEMORY_LIMIT and run it again."
         ) from None
     except kind as error:
         raise StorageFailed(
             f"the lake cannot be reached: {error}. What was read is archived, and analysts see "
-            "what they saw: run sync again when it answers."
+            "what they saw: run it again when it answers."
         ) from None

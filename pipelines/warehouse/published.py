@@ -4,7 +4,7 @@ Frames and exports are made of it. Making it is publish.py's; the work database 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, NothingPublished
 from pipelines.settings import Home
-from pipelines.warehouse import snapshots
+from pipelines.warehouse import lake, snapshots
 from pipelines.warehouse.database import exists, quoted
 
 BATCH = 20_000  # rows in memory at a time
@@ -116,12 +116,16 @@ def _read(column: str, kind: str) -> str:
 
 @contextmanager
 def opened(home: Home) -> Iterator[Published]:
-    """Open the published version as `connected` does, and let go of it at the end."""
-    source = connected(home)
-    try:
-        yield source
-    finally:
-        source.database.close()
+    """Open the published version as `connected` does, and let go of it at the end.
+
+    Raises StorageFailed where a lake goes away meanwhile.
+    """
+    with lake.in_words() if home.warehouse else nullcontext():
+        source = connected(home)
+        try:
+            yield source
+        finally:
+            source.database.close()
 
 
 def rows(

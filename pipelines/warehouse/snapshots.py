@@ -1,8 +1,9 @@
 """The published versions of a lake: snapshots, one of which analysts see.
 
 They attach the catalog's schema `published`: views of the lake's own tables that end with the
-snapshot of the version that is opened. So a version appears, and is stepped back from, by one row,
-and a query that runs meanwhile goes on reading its snapshot. Not here: what is published (publish).
+snapshot of the version that is opened, and show no other than of versions. So a version appears,
+and is stepped back from, by one row, a query that runs meanwhile goes on reading its snapshot, and
+who looks back finds whole nights only. Not here: what is published (publish).
 """
 
 from collections.abc import Collection, Iterator
@@ -25,6 +26,7 @@ from pipelines.warehouse.portion import FOLDED, LAKE
 from pipelines.warehouse.totals import agreed
 
 VERSIONS = f"{PUBLISHED}.versions"
+SHOWN = f"{PUBLISHED}.shown"  # every snapshot that was a version's: who looks back sees no other
 # A view that is there stays: to replace it would wait for every query that reads it, and let all
 # that come meanwhile wait.
 PREPARED = f"""
@@ -32,6 +34,7 @@ CREATE SCHEMA IF NOT EXISTS {PUBLISHED};
 CREATE TABLE IF NOT EXISTS {VERSIONS} (
     version BIGINT PRIMARY KEY, snapshot BIGINT NOT NULL, opened BOOLEAN NOT NULL
 );
+CREATE TABLE IF NOT EXISTS {SHOWN} (snapshot BIGINT PRIMARY KEY);
 DO $$ DECLARE t text; BEGIN
     FOR t IN
         WITH made AS (
@@ -43,7 +46,8 @@ DO $$ DECLARE t text; BEGIN
     LOOP
         EXECUTE format('CREATE OR REPLACE VIEW {PUBLISHED}.%I AS SELECT * FROM {FOLDED}.%I', t, t)
         || CASE WHEN t IN ('ducklake_snapshot', 'ducklake_snapshot_changes')
-        THEN ' WHERE snapshot_id <= (SELECT snapshot FROM {VERSIONS} WHERE opened)' ELSE '' END;
+        THEN ' WHERE snapshot_id <= (SELECT snapshot FROM {VERSIONS} WHERE opened)'
+            ' AND snapshot_id IN (SELECT snapshot FROM {SHOWN})' ELSE '' END;
     END LOOP;
 END $$
 """
@@ -69,10 +73,16 @@ GROUP BY schema_name, table_name HAVING count(*) > {{most}} ORDER BY schema_name
 """
 # Unless somebody wrote meanwhile, whose turn it was not: nothing else than merging makes these.
 MOVED = f"""
-UPDATE {VERSIONS} SET snapshot = ({NEWEST}) WHERE snapshot = {{0}} AND NOT EXISTS (
-    SELECT FROM {FOLDED}.ducklake_snapshot_changes WHERE snapshot_id > {{0}}
-    AND changes_made !~ '^((merge_adjacent|rewrite_delete):[0-9]+,?)+$'
+WITH moved AS (
+    UPDATE {VERSIONS} SET snapshot = ({NEWEST}) WHERE snapshot = {{0}} AND NOT EXISTS (
+        SELECT FROM {FOLDED}.ducklake_snapshot_changes WHERE snapshot_id > {{0}}
+        AND changes_made !~ '^((merge_adjacent|rewrite_delete):[0-9]+,?)+$'
+    ) RETURNING snapshot
 )
+INSERT INTO {SHOWN} SELECT snapshot FROM moved ON CONFLICT DO NOTHING
+"""
+EXPIRED = f"""
+DELETE FROM {SHOWN} WHERE snapshot NOT IN (SELECT snapshot_id FROM {FOLDED}.ducklake_snapshot)
 """
 SMALL = 16_000_000  # bytes: a file that is larger stays as it is
 DELETED = 0.05  # of a file's rows, from which on it is written anew without them
@@ -116,13 +126,20 @@ class Snapshots:
         """Let the newest snapshot be a version; return it.
 
         It is not read again: its rows were counted after the commit, and who publishes is alone.
+        Raises PublicationFailed where somebody was not, whose turn PostgreSQL lost.
         """
         self._run(PREPARED)
         snapshot = int(self._rows(NEWEST)[0][0])
-        self._run(
+        put = self._rows(
             f"INSERT INTO {VERSIONS} VALUES ({version.version}, {snapshot}, false) "
-            "ON CONFLICT (version) DO UPDATE SET snapshot = excluded.snapshot"
+            "ON CONFLICT DO NOTHING RETURNING version"
         )
+        if not put:
+            raise PublicationFailed(
+                f"another run published version {version.version} meanwhile: what analysts see "
+                "stays as that run left it; run partner-sync publish again"
+            )
+        self._run(f"INSERT INTO {SHOWN} VALUES ({snapshot}) ON CONFLICT DO NOTHING")
         return version
 
     def verify(self, version: Version) -> None:
@@ -136,7 +153,7 @@ class Snapshots:
         rows = self._rows(f"SELECT snapshot FROM {VERSIONS} WHERE version = {version.version}")
         if not rows:
             raise PublicationFailed(f"{version.file} is not in the lake any more")
-        with lake.bare(self.lake.home) as reader:
+        with lake.in_words(), lake.bare(self.lake.home) as reader:
             at = f"SNAPSHOT_VERSION {rows[0][0]}"
             lake.attach(reader, self.lake.home, "READ_ONLY", at)
             reader.execute(f"USE {LAKE}")
@@ -176,6 +193,7 @@ class Snapshots:
                 database.execute(
                     f"CALL ducklake_expire_snapshots({literal(LAKE)}, versions => {stale})"
                 )
+                self._run(EXPIRED)
             for what in (LET_GO, LEFT) if now else (LET_GO,):
                 _remove(database, what, now=now)
         return [name(number) for number in gone]

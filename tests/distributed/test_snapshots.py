@@ -11,13 +11,13 @@ import duckdb
 import pytest
 from s3fs import S3FileSystem
 
-from pipelines.errors import StorageFailed
+from pipelines.errors import PublicationFailed, StorageFailed
 from pipelines.settings import Home
 from pipelines.settings.shared import catalogue
 from pipelines.state.locks import Files
 from pipelines.state.versions import Version
 from pipelines.warehouse import published
-from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.lake import PUBLISHED, Lake, attach, bare
 from pipelines.warehouse.snapshots import Snapshots, opened
 from tests.distributed import places
 
@@ -108,6 +108,44 @@ def test_analysts_read_the_version_that_is_opened_while_newer_files_are_there(la
     with reader:
         assert reader.execute(SUMS).fetchall() == [held[number]]
     assert number == NIGHTS - 1
+
+
+def test_who_looks_back_into_a_night_sees_the_version_before_it(lake: Lake) -> None:
+    kept, held = nights(lake)
+    with lake.connected() as database:
+        database.execute("INSERT INTO things VALUES (0, 0)")
+        [(moment,)] = database.execute("SELECT now()").fetchall()
+        database.execute("INSERT INTO things VALUES (1, 0)")
+    kept.point(kept.put(version(NIGHTS + 1)))
+    with bare(lake.home) as analyst:
+        attach(analyst, lake.home, "READ_ONLY", schema=PUBLISHED)
+        seen = f"SELECT count(*) FROM lake.things AT (TIMESTAMP => '{moment}')"
+        assert analyst.execute(seen).fetchall() == [held[NIGHTS][:1]]
+        now = analyst.execute("SELECT count(*) FROM lake.things").fetchall()
+        assert now == [(int(str(held[NIGHTS][0])) + 2,)]
+
+
+def test_a_version_that_another_run_published_meanwhile_stays_as_it_is(lake: Lake) -> None:
+    kept, held = nights(lake)
+    with lake.connected() as database:
+        database.execute("INSERT INTO things VALUES (0, 0)")
+    with pytest.raises(PublicationFailed, match="another run published version 12 meanwhile"):
+        kept.put(version(NIGHTS))
+    reader, _number = opened(lake.home)
+    with reader:
+        assert reader.execute(SUMS).fetchall() == [held[NIGHTS]]
+
+
+def test_a_store_that_is_away_is_told_to_who_reads_a_version(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, _held = nights(lake)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    words = "the lake cannot be reached: .*run it again when it answers"
+    with pytest.raises(StorageFailed, match=words), published.opened(lake.home) as source:
+        source.database.execute(SUMS)
+    with pytest.raises(StorageFailed, match=words), kept.reading(version(NIGHTS)) as reader:
+        reader.execute(SUMS)
 
 
 def test_a_catalog_that_is_away_is_told_as_the_lake_s(tmp_path: Path) -> None:
