@@ -13,6 +13,7 @@ import dagster as dg
 from assets import catalog, published
 from assets.partitions import PARTITIONS
 from assets.previews import preview
+from assets.resources import patient
 from pipelines import run
 from pipelines.reports import REPORTS, Report
 from pipelines.run import ReportView
@@ -58,7 +59,9 @@ def _declared(report: Report) -> Path:
 def report(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
     """Show the reports of what is published: rows, sums, what they cannot say, and a picture."""
     names = [each.name for each in REPORTS if key(each.name) in context.selected_asset_keys]
-    views = {each.report.name: each for each in run.report_views(load().place, names)}
+    loaded = load()
+    with patient(context, loaded):
+        views = {each.report.name: each for each in run.report_views(loaded.place, names)}
     for name in names:
         metadata: Metadata = _metadata(views[name]) if name in views else {"status": NONE}
         yield dg.MaterializeResult(asset_key=key(name), metadata=metadata)

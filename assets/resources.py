@@ -13,8 +13,9 @@ import dagster as dg
 from pipelines import run, settings
 from pipelines.errors import ConfigurationError, StorageFailed
 from pipelines.run import Lane, Order, Session, Watch
-from pipelines.settings import Connection
+from pipelines.settings import Connection, Settings
 
+Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
 TRIES, SECONDS = 4, 30  # of a step that met a store of several machines that was away
 SCHEDULE_TAG = "dagster/schedule_name"  # Dagster's own, on every run that a schedule asked for
 
@@ -48,20 +49,23 @@ class Sync(dg.ConfigurableResource[None]):
     """Opens sessions on the home of this deployment."""
 
     @contextmanager
-    def session(
-        self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
-    ) -> Iterator[Session]:
-        """Yield a session that tells the run's log when it has to wait.
+    def session(self, context: Context) -> Iterator[Session]:
+        """Yield a session that tells the run's log when it has to wait; tried again as `patient`.
 
-        A store that several machines share may be away for a minute: the step is tried again then,
-        and goes on from what was read.
+        The step goes on from what was read.
         """
         loaded = settings.load()
-        try:
-            with run.open(loaded, Watch(waiting=context.log.info)) as session:
-                yield session
-        except StorageFailed as error:
-            if not loaded.state:
-                raise
-            context.log.info("%s", error)
-            raise dg.RetryRequested(max_retries=TRIES, seconds_to_wait=SECONDS) from error
+        with patient(context, loaded), run.open(loaded, Watch(waiting=context.log.info)) as session:
+            yield session
+
+
+@contextmanager
+def patient(context: Context, loaded: Settings) -> Iterator[None]:
+    """Let the step be tried again where what several machines share is away for a minute."""
+    try:
+        yield
+    except StorageFailed as error:
+        if not loaded.state:
+            raise
+        context.log.info("%s", error)
+        raise dg.RetryRequested(max_retries=TRIES, seconds_to_wait=SECONDS) from error

@@ -11,6 +11,7 @@ import dagster as dg
 from assets.checks import ERROR, WARN, Check, Numbers
 from assets.previews import preview
 from assets.published import KEY
+from assets.resources import patient
 from pipelines import run
 from pipelines.reconciliation import RULES
 from pipelines.run import Judged
@@ -28,8 +29,10 @@ CHECKS = {
 )
 def rules(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
     """Look at what each rule found in what is published."""
-    wanted = {key.name for key in context.selected_asset_check_keys}
-    yield from (each for each in results(run.judged(load().place)) if each.check_name in wanted)
+    wanted, loaded = {key.name for key in context.selected_asset_check_keys}, load()
+    with patient(context, loaded):
+        found = run.judged(loaded.place)
+    yield from (each for each in results(found) if each.check_name in wanted)
 
 
 def results(found: Sequence[Judged]) -> Iterator[dg.AssetCheckResult]:
