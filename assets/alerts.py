@@ -7,7 +7,7 @@ import dagster as dg
 
 from pipelines import run, settings
 from pipelines.errors import ConfigurationError
-from pipelines.run import Watch
+from pipelines.run import Session, Watch
 
 
 @dg.run_failure_sensor(
@@ -31,8 +31,17 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Judge how things stand; ask for no run."""
     try:
         with run.open(settings.load(), Watch(waiting=context.log.info)) as session:
+            _catch_up(context, session)
             standing = run.alert(session)
     except ConfigurationError as error:
         return dg.SkipReason(str(error))
     told = ", ".join(f"{each.alert.heading} ({each.finding.about})" for each in standing)
     return dg.SkipReason(f"stands: {told}" if told else "nothing is the matter")
+
+
+def _catch_up(context: dg.SensorEvaluationContext, session: Session) -> None:
+    """Record the runs that failed while the ledger was away: Dagster tells `failed_runs` once."""
+    if unended := run.unended(session):
+        failed = dg.RunsFilter(run_ids=unended, statuses=[dg.DagsterRunStatus.FAILURE])
+        for each in context.instance.get_runs(failed):
+            run.fail(session, each.run_id)

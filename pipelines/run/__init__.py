@@ -14,7 +14,7 @@ from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
-from pipelines.run.alerting import alert, alerted, fail, try_targets
+from pipelines.run.alerting import alert, alerted, fail, try_targets, unended
 from pipelines.run.breaking import Break, Chosen, broken
 from pipelines.run.breaking import decide as decide_break
 from pipelines.run.breaking import totals as break_totals
@@ -119,6 +119,7 @@ __all__ = [
     "sync",
     "test",
     "try_targets",
+    "unended",
     "verify",
     "waiting",
 ]

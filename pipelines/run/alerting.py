@@ -113,6 +113,11 @@ def fail(session: Session, run: str) -> tuple[Standing, ...]:
     return alert(session)
 
 
+def unended(session: Session) -> tuple[str, ...]:
+    """Return the runs of a day of which no end is known: under way, killed, or never told of."""
+    return runs.unended(session.ledger, session.clock.now() - LONGEST_RUN)
+
+
 def _scene(session: Session) -> Scene:
     """Look at the home; the work database is left alone where another run has it."""
     settings, now = session.settings, session.clock.now()

@@ -157,8 +157,9 @@ def _seen(home: Home) -> tuple[object, ...]:
     """Return what tells the version that analysts see now from every other."""
     if home.warehouse:
         return home, *snapshots.seen(home)
-    file = _file(home)
-    return home, file, file.stat().st_mtime_ns
+    _file(home)
+    found = home.link.stat()  # of what it leads to: an older file may be gone the next moment
+    return home, found.st_ino, found.st_mtime_ns
 
 
 def _file(home: Home) -> Path:

@@ -1,5 +1,6 @@
 """Dagster's sensors for alerts: a failed run is in the ledger and told, and nothing is launched."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -59,6 +60,24 @@ def test_a_run_that_crashed_is_recorded_and_stands_as_an_alert(
         assert runs.latest(session.ledger, 1)[0].outcome == "failed"
     assert isinstance(after, dg.SkipReason)
     assert after.skip_message == "stands: Failed run (default)"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_failed_while_the_ledger_was_away_is_recorded_later(
+    instance: dg.DagsterInstance,
+) -> None:
+    failed = breaking.execute_in_process(instance=instance, raise_on_error=False)
+    now = datetime.now(UTC)
+    with run.open(load()) as session:
+        for connection, name in (("default", failed.run_id), ("other", "under way")):
+            runs.begin(session.ledger, name, connection, now.date(), now)
+    with dg.build_sensor_context(instance=instance) as context:
+        told = alerts(context)
+    assert isinstance(told, dg.SkipReason)
+    assert told.skip_message == "stands: Failed run (default)"
+    with run.open(load()) as session:
+        outcomes = {each.run: each.outcome for each in runs.latest(session.ledger, 2)}
+    assert outcomes == {failed.run_id: "failed", "under way": None}
 
 
 def test_what_is_not_configured_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
