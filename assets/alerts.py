@@ -3,11 +3,15 @@
 Here: when. Not here: what is an alert and who is told (pipelines.run.alerting).
 """
 
+from datetime import UTC, datetime, timedelta
+
 import dagster as dg
 
 from pipelines import run, settings
 from pipelines.errors import ConfigurationError
 from pipelines.run import Session, Watch
+
+A_DAY = timedelta(days=1)
 
 
 @dg.run_failure_sensor(
@@ -41,7 +45,11 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 def _catch_up(context: dg.SensorEvaluationContext, session: Session) -> None:
     """Record the runs that failed while the ledger was away: Dagster tells `failed_runs` once."""
-    if unended := run.unended(session):
-        failed = dg.RunsFilter(run_ids=unended, statuses=[dg.DagsterRunStatus.FAILURE])
-        for each in context.instance.get_runs(failed):
-            run.fail(session, each.run_id)
+    now = session.clock.now()
+    failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=now - A_DAY)
+    ended = {
+        each.dagster_run.run_id: datetime.fromtimestamp(each.end_time, UTC)
+        for each in context.instance.get_run_records(failed)
+        if each.end_time
+    }
+    run.catch_up(session, ended)

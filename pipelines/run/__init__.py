@@ -14,7 +14,7 @@ from pipelines.api.lanes import Lane
 from pipelines.errors import ConfigurationError, PartnerSyncError
 from pipelines.run.accepting import Word, accept_waiting, columns, set_aside, waiting
 from pipelines.run.admission import Standing, accept, check, standings, test
-from pipelines.run.alerting import alert, alerted, fail, try_targets, unended
+from pipelines.run.alerting import alert, alerted, catch_up, fail, try_targets
 from pipelines.run.breaking import Break, Chosen, broken
 from pipelines.run.breaking import decide as decide_break
 from pipelines.run.breaking import totals as break_totals
@@ -80,6 +80,7 @@ __all__ = [
     "break_totals",
     "break_trail",
     "broken",
+    "catch_up",
     "changed",
     "check",
     "close_month",
@@ -119,7 +120,6 @@ __all__ = [
     "sync",
     "test",
     "try_targets",
-    "unended",
     "verify",
     "waiting",
 ]

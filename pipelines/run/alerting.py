@@ -4,7 +4,7 @@ What a target was told is in the ledger; a target that fails is tried again the 
 here ever fails a run. Not here: what is an alert (alerts), how a target is reached (targets).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -113,9 +113,10 @@ def fail(session: Session, run: str) -> tuple[Standing, ...]:
     return alert(session)
 
 
-def unended(session: Session) -> tuple[str, ...]:
-    """Return the runs of a day of which no end is known: under way, killed, or never told of."""
-    return runs.unended(session.ledger, session.clock.now() - LONGEST_RUN)
+def catch_up(session: Session, failed: Mapping[str, datetime]) -> None:
+    """Record runs that failed, each with its end, where the ledger does not say so; tell nobody."""
+    for run, ended in failed.items():
+        runs.fail(session.ledger, run, ended)
 
 
 def _scene(session: Session) -> Scene:

@@ -136,13 +136,6 @@ def since(engine: Engine, moment: datetime) -> tuple[Run, ...]:
         return tuple(Run(*row) for row in ledger.execute(query))
 
 
-def unended(engine: Engine, moment: datetime) -> tuple[str, ...]:
-    """Return the runs that began at or after a moment and of which no end is known."""
-    query = select(RUNS.c.run).where(RUNS.c.begun_at >= moment, RUNS.c.outcome.is_(None))
-    with engine.connect() as ledger:
-        return tuple(ledger.execute(query.order_by(RUNS.c.begun_at)).scalars())
-
-
 def others(engine: Engine, known: Collection[str], at_once: int) -> Iterator[list[Run]]:
     """Yield all runs that are not known, in the order in which they began, some at once."""
     order = RUNS.c.begun_at, RUNS.c.run

@@ -272,7 +272,8 @@ def in_words(kind: type[duckdb.Error] = duckdb.OperationalError) -> Iterator[Non
     except duckdb.OutOfMemoryException as error:
         raise StorageFailed(
             f"the lake needs more memory than DuckDB may use: {error}. What was read is archived, "
-            "and analysts see what they saw: raise PARTNER_SYNC_MEMORY_LIMIT and run it again."
+            "and analysts see what they saw: raise PARTNER_SYNC_MEMORY_LIMIT, or take a "
+            "machine that has more, and run it again."
         ) from None
     except kind as error:
         raise StorageFailed(

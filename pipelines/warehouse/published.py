@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from pipelines.errors import ConfigurationError, NothingPublished
+from pipelines.errors import ConfigurationError, NothingPublished, StorageFailed
 from pipelines.settings import Home
 from pipelines.warehouse import lake, snapshots
 from pipelines.warehouse.database import exists, quoted
@@ -83,8 +83,22 @@ class Published:
         return self.database.execute(query, values).fetchall() if there else []
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Yield a query's rows, some thousands at a time."""
-        yield from self.database.sql(query).to_arrow_reader(BATCH)
+        """Yield a query's rows, some thousands at a time.
+
+        Raises StorageFailed where they cannot be read to their end.
+        """
+        reader = self.database.sql(query).to_arrow_reader(BATCH)
+        while (batch := self._next(reader)) is not None:
+            yield batch
+
+    def _next(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+        try:
+            return next(reader, None)
+        except OSError as error:  # Arrow's word for whatever DuckDB says half-way
+            raise StorageFailed(
+                f"{self.file.name} cannot be read to its end: {error}. Nothing of it has changed: "
+                "see that the disk, or the lake's store, answers, and run it again."
+            ) from None
 
     @cached_property
     def _listed(self) -> dict[tuple[str, str], bool]:

@@ -153,7 +153,7 @@ class Snapshots:
         rows = self._rows(f"SELECT snapshot FROM {VERSIONS} WHERE version = {version.version}")
         if not rows:
             raise PublicationFailed(f"{version.file} is not in the lake any more")
-        with lake.in_words(), lake.bare(self.lake.home) as reader:
+        with lake.in_words(), lake.bare(self.lake.home, self.lake.memory_limit) as reader:
             at = f"SNAPSHOT_VERSION {rows[0][0]}"
             lake.attach(reader, self.lake.home, "READ_ONLY", at)
             reader.execute(f"USE {LAKE}")

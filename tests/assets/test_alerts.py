@@ -63,21 +63,40 @@ def test_a_run_that_crashed_is_recorded_and_stands_as_an_alert(
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(("said", "then"), [(None, "failed"), ("published", "partial")])
 def test_a_run_that_failed_while_the_ledger_was_away_is_recorded_later(
-    instance: dg.DagsterInstance,
+    instance: dg.DagsterInstance, said: str | None, then: str
 ) -> None:
-    failed = breaking.execute_in_process(instance=instance, raise_on_error=False)
+    failed = breaking.execute_in_process(instance=instance, raise_on_error=False).run_id
     now = datetime.now(UTC)
     with run.open(load()) as session:
-        for connection, name in (("default", failed.run_id), ("other", "under way")):
+        for connection, name in (("default", failed), ("other", "under way")):
             runs.begin(session.ledger, name, connection, now.date(), now)
+        if said:
+            runs.end(session.ledger, failed, said, now)
     with dg.build_sensor_context(instance=instance) as context:
         told = alerts(context)
     assert isinstance(told, dg.SkipReason)
     assert told.skip_message == "stands: Failed run (default)"
     with run.open(load()) as session:
         outcomes = {each.run: each.outcome for each in runs.latest(session.ledger, 2)}
-    assert outcomes == {failed.run_id: "failed", "under way": None}
+    assert outcomes == {failed: then, "under way": None}
+
+
+@pytest.mark.usefixtures("home")
+def test_a_failed_run_that_is_recorded_later_ended_when_it_did(
+    instance: dg.DagsterInstance,
+) -> None:
+    failed = breaking.execute_in_process(instance=instance, raise_on_error=False).run_id
+    now = datetime.now(UTC)
+    with run.open(load()) as session:
+        for name in (failed, "again"):
+            runs.begin(session.ledger, name, "default", now.date(), now)
+        runs.end(session.ledger, "again", "published", now)
+    with dg.build_sensor_context(instance=instance) as context:
+        told = alerts(context)
+    assert isinstance(told, dg.SkipReason)
+    assert told.skip_message == "nothing is the matter"
 
 
 def test_what_is_not_configured_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from pipelines.warehouse import published
 from pipelines.warehouse.lake import PUBLISHED, Lake, attach, bare
 from pipelines.warehouse.snapshots import Snapshots, opened
 from tests.distributed import places
+from tests.distributed.servers import ObjectStore
 
 NIGHTS = 12
 MOST = 4  # files of a table
@@ -146,6 +147,28 @@ def test_a_store_that_is_away_is_told_to_who_reads_a_version(
         source.database.execute(SUMS)
     with pytest.raises(StorageFailed, match=words), kept.reading(version(NIGHTS)) as reader:
         reader.execute(SUMS)
+
+
+def test_a_store_that_goes_away_half_way_is_told_to_who_reads(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "s3")
+    store.begin()
+    with pytest.MonkeyPatch.context() as variables:
+        for name, value in store.environment.items():
+            variables.setenv(name, value)
+        home = places.lake(tmp_path / "home", store.bucket("lake"))
+        lake = Lake(home, "200MB", lambda _words: None, Files(home.state))
+        with lake.connected() as database:
+            for _ in range(2):  # a file each
+                database.execute("CREATE TABLE IF NOT EXISTS things (number BIGINT)")
+                database.execute(f"INSERT INTO things FROM range({10 * published.BATCH})")
+        kept = Snapshots(lake)
+        kept.point(kept.put(version(1)))
+        with published.opened(home) as source:
+            batches = source.batches("FROM things")
+            assert next(batches).num_rows > 0
+            store.kill()
+            with pytest.raises(StorageFailed, match="snapshot cannot be read to its end"):
+                list(batches)
 
 
 def test_a_catalog_that_is_away_is_told_as_the_lake_s(tmp_path: Path) -> None:
