@@ -109,14 +109,13 @@ def try_targets(session: Session) -> tuple[Tried, ...]:
 
 def fail(session: Session, run: str) -> tuple[Standing, ...]:
     """Record that a run failed whose own end did not say so; tell alerts."""
-    runs.fail(session.ledger, run, session.clock.now())
+    catch_up(session, {run: session.clock.now()})
     return alert(session)
 
 
 def catch_up(session: Session, failed: Mapping[str, datetime]) -> None:
     """Record runs that failed, each with its end, where the ledger does not say so; tell nobody."""
-    for run, ended in failed.items():
-        runs.fail(session.ledger, run, ended)
+    runs.fail(session.ledger, failed)
 
 
 def _scene(session: Session) -> Scene:

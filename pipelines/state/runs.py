@@ -1,11 +1,11 @@
 """Runs and their requests: what was asked of the service, when, and what came back."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Select, case, func, insert, select, text, update
+from sqlalchemy import Engine, Select, bindparam, case, func, insert, select, text, update
 
 from pipelines.state import conflict
 from pipelines.state.tables import REQUESTS, RUNS
@@ -75,13 +75,19 @@ def end(engine: Engine, run: str, outcome: str, now: datetime) -> None:
         ledger.execute(update(RUNS).where(RUNS.c.run == run).values(outcome=outcome, ended_at=now))
 
 
-def fail(engine: Engine, run: str, now: datetime) -> None:
-    """Record that a run failed, as its caller knows: it did not end, or not all of it is there."""
-    unended, published = RUNS.c.outcome.is_(None), RUNS.c.outcome == "published"
+def fail(engine: Engine, ended: Mapping[str, datetime]) -> None:
+    """Record that runs failed, each at its end, as their caller knows.
+
+    It did not end, or not all of it is there; what is recorded already stays.
+    """
+    if not ended:
+        return
+    own = update(RUNS).where(RUNS.c.run == bindparam("failed"))
+    partial = own.where(RUNS.c.outcome == "published").values(outcome="partial")
+    failed = own.where(RUNS.c.outcome.is_(None)).values(outcome="failed", ended_at=bindparam("at"))
     with engine.begin() as ledger:
-        own = update(RUNS).where(RUNS.c.run == run)
-        ledger.execute(own.where(published).values(outcome="partial"))
-        ledger.execute(own.where(unended).values(outcome="failed", ended_at=now))
+        ledger.execute(partial, [{"failed": run} for run in ended])
+        ledger.execute(failed, [{"failed": run, "at": at} for run, at in ended.items()])
 
 
 def last_end(engine: Engine, connection: str) -> datetime | None:

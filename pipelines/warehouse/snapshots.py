@@ -53,6 +53,14 @@ END $$
 """
 THERE = f"SELECT count(*) FROM pg_tables WHERE schemaname = '{PUBLISHED}'"
 NEWEST = f"SELECT max(snapshot_id) FROM {FOLDED}.ducklake_snapshot"
+PUT = f"""
+WITH put AS (
+    INSERT INTO {VERSIONS} SELECT {{0}}, ({NEWEST}), false ON CONFLICT DO NOTHING RETURNING snapshot
+), shown AS (
+    INSERT INTO {SHOWN} SELECT snapshot FROM put ON CONFLICT DO NOTHING
+)
+SELECT snapshot FROM put
+"""
 STALE = f"""
 SELECT snapshot_id FROM {FOLDED}.ducklake_snapshot
 WHERE snapshot_id NOT IN (SELECT snapshot FROM {VERSIONS}) AND snapshot_id < ({NEWEST})
@@ -129,17 +137,11 @@ class Snapshots:
         Raises PublicationFailed where somebody was not, whose turn PostgreSQL lost.
         """
         self._run(PREPARED)
-        snapshot = int(self._rows(NEWEST)[0][0])
-        put = self._rows(
-            f"INSERT INTO {VERSIONS} VALUES ({version.version}, {snapshot}, false) "
-            "ON CONFLICT DO NOTHING RETURNING version"
-        )
-        if not put:
+        if not self._rows(PUT.format(version.version)):
             raise PublicationFailed(
                 f"another run published version {version.version} meanwhile: what analysts see "
                 "stays as that run left it; run partner-sync publish again"
             )
-        self._run(f"INSERT INTO {SHOWN} VALUES ({snapshot}) ON CONFLICT DO NOTHING")
         return version
 
     def verify(self, version: Version) -> None:
