@@ -12,8 +12,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from sandbox.data.listing import Listing
+from sandbox.faults.kind import Fault
+from sandbox.faults.orders import FIRST, OTHER, Memory, Row, View, show
 
-Where = Literal["head", "tail", "anywhere"]
+Where = Literal["head", "tail", "ends", "anywhere"]
 Order = Literal["stable", "newest-first", "shuffled"]
 WHERE: tuple[Where, ...] = get_args(Where)
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -34,8 +36,9 @@ class UnchangeableError(ValueError):
 class Changes:
     """How many of each kind befall a list per page that is read of it, where, and its order.
 
-    They happen before every so many-th page, those of the pages between at once. ``newest-first``
-    turns the list round once, ``shuffled`` gives every page another order.
+    They happen before every so many-th page, those of the pages between at once; at the ``ends``
+    means at the tail and the head in turn. ``newest-first`` turns the list round once,
+    ``shuffled`` gives every page another order.
     """
 
     insert: float = 0.0
@@ -49,6 +52,8 @@ class Changes:
 
 
 KINDS = tuple(field.name for field in fields(Changes) if field.type is float)
+SHOWN = ("repeated", "conflicting", "hidden", "renamed")  # what faults made of a list's rows
+NOT_LIVING = ("insert", "hidden", "renamed")
 
 
 def read(texts: Iterable[str], order: str) -> tuple[tuple[str, Changes], ...]:
@@ -84,7 +89,7 @@ class Scan:
 
     def __init__(self) -> None:
         self.begun = False
-        self.happened: dict[str, set[int]] = {kind: set() for kind in KINDS}
+        self.happened: dict[str, set[int]] = {kind: set() for kind in (*KINDS, *SHOWN)}
 
     def note(self, kind: str, index: int) -> None:
         """Note a change to the record of an index."""
@@ -95,8 +100,11 @@ class Scan:
 class Living:
     """One list. It changes before a page is read, never within one: every page is atomic."""
 
-    def __init__(self, name: str, base: Listing, seed: int) -> None:
+    def __init__(
+        self, name: str, base: Listing, seed: int, faults: Callable[[], list[Fault]] = list
+    ) -> None:
         self.name = name
+        self._faults = faults
         self._base = base
         self._seed = seed
         self._scans: dict[int, Scan] = {}
@@ -110,7 +118,9 @@ class Living:
         self._following = self._base.count  # the index of the next record to insert
         self._due = dict.fromkeys(KINDS, 0.0)
         self._pages = 0
+        self._turn = False
         self._versions: dict[int, int] = {}
+        self._memory = Memory()
         self._scans.clear()
 
     def configure(self, changes: Changes) -> None:
@@ -137,13 +147,32 @@ class Living:
 
     def now(self) -> Listing:
         """Let the changes that are due happen, and give the list as it is then."""
-        if self._order is None and self.changes == Changes():
-            seen = self._base
-        else:
-            self._change()
-            seen = self._listing(self._shown())
+        faults = self._faults()
+        if not faults and self._untouched:
+            return self._seen(self._base, {})
+        self._change()
+        rows = [(index, FIRST) for index in self._shown()]
+        view = View(
+            f"{self._seed}/{self.name}",
+            self._base.count,
+            rows,
+            self._memory,
+            self._update,
+            self._move,
+        )
+        if faults:
+            show(view, faults)
+        return self._seen(view.listing(self._written), view.told)
+
+    @property
+    def _untouched(self) -> bool:
+        return self._order is None and self.changes == Changes() and not self._versions
+
+    def _seen(self, seen: Listing, told: dict[str, set[int]]) -> Listing:
         for scan in self._scans.values():
             scan.begun = True
+            for kind, indices in told.items():
+                scan.happened[kind] |= indices
         return seen
 
     def open(self, number: int) -> None:
@@ -153,15 +182,18 @@ class Living:
     def close(self, number: int) -> dict[str, list[str]] | None:
         """End a scan: the keys of the records that lived through it, in order, and what happened.
 
-        A complete reading contains every one that ``lived``; of the others it may have any.
+        A complete reading contains every one that ``lived``; of the others it may have any. Those
+        ``revised`` have other values than at the start, whenever they changed.
         """
         scan = self._scans.pop(number, None)
         if scan is None:
             return None
         there = dict.fromkeys(self._indices())
         happened = {kind: self.keys(sorted(found)) for kind, found in scan.happened.items()}
-        inserted = scan.happened["insert"]
-        return {"lived": self.keys([one for one in there if one not in inserted]), **happened}
+        others = set().union(*(scan.happened[kind] for kind in NOT_LIVING))
+        revised = self.keys(index for index in there if self._versions.get(index))
+        lived = self.keys(index for index in there if index not in others)
+        return {"lived": lived, **happened, "revised": revised}
 
     def keys(self, indices: Iterable[int]) -> list[str]:
         """Give the keys of records: the first member of each."""
@@ -186,6 +218,21 @@ class Living:
         row = (write or self._base.rows)(index, index + 1)[0]
         version = self._versions.get(index, 0)
         return revised(row, version) if version else row
+
+    def _written(self, row: Row) -> bytes:
+        index, which = row
+        return revised(self._row(index), 1) if which == OTHER else self._row(index)
+
+    def _update(self, index: int) -> None:
+        self._versions[index] = self._versions.get(index, 0) + 1
+        self._note("update", index)
+        self._note("move", index)
+
+    def _move(self, index: int, place: int) -> None:
+        order = self._order = self._indices()
+        order.remove(index)
+        order.insert(place, index)
+        self._note("move", index)
 
     def _change(self) -> None:
         self._pages += 1
@@ -222,8 +269,9 @@ class Living:
 
     def _place(self) -> int:
         size = len(self._indices())
-        places = {"head": 0, "tail": size, "anywhere": self._chance.randrange(size + 1)}
-        return places[self.changes.where]
+        self._turn = not self._turn
+        places = {"head": 0, "tail": size, "ends": size * self._turn}
+        return places.get(self.changes.where, self._chance.randrange(size + 1))
 
     def _note(self, kind: str, index: int) -> None:
         for scan in self._scans.values():

@@ -4,6 +4,7 @@ Here: the one state that the control routes change and the layers and lists read
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sandbox.caller import Caller
@@ -11,6 +12,7 @@ from sandbox.changes import LISTS, Living
 from sandbox.data.dataset import Dataset, dataset
 from sandbox.data.plant import NOTHING, plant
 from sandbox.faults.active import Faults
+from sandbox.faults.kind import Fault, Stage
 from sandbox.faults.tokens import Tokens
 from sandbox.options import Options
 
@@ -25,13 +27,19 @@ class Trial:
         self.faults = Faults(options.trials.faults)
         self.plant = plant(options.seed, options.sizes) if options.trials.plant else NOTHING
         still = dataset(options.seed, options.sizes, self.plant)
-        self.lists = {name: Living(name, getattr(still, name), options.seed) for name in LISTS}
+        self.lists = {
+            name: Living(name, getattr(still, name), options.seed, partial(self._due, name))
+            for name in LISTS
+        }
         self._begin_changes()
 
     @property
     def dataset(self) -> Dataset:
         """The lists as they are served."""
         return Dataset(**self.lists)
+
+    def _due(self, name: str) -> list[Fault]:
+        return self.faults.due(f"/v2/{name}", Stage.LIST)
 
     def _begin_changes(self) -> None:
         for name, changes in self._options.trials.changes:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -58,8 +59,10 @@ def main(only: Sequence[str]) -> int:
     every = trials(only)
     shares = [share for each in range(PROCESSES * 8) if (share := every[each :: PROCESSES * 8])]
     wrong = 0
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        for found in pool.imap_unordered(tried, shares):
+    spawn = multiprocessing.get_context("spawn")  # not a Pool's: its processes may start no others
+    with ProcessPoolExecutor(PROCESSES, mp_context=spawn) as pool:
+        for done in as_completed([pool.submit(tried, share) for share in shares]):
+            found = done.result()
             wrong += len(found)
             for words in found:
                 sys.stdout.write(f"{words}\n")

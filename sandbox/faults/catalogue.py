@@ -3,10 +3,10 @@
 Here: the families. Not here: their members.
 """
 
-from sandbox.faults import bodies, contents, envelopes, requests, statuses, tokens, wires
+from sandbox.faults import bodies, contents, envelopes, orders, requests, statuses, tokens, wires
 from sandbox.faults.kind import Fault, Kind
 
-FAMILIES = (statuses, bodies, envelopes, contents, requests, tokens, wires)
+FAMILIES = (statuses, bodies, envelopes, contents, orders, requests, tokens, wires)
 CATALOGUE: dict[str, Kind] = {kind.name: kind for family in FAMILIES for kind in family.FAMILY}
 FIELDS = 3
 

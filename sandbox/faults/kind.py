@@ -18,6 +18,7 @@ class Stage(StrEnum):
 
     ARRIVAL = "arrival"  # before admission: who calls, effect(token) -> refuse it from now on
     REQUEST = "request"  # inside admission, effect(scope, value)
+    LIST = "list"  # effect(view, value) on a list as a page of it is about to be written
     PAGE = "page"  # effect(page, value) on a page that would have been right
     ANSWER = "answer"  # effect(exchange, value) on an answer that would have been a success
     WIRE = "wire"  # effect(line, exchange, value) instead of sending the answer

@@ -1,6 +1,7 @@
 """Faults, one by one over HTTP: what a client sees of each, when it befalls, how it ends.
 
-Not here: connections that break (test_wires), the routes that switch faults on (test_control).
+Not here: connections that break (test_wires), lists whose order changes (test_orders), the routes
+that switch faults on (test_control).
 """
 
 import gzip
@@ -124,6 +125,7 @@ SEEN: list[tuple[str, Seen]] = [
 OF_TOKENS = {"token-denied", "token-endless"}
 OF_COMPRESSION = {"gzip-bomb", "gzip-lie"}
 OF_WIRES = {name for name, kind in CATALOGUE.items() if kind.stage == "wire"}
+OF_LISTS = {name for name, kind in CATALOGUE.items() if kind.stage == "list"}
 
 
 def _dicts(record: Any) -> list[Any]:
@@ -131,9 +133,9 @@ def _dicts(record: Any) -> list[Any]:
 
 
 def test_every_kind_is_tried_somewhere() -> None:
-    tried = {name for name, _ in SEEN} | OF_TOKENS | OF_COMPRESSION | OF_WIRES
+    tried = {name for name, _ in SEEN} | OF_TOKENS | OF_COMPRESSION | OF_WIRES | OF_LISTS
     assert tried == set(CATALOGUE)
-    assert len(CATALOGUE) == len(SEEN) + 4 + len(OF_WIRES)
+    assert len(CATALOGUE) == len(SEEN) + 4 + len(OF_WIRES) + len(OF_LISTS)
 
 
 @pytest.mark.parametrize(("name", "seen"), SEEN)
