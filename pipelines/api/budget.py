@@ -193,11 +193,14 @@ class Budget:
         if self._rule.sightings < SIGHTINGS or self._foreign_told:
             return
         self._foreign_told = True
-        limit = self._rule.limit
+        ours, others = self._rule.limit, max(1, self._rule.reserve)
+        window = f"{self._terms.window:g} s" if self._terms.window != 1 else "second"
         self._seat.foreign(
-            f"somebody else uses the request budget of {self._key()}: the service counts more "
-            f"requests than we sent. Both are slowed by 429s; set allowance = {max(1, limit - 1)} "
-            f"to leave room (a setting `window` shorter than the service's looks the same)."
+            f"another client uses the same account as {self._key()}: the service counts {others} "
+            f"requests per {window} that partner-sync did not send. No row is lost. This sync "
+            f"leaves room for them: it sends {ours} requests per {window} and takes longer. Give "
+            f"each client credentials of its own, or set allowance = {ours} to share for good. (A "
+            f"setting `window` that is shorter than the service's looks the same.)"
         )
 
     def _tell(self, news: Callable[[], None]) -> None:

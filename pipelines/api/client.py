@@ -37,7 +37,10 @@ from pipelines.streams.base import Stream
 T = TypeVar("T")
 IDLE = 30.0  # seconds without a byte
 TIMEOUT = httpx.Timeout(IDLE, connect=5.0, pool=None)
-RATE_LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+# Kept of each answer: the three rate-limit headers, and the seconds it spent in a cache.
+KEPT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "age")
+# The proof by count needs each page as it is now: no cache may answer without asking the service.
+FRESH = {"Cache-Control": "no-cache"}
 
 
 class Client:
@@ -57,7 +60,11 @@ class Client:
         """Return the page of a list at an offset, the largest that the document allows."""
         query = {"limit": limit or stream.limit, "offset": offset}
         request = self._http.build_request(
-            "GET", stream.path, params=query, extensions={"stream": stream.name}
+            "GET",
+            stream.path,
+            params=query,
+            headers=FRESH,
+            extensions={"stream": stream.name},
         )
         found = await self._ask(request, lambda answer: page.read(answer, offset))
         self._rows[request.url.path] += found.rows
@@ -140,7 +147,7 @@ def _answer(response: httpx.Response, content: bytes) -> Answer:
         body=content,
         status=response.status_code,
         request_id=headers.get("x-request-id"),
-        rate_limit={name: headers[name] for name in RATE_LIMIT_HEADERS if name in headers},
+        rate_limit={name: headers[name] for name in KEPT_HEADERS if name in headers},
         sent_at=response.extensions["sent_at"],
         answered_at=response.extensions["answered_at"],
     )

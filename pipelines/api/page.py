@@ -34,7 +34,11 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 @dataclass(frozen=True)
 class Answer:
-    """A successful answer as received; `sent_at` and `answered_at` are aware times."""
+    """A successful answer as received; `sent_at` and `answered_at` are aware times.
+
+    `rate_limit` holds the three rate-limit headers and `age`, the seconds spent in a cache (RFC
+    9111), as sent and in lower case; a header that was not sent is not in it.
+    """
 
     path: str
     body: bytes = field(repr=False)

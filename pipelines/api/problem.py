@@ -116,6 +116,18 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return max(0.0, (until - (_date(headers.get("date", "")) or now)).total_seconds())
 
 
+def resets_in(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds until X-RateLimit-Reset (Unix time), None where it is not a number.
+
+    They count from the server's own Date, so that our clock need not agree with its; `now` is ours,
+    for an answer without one. Both are whole seconds: the result is up to two seconds too long.
+    """
+    value = headers.get("x-ratelimit-reset", "").strip(" \t")
+    if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,9})?", value):
+        return None
+    return float(value) - (_date(headers.get("date", "")) or now).timestamp()
+
+
 def _words(member: object) -> str:
     return cleaned(member) if isinstance(member, str) else ""
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pipelines.api import gap, lanes
+from pipelines.api import gap, lanes, reserve
 from pipelines.api.lanes import Lane
 from pipelines.api.path import Path
 from pipelines.api.terms import Said, Terms
@@ -18,7 +18,8 @@ from pipelines.state.slots import Account, Slots, Taken
 # Clocks and timers round: a slot is free this much after the window (measured: it matters).
 MARGIN = 0.001
 # While both lanes wait, slots come one by one: in a burst, a lane whose few requests are all on
-# their way would not be waiting, and lose its share. Less than the even distance, against delays.
+# their way would not be waiting, and lose its share. While others use the actor too, even requests
+# meet fewer of theirs. Less than the even distance, against delays.
 EVEN = 0.9
 PATIENCE = 0.05  # seconds for which a process may be late when it is its turn
 LONGEST_ANSWER = 120.0  # seconds after which a request is no more on its way: its process hangs
@@ -49,7 +50,9 @@ class Rule:
         self._lane = lane
         self._slots = slots
         self.path = Path()
-        self.limit = terms.limit
+        self.limit = terms.limit  # requests per window that are ours
+        self.reserve = 0  # requests per window that are left to others
+        self._even = terms.window / max(1, terms.limit)  # seconds for each request, were we alone
         self.queued = False
         self.sightings = 0  # answers that counted others' requests
 
@@ -65,7 +68,8 @@ class Rule:
         self._slots.forgo(unanswered, now - LONGEST_ANSWER, ended)
         us, tickets = self._slots.owner, self._slots.tickets()
         due = self._due(account, unanswered, now)
-        if due is not None and any(each.lane != self._lane for each in tickets):
+        shared = any(each.lane != self._lane for each in tickets) or self.reserve
+        if due is not None and shared:
             due = max(due, account.sent_at + EVEN * self._share)
         mine = next((each for each in tickets if each.owner == us), None)
         others = [each for each in tickets if each.owner != us]
@@ -119,26 +123,35 @@ class Rule:
         return self._terms.window + MARGIN
 
     def _block(self, until: float) -> None:
-        now = self._now
-        account = self._account(now)
-        if until > account.blocked_until:
-            to = self._clock.wall().timestamp() + until - now
-            self._slots.save(replace(account, blocked_until=until, blocked_to=to))
+        account = self._account(self._now)
+        stopped = self._stopped(account, until)
+        if stopped is not account:
+            self._slots.save(stopped)
+
+    def _stopped(self, account: Account, until: float) -> Account:
+        """Return the account with nothing sent before a moment."""
+        if until <= account.blocked_until:
+            return account
+        to = self._clock.wall().timestamp() + until - self._now
+        return replace(account, blocked_until=until, blocked_to=to)
 
     def _account(self, now: float) -> Account:
         account = self._slots.account(now, self._clock.wall())
-        self.limit = self._limit(account, now)
-        return gap.eased(account, self._share, now)
+        self._divide(account, now)
+        return gap.eased(account, self._even, now)
 
-    def _limit(self, account: Account, now: float) -> int:
-        """Return the requests a window that are ours: as stated lately, else at most as set."""
+    def _divide(self, account: Account, now: float) -> None:
+        """Divide the limit, as stated lately, else at most as set, between others and us."""
         stated, ours = account.learned or self._terms.limit, self._terms.limit
         known = stated if now < account.learned_at + LEARNED_FOR else min(stated, ours)
-        return max(1, min(known, self._terms.allowance or known))
+        allowed = self._terms.allowance or known
+        self.reserve = reserve.current(account, self._terms.window, now)
+        self.limit = max(1, min(known - self.reserve, allowed))
+        self._even = self._terms.window / max(1, min(known, allowed))
 
     @property
     def _share(self) -> float:
-        """Seconds of the window for each request."""
+        """Seconds of the window for each request that is ours."""
         return self._terms.window / self.limit
 
     @property
@@ -209,15 +222,14 @@ class Rule:
         fresh = said.limit == account.learned and now < account.learned_at + LEARNED_FOR / 2
         if said.limit and not fresh and not (refused and account.learned):
             account = replace(account, learned=said.limit, learned_at=now)
-            self.limit = self._limit(account, now)
+            self._divide(account, now)
         # What was on its way when a 429 was heard belongs to the same incident.
         if refused and self._slots.desk.earliest(said.sent) > account.incident_at:
-            account = gap.raised(account, self._share, now)
-        if self._used_by_others(said):
-            wall = self._clock.wall().timestamp()
-            account = replace(account, foreign_uses=account.foreign_uses + 1, foreign_at=wall)
+            account = gap.raised(account, self._even, now)
+        account = self._left_to_others(said, account, now)
         if account is not before:
             self._slots.save(account)
+            self._divide(account, now)
 
     def _of_actor(self, said: Said, account: Account) -> bool:
         """Say whether an answer speaks of the actor, and not of our address (Limits, 1)."""
@@ -225,11 +237,31 @@ class Rule:
             return said.limit == account.learned if account.learned else said.limit != ADDRESS_LIMIT
         return 200 <= said.status < 300 or said.status in {FORBIDDEN, TOO_MANY_REQUESTS}  # noqa: PLR2004
 
-    def _used_by_others(self, said: Said) -> bool:
-        """Say whether the service counts more requests than ours in any window that may be its."""
+    def _left_to_others(self, said: Said, account: Account, now: float) -> Account:
+        """Return the account after what an answer shows of others who use the actor."""
+        foreign = self._foreign(said, now)
+        if said.limit is None or foreign <= 0:
+            return account
+        self.sightings += 1
+        known, resets_in = self.reserve, said.resets_in or 0.0
+        wall = self._clock.wall().timestamp()
+        account = replace(account, foreign_uses=account.foreign_uses + 1, foreign_at=wall)
+        account = reserve.raised(account, foreign, self._terms.window, now)
+        if said.remaining == 0 and foreign > known and resets_in > 0:
+            return self._stopped(account, now + min(resets_in, self._hold))
+        return account
+
+    def _foreign(self, said: Said, now: float) -> int:
+        """Count the requests of others in the window of an answer: at least so many are not ours.
+
+        The first sight of others must not rest on the path. Once they are known, the path tells
+        which of our requests were in the window; a request that was refused was not in it.
+        """
         if said.limit is None or said.remaining is None:
-            return False
-        since = self._slots.desk.earliest(said.sent) - self._hold
-        foreign = said.limit - said.remaining > self._slots.explained(since)
-        self.sightings += foreign
-        return foreign
+            return 0
+        used, sent = said.limit - said.remaining, self._slots.desk.earliest(said.sent)
+        if not self.reserve and used <= self._slots.explained(sent - self._hold):
+            return 0
+        until = max(self._slots.desk.latest(said.sent), now - self._credit)
+        ours = self._slots.explained(sent - self._terms.window, until, self._credit)
+        return used - ours + (said.status == TOO_MANY_REQUESTS)

@@ -45,9 +45,10 @@ ALONE = Seat()
 
 @dataclass(frozen=True)
 class Said:
-    """What an answer says of the budget; `sent` on the monotonic clock, `pause` in seconds.
+    """What an answer says of the budget; `sent` on the monotonic clock.
 
-    `pause` is what a 429 asks for, or a 503 with Retry-After.
+    `pause`: the seconds that a 429 asks for, or a 503 with Retry-After. `resets_in`: the seconds
+    until X-RateLimit-Reset, None where it is missing or unreadable.
     """
 
     status: int
@@ -55,3 +56,4 @@ class Said:
     limit: int | None = None
     remaining: int | None = None
     pause: float | None = None
+    resets_in: float | None = None

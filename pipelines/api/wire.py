@@ -64,7 +64,8 @@ class Wire(httpx.AsyncBaseTransport):
             pause = retry.pause(asked, attempt=1)
         limit = _number(headers, "x-ratelimit-limit")
         remaining = _number(headers, "x-ratelimit-remaining")
-        return Said(response.status_code, sent, limit, remaining, pause)
+        resets_in = problem.resets_in(headers, self._clock.wall())
+        return Said(response.status_code, sent, limit, remaining, pause, resets_in)
 
     async def _send(self, request: httpx.Request) -> httpx.Response | BaseException:
         """Return the answer, or the failure: it is recorded before it is raised."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 ACCOUNT = (
     *("boot", "learned", "learned_at", "blocked_until", "blocked_to", "gap", "hold", "ease_at"),
     *("incident_at", "sent_at", "turn", "nightly", "adhoc", "foreign_uses", "foreign_at"),
+    *("reserve", "reserve_at", "peak", "peak_at"),
 )
 SLOT = ("number", "owner", "taken_at", "answered_at", "credit", "lost")
 TICKET = ("number", "owner", "lane", "looks_at")

@@ -48,7 +48,7 @@ PREPARE look (text, text) AS SELECT extract(epoch FROM clock_timestamp())::float
 BEGIN = "BEGIN; EXECUTE hold (%s); EXECUTE look (%s, %s)"
 OPEN = (
     f"INSERT INTO budgets (actor, {', '.join(ACCOUNT)}) "
-    "VALUES (%s, %s, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT DO NOTHING"
+    f"VALUES (%s, %s, NULL{', 0' * (len(ACCOUNT) - 2)}) ON CONFLICT DO NOTHING"
 )
 DRIFT = 0.0005  # the most that a clock which is being set right runs faster or slower
 AWAY = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)  # seconds before each try to reach it

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from typing import NamedTuple
 
 from sqlalchemy import Engine, select
@@ -52,6 +53,10 @@ class Account:
     adhoc: float = 0.0
     foreign_uses: int = 0
     foreign_at: float = 0.0
+    reserve: int = 0
+    reserve_at: float = 0.0
+    peak: int = 0
+    peak_at: float = 0.0
 
 
 class Taken(NamedTuple):
@@ -112,6 +117,10 @@ class Slots:
             ease_at=now + account.hold,
             incident_at=0.0,
             sent_at=0.0,
+            reserve=0,
+            reserve_at=0.0,
+            peak=0,
+            peak_at=0.0,
         )
 
     def _set_back(self, account: Account, ahead: float) -> Account:
@@ -128,6 +137,8 @@ class Slots:
             ease_at=account.ease_at - ahead,
             incident_at=account.incident_at - ahead,
             sent_at=account.sent_at - ahead,
+            reserve_at=account.reserve_at - ahead,
+            peak_at=account.peak_at - ahead,
         )
         self.save(account)
         return account
@@ -172,8 +183,8 @@ class Slots:
         releases = []
         for slot in self._kept.slots:
             if slot.answered_at is not None:
-                theirs = credit if slot.owner == self.owner else min(credit, slot.credit)
-                releases.append(slot.answered_at - (0.0 if slot.lost else theirs))
+                proved = 0.0 if slot.lost else self._proved(slot, credit)
+                releases.append(slot.answered_at - proved)
         return sorted(release for release in releases if release > since)
 
     def least_credit(self) -> float:
@@ -181,12 +192,27 @@ class Slots:
         others = (slot.credit for slot in self._kept.slots if slot.owner != self.owner)
         return min((credit for credit in others if credit > 0), default=0.0)
 
-    def explained(self, since: float) -> int:
-        """Count our requests that the service may have in a window that begins at `since`."""
+    def explained(self, since: float, until: float = inf, credit: float = 0.0) -> int:
+        """Count our requests that may have arrived from `since` to `until`.
+
+        `credit`: the seconds by which the path proves arrivals to be earlier than their answers.
+        """
         return sum(
-            slot.answered_at is None or slot.answered_at >= since - LOST_FOR * slot.lost
+            slot.taken_at <= until and self._latest_arrival(slot, credit) >= since
             for slot in self._kept.slots
         )
+
+    def _latest_arrival(self, slot: Slot, credit: float) -> float:
+        """Return the latest moment at which a slot's request may have arrived."""
+        if slot.answered_at is None:
+            return inf
+        if slot.lost:
+            return slot.answered_at + LOST_FOR
+        return slot.answered_at - self._proved(slot, credit)
+
+    def _proved(self, slot: Slot, credit: float) -> float:
+        """Return what the path is worth: for another process's slot the lesser of the two."""
+        return credit if slot.owner == self.owner else min(credit, slot.credit)
 
     def sweep(self, before: float) -> None:
         """Forget the slots that were answered before."""

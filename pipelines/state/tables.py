@@ -23,7 +23,7 @@ from pipelines.state.types import Number, ProofJson, UtcTime
 
 METADATA = MetaData()
 # Of the ledger as a whole; kept in it, so that another version's is told apart (state/shape.py).
-SHAPE = 10
+SHAPE = 11
 
 RUNS = Table(
     "runs",
@@ -91,7 +91,7 @@ PAGES = Table(
     Column("request_id", String),
     Column("sent_at", UtcTime, nullable=False),
     Column("answered_at", UtcTime, nullable=False),
-    Column("rate_limit", JSON, nullable=False, comment="the three rate-limit headers as sent"),
+    Column("rate_limit", JSON, nullable=False, comment="rate-limit headers and Age, as sent"),
 )
 
 MANIFESTS = Table(
@@ -203,6 +203,10 @@ BUDGETS = Table(
     Column("adhoc", Float, nullable=False),
     Column("foreign_uses", Integer, nullable=False, comment="answers that counted others' use too"),
     Column("foreign_at", Float, nullable=False, comment="the last of them, in Unix time"),
+    Column("reserve", Integer, nullable=False, comment="requests per window left to others"),
+    Column("reserve_at", Float, nullable=False, comment="when an answer last showed as many"),
+    Column("peak", Integer, nullable=False, comment="what one answer showed beyond the reserve"),
+    Column("peak_at", Float, nullable=False, comment="when it did"),
 )
 
 SLOTS = Table(

@@ -2,10 +2,14 @@
 
 import gzip
 import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 
+from pipelines.api.client import Client
 from pipelines.clock import SYSTEM
 from pipelines.errors import (
     ConfigurationError,
@@ -34,6 +38,7 @@ def test_a_page_is_asked_for_at_the_documents_limit_and_signed() -> None:
     ]
     assert {asked.headers["Authorization"] for asked in service.asked} == {"Bearer t1"}
     assert {asked.headers["Accept-Encoding"] for asked in service.asked} == {"gzip"}
+    assert {asked.headers["Cache-Control"] for asked in service.asked} == {"no-cache"}
 
 
 def test_a_page_arrives_with_what_the_headers_say() -> None:
@@ -51,6 +56,50 @@ def test_a_page_arrives_with_what_the_headers_say() -> None:
     assert (token.path, token.stream, token.status) == ("/oauth/token", None, 200)
     assert (call.path, call.stream, call.query) == ("/v2/usage", "usage", "limit=500&offset=0")
     assert (call.remaining, call.request_id, call.error) == (4, "r-1", None)
+
+
+def test_the_age_of_an_answer_is_kept_beside_its_rate_limit() -> None:
+    cached = page([])
+    with serving(replace(cached, headers=cached.headers | {"AGE": "7"}), page([])) as service:
+        pages = [Desk(service.url).usage() for _ in range(2)]
+    assert [each.answer.rate_limit for each in pages] == [{"age": "7"}, {}]
+
+
+def waits(remaining: int, **headers: str) -> list[float]:
+    """Return the seconds waited before each of ten pages whose answers say so of the limit."""
+    said = {"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": str(remaining)} | headers
+    empty = page([])
+
+    async def read(client: Client) -> None:
+        for _ in range(10):
+            await client.page(USAGE, 0)
+
+    with serving(replace(empty, headers=empty.headers | said)) as service:
+        desk = Desk(service.url)
+        desk.ask(read)
+    return [call.waited for call in desk.calls if call.stream]
+
+
+SOON, NOW = timedelta(seconds=1), datetime.now(UTC)
+RESETS = {
+    "milliseconds": f"{(NOW + SOON).timestamp() * 1000:.0f}",
+    "microseconds": f"{(NOW + SOON).timestamp() * 1_000_000:.0f}",
+    "past": f"{(NOW - 3600 * SOON).timestamp():.0f}",
+    "seconds from now": "1",
+    "far away": f"{(NOW + timedelta(days=3)).timestamp():.0f}",
+    "date": format_datetime(NOW + timedelta(hours=1), usegmt=True),
+    "garbage": "soon",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("reset", RESETS.values(), ids=RESETS)
+@pytest.mark.parametrize("remaining", [0, 4])
+def test_no_reset_stalls_a_sync(reset: str, remaining: int) -> None:
+    """At most one window before any request, though the actor looks used up at each."""
+    waited = waits(remaining, **{"X-RateLimit-Reset": reset})
+    assert max(waited) <= 1.1
+    assert sum(waited) <= sum(waits(remaining)) + 1.1
 
 
 def test_what_passes_is_asked_again_until_it_has_passed() -> None:

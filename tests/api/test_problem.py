@@ -20,6 +20,38 @@ def read(body: bytes, status: int = 500, headers: dict[str, str] | None = None) 
     return problem.read(httpx.Response(status, headers=headers, request=request), body, NOW)
 
 
+DATE = {"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}  # 7 s after our clock
+# What X-RateLimit-Reset says, the other headers, and the seconds until then.
+RESETS: list[tuple[str, dict[str, str], float | None]] = [
+    ("784111778", {}, 8.0),
+    ("784111778", DATE, 1.0),
+    (" 784111778 ", {"Date": "yesterday"}, 8.0),
+    ("784111777.25", DATE, 0.25),
+    ("784111770", DATE, -7.0),
+    ("1", DATE, 1 - 784111777.0),
+    ("784111778000", DATE, 784111778000 - 784111777.0),  # milliseconds
+    ("Sun, 06 Nov 1994 08:49:38 GMT", DATE, None),
+    ("soon", DATE, None),
+    ("", DATE, None),
+    ("-1", DATE, None),
+    ("1e9", DATE, None),
+    ("inf", DATE, None),
+    ("9" * 400, DATE, None),
+]
+
+
+@pytest.mark.parametrize(("value", "headers", "expected"), RESETS)
+def test_a_reset_counts_from_the_servers_date(
+    value: str, headers: dict[str, str], expected: float | None
+) -> None:
+    said = httpx.Headers({"X-RateLimit-Reset": value} | headers)
+    assert problem.resets_in(said, NOW) == expected
+
+
+def test_without_a_reset_there_is_none() -> None:
+    assert problem.resets_in(httpx.Headers(DATE), NOW) is None
+
+
 def test_the_document_s_429() -> None:
     body = {
         "type": "https://service/problems/too_many_requests",

@@ -185,7 +185,7 @@ def test_foreign_use_is_noticed_where_our_log_cannot_explain_it(
     process = virtual.run(main())
     assert len(process.foreign) == foreign
     if foreign:
-        assert "set allowance = 4" in process.foreign[0]
+        assert "set allowance = " in process.foreign[0]
     assert [use.actor for use in slots.foreign_uses(ledger)] == ["host actor"] * foreign
     assert all(use.answers == 4 for use in slots.foreign_uses(ledger))
 

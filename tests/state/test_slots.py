@@ -94,6 +94,25 @@ def test_what_the_service_may_count_and_what_is_forgotten(rows: Slots) -> None:
     rows.close()
 
 
+def test_what_the_path_proves_to_be_outside_a_window_is_not_counted_in_it(
+    ledger: Engine, rows: Slots
+) -> None:
+    other = Slots(ledger, "a")
+    with other.transaction():
+        other.answer(other.take(1.0), 10.1, 0.05, lost=False)
+    with rows.transaction():
+        rows.answer(rows.take(2.0), 10.1, 0.0, lost=False)
+        rows.answer(rows.take(3.0), 9.0, 0.0, lost=True)  # no answer: it may arrive later
+        rows.take(10.5)
+        rows.take(11.0)
+        # The credit of another process's request is the lesser of the two.
+        counts = [rows.explained(10.0, 10.7, credit) for credit in (0.0, 0.08, 0.2)]
+        assert counts == [4, 4, 3]
+        assert rows.explained(10.0, 10.4) == 3
+    for each in (rows, other):
+        each.close()
+
+
 def test_actors_do_not_see_each_other(ledger: Engine, rows: Slots) -> None:
     other = Slots(ledger, "b")
     with rows.transaction():
