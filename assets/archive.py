@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets import catalog, intents, interface
-from assets.checks import MOST, PROVEN, READ, UNCHANGED, Numbers
+from assets.checks import MOST, NO_REPEATS, PROVEN, READ, UNCHANGED, Numbers
 from assets.executor import FETCH
 from assets.partitions import PARTITIONS, parts
 from assets.previews import cost
@@ -20,6 +20,7 @@ from pipelines.run import Intent, Order, Session
 from pipelines.state import runs
 from pipelines.state.descriptions import SeenChange
 from pipelines.state.journal import ManifestRow
+from pipelines.state.proof import Proof
 from pipelines.state.runs import Effort
 
 Outcome = ManifestRow | PartnerSyncError
@@ -44,7 +45,9 @@ def key(stream: str) -> dg.AssetKey:
     name="fetch",
     specs=[catalog.of_stream("archive", stream, {"python", "http"}) for stream in STREAMS],
     check_specs=[
-        check.spec(key(stream.name)) for stream in STREAMS for check in (READ, PROVEN, UNCHANGED)
+        check.spec(key(stream.name))
+        for stream in STREAMS
+        for check in (READ, PROVEN, NO_REPEATS, UNCHANGED)
     ],
     can_subset=True,
     partitions_def=PARTITIONS,
@@ -104,7 +107,8 @@ def _result(
     checks = [
         interface.unchanged(key(stream), seen),
         _read_to_its_end(stream, outcomes),
-        _proven(stream, outcomes),
+        proven(stream, outcomes),
+        no_repeats(stream, outcomes),
     ]
     return dg.MaterializeResult(
         asset_key=key(stream), metadata=_rows(outcomes), check_results=checks
@@ -123,17 +127,39 @@ def _read_to_its_end(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckR
     return READ.result(key(stream), numbers, passed=not failures)
 
 
-def _proven(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
-    """Warn of readings whose order never kept still: they are folded, and nothing is missing."""
-    proofs = [each.proof for each in outcomes if isinstance(each, ManifestRow)]
+def proven(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
+    """Warn of readings that are not proven complete: loaded, and nothing counts as missing."""
+    proofs = _proofs(outcomes)
+    partial = [proof for proof in proofs if not proof.grade.counts_missing]
+    counts: Numbers = {} if not partial else {"distinct rows seen": partial[-1].rows}
+    if partial and partial[-1].places is not None:
+        counts = {**counts, "places of the list": partial[-1].places}
     numbers: Numbers = {
         "readings": len(proofs),
+        "readings that are not proven complete": len(partial),
+        **counts,
         "changes of order": sum(proof.inversions for proof in proofs),
         "repairs": sum(proof.repairs for proof in proofs),
         "proofs": [proof.sentence(stream) for proof in proofs][:MOST],
     }
-    passed = bool(proofs) and not any(proof.grade.marked for proof in proofs)
-    return PROVEN.result(key(stream), numbers, passed=passed)
+    return PROVEN.result(key(stream), numbers, passed=bool(proofs) and not partial)
+
+
+def no_repeats(stream: str, outcomes: Iterable[Outcome]) -> dg.AssetCheckResult:
+    """Warn of rows that the list contains again under the same key."""
+    proofs = _proofs(outcomes)
+    repeated = [proof for proof in proofs if proof.repeats]
+    numbers: Numbers = {
+        "stream": stream,
+        "repeated rows": sum(proof.repeats for proof in repeated),
+        "readings with repeated rows": len(repeated),
+        "proofs": [proof.sentence(stream) for proof in repeated][:MOST],
+    }
+    return NO_REPEATS.result(key(stream), numbers, passed=not repeated)
+
+
+def _proofs(outcomes: Iterable[Outcome]) -> list[Proof]:
+    return [each.proof for each in outcomes if isinstance(each, ManifestRow)]
 
 
 def _tell(
@@ -167,6 +193,7 @@ def _metadata(outcome: Outcome, archive: Path) -> Metadata:
         "status": dg.MetadataValue.text("read"),
         "dagster/partition_row_count": dg.MetadataValue.int(proof.rows),
         "rows": dg.MetadataValue.int(proof.rows),
+        "repeated rows": dg.MetadataValue.int(proof.repeats),
         "minutes": dg.MetadataValue.float(round(took, 3)),
         "proof": dg.MetadataValue.text(proof.sentence(outcome.stream)),
         "grade": dg.MetadataValue.text(proof.grade.words),

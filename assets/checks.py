@@ -69,10 +69,18 @@ READ = Check(
 )
 PROVEN = Check(
     "proven",
-    "The proof of completeness of each reading.",
-    "The order of the list never kept still while it was read: rows may be lacking, and none "
-    "counts as missing.",
-    "Read it again at a quieter hour. meta.proofs says it to analysts.",
+    "The proof of completeness of each reading: SNAPSHOT, COMPLETE or COMPLETE BY COUNT.",
+    "The list is not proven complete. PARTIAL: the rows that were read are loaded. Rows may be "
+    "lacking, and none counts as missing.",
+    "Compare the distinct rows with the places of the list. Read it again at a quieter hour. If it "
+    "stays PARTIAL, ask the service to sort the list by a unique field (docs/completeness.md).",
+)
+NO_REPEATS = Check(
+    "no_repeated_rows",
+    "Rows that the list contains more than once under the same key.",
+    "The service returns some records more than once. Each key is loaded once, so amounts are not "
+    "counted twice.",
+    "Report it to the service. A total that is computed from the list itself is too high.",
 )
 UNCHANGED = Check(
     "interface_unchanged",
@@ -106,8 +114,10 @@ ROW_DROP = Check(
 UNIQUE = Check(
     "keys_are_unique",
     "Each key once in the table, and once in a page.",
-    "Two records with one key said something else; the later one is in the table.",
-    "Ask the service's people which is right; meta.folds has the numbers of every night.",
+    "Records repeat a key with different values. One copy of each key is loaded: the one loaded "
+    "before, otherwise the later one in the list.",
+    "Look at the other copies in quarantine. Ask the service which copy is right. meta.folds has "
+    "the numbers of every run.",
 )
 REQUIRED = Check(
     "required_fields",

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from pipelines import run
 from pipelines.run import Choice, Order, Session
 from pipelines.settings import Settings
@@ -39,12 +41,33 @@ def orders(session: Session, streams: Sequence[str]) -> list[Order]:
     return run.orders(session, Choice(streams=streams))
 
 
-def night(session: Session, stream: str, number: int, records: Iterable[str]) -> str:
+def night(
+    session: Session,
+    stream: str,
+    number: int,
+    records: Iterable[str],
+    grade: Grade = Grade.COMPLETE,
+) -> str:
     """Archive and record one reading of a list, the records as JSON; return its manifest's name."""
+    return _recorded(session, *_read(session, stream, number, records, grade))
+
+
+def counted_night(
+    session: Session, stream: str, number: int, superseded: Iterable[str], records: Iterable[str]
+) -> str:
+    """Like `night`, of a list that was counted: `superseded` were read before its length check."""
+    manifest, proof = _read(session, stream, number, records, Grade.COMPLETE_BY_COUNT)
+    before = tuple(_archived(session, superseded, manifest.begun_at))
+    return _recorded(session, msgspec.structs.replace(manifest, superseded=before), proof)
+
+
+def _read(
+    session: Session, stream: str, number: int, records: Iterable[str], grade: Grade
+) -> tuple[Manifest, Proof]:
     moment = FIRST + timedelta(days=number)
     pages = _archived(session, records, moment)
     rows = sum(page.rows for page in pages)
-    proof = Proof(Grade.COMPLETE, rows, len(pages), 0, 1, 0, "id", False, moment, moment)
+    proof = Proof(grade, rows, len(pages), 0, 1, 0, "id", False, moment, moment)
     manifest = Manifest(
         connection="default",
         stream=stream,
@@ -58,19 +81,23 @@ def night(session: Session, stream: str, number: int, records: Iterable[str]) ->
         pages=tuple(pages),
         proof=proof,
     )
+    return manifest, proof
+
+
+def _recorded(session: Session, manifest: Manifest, proof: Proof) -> str:
     if session.archive.stored(manifest.file) is None:
         session.archive.write(manifest)
     row = ManifestRow(
         connection="default",
-        stream=stream,
+        stream=manifest.stream,
         day=manifest.day,
         number=1,
         scan=manifest.scan,
         file=manifest.file,
-        pages=len(pages),
-        rows=rows,
+        pages=len(manifest.pages),
+        rows=proof.rows,
         proof=proof,
-        written_at=moment,
+        written_at=manifest.ended_at,
     )
     journal.add_manifest(session.ledger, row)
     return manifest.file

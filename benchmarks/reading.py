@@ -1,4 +1,4 @@
-"""What reading alone costs: memory as a list grows, and rows lost and requests where it shrinks.
+"""What reading alone costs: memory as a list grows, rows lost where it shrinks, requests by list.
 
 `python -m benchmarks.reading` is the process whose memory is measured: it reads and folds nothing.
 """
@@ -6,7 +6,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
@@ -16,13 +16,17 @@ from typing import Any, TypeVar
 from benchmarks.machine import table
 from benchmarks.syncing import served
 from pipelines import run
-from pipelines.api.chain import Chain
+from pipelines.api.before import Before
 from pipelines.api.page import Answer, Page
+from pipelines.api.reader import Reader
+from pipelines.api.source import Take
 from pipelines.api.stitch import Taken
 from pipelines.cli.sandbox import Service
 from pipelines.run import Choice
 from pipelines.settings import load
 from pipelines.state import runs
+from pipelines.state.proof import Grade
+from tests.api import unstable
 
 SIZES = (10_000, 1_000_000)
 ROWS, LIMIT, SCANS = 2_000, 100, 200
@@ -32,14 +36,75 @@ ANSWER = Answer("", b"", 200, None, {}, NOW, NOW)
 T = TypeVar("T")
 
 
+COUNTED = 1_000  # rows of a list whose order moves
+KINDS: dict[str, Callable[[Random], unstable.Unstable]] = {
+    "ties of 2": lambda chance: _ties(2, chance),
+    "ties of 7": lambda chance: _ties(7, chance),
+    "ties of 60": lambda chance: _ties(60, chance),
+    "ties of 700": lambda chance: _ties(700, chance),
+    "the whole list one tie": lambda chance: _ties(COUNTED, chance),
+    "last change first, two rows change per request": lambda chance: unstable.last_change(
+        COUNTED, LIMIT, chance, head=True
+    ),
+    "last change last, two rows change per request": lambda chance: unstable.last_change(
+        COUNTED, LIMIT, chance, head=False
+    ),
+    "1 % repeated, near": lambda chance: unstable.repeated(COUNTED, LIMIT, chance, near=True),
+    "1 % repeated, far apart": lambda chance: unstable.repeated(COUNTED, LIMIT, chance, near=False),
+    "1 % repeated, one row moved": lambda chance: unstable.repeated_and_moved(
+        COUNTED, LIMIT, chance, near=True
+    ),
+    "ties of 7, one row added at each end per ten requests": lambda chance: unstable.growing(
+        _ties(7, chance)
+    ),
+    "ties of 7, one row removed per ten requests": lambda chance: unstable.shrinking(
+        _ties(7, chance)
+    ),
+}
+
+
+def _ties(size: int, chance: Random) -> unstable.Unstable:
+    return unstable.ties(size, COUNTED, LIMIT, chance)
+
+
 def measure() -> str:
-    """Return two tables: memory by size, and the chain beside a plain walk by `next_offset`."""
+    """Return three tables: memory by size, rows lost beside a plain walk, cost by kind of list."""
     memory = [[f"{size:,}", *(f"{peak:.0f} MB" for peak in _memory(size))] for size in SIZES]
     lost = [_lost(rate) for rate in RATES]
-    columns = ["records removed a request", "plain walk: scans that lose rows", "chain", "requests"]
+    columns = ["records removed a request", "plain walk: scans that lose rows", "sync", "requests"]
     return "\n\n".join(
-        [table(["usage rows", "peak, first night", "second"], memory), table(columns, lost)]
+        [
+            table(["usage rows", "peak, first night", "second"], memory),
+            table(columns, lost),
+            costs(),
+        ]
     )
+
+
+def costs() -> str:
+    """Return a table: what lists whose order moves cost, in plain passes, by kind."""
+    columns = ["list", "median", "95 %", "next scan, median", "95 %", "proven", "rows lost"]
+    return table(columns, [_cost(name) for name in KINDS])
+
+
+def _cost(name: str) -> list[object]:
+    """Read so many lists of a kind, each twice: the second time with what the first one learnt."""
+    costs: list[list[float]] = [[], []]
+    proven = lost = 0
+    for seed in range(SCANS):
+        last, before = None, Before()
+        for scan in range(2):
+            rows = KINDS[name](Random(1000 * scan + seed))  # noqa: S311 repeatable
+            reader, last = rows.read(last, before)
+            before = Before(last.places or last.rows)
+            costs[scan].append(last.requests * LIMIT / COUNTED)
+            proven += last.grade is not Grade.PARTIAL
+            loaded = {row for page in rows.shown[reader.superseded :] for row in page}
+            lost += last.grade is not Grade.PARTIAL and not rows.lived <= loaded
+    figures = [
+        f"{sorted(each)[at]:.1f}" for each in costs for at in (SCANS // 2, SCANS * 95 // 100)
+    ]
+    return [name, *figures, f"{100 * proven / (2 * SCANS):.1f} %", lost]
 
 
 def _memory(size: int) -> list[float]:
@@ -79,7 +144,7 @@ class Shrinking:
     seen: set[int] = field(default_factory=set)
     requests: int = 0
 
-    async def page(self, offset: int) -> Taken:
+    async def page(self, offset: int, _step: int = 0) -> Taken:
         """Lose some rows, then answer."""
         self.requests += 1
         if self.requests > 1:
@@ -94,10 +159,10 @@ class Shrinking:
         return Taken(Page(offset, LIMIT, len(found), more, after, ANSWER), self.requests - 1, keys)
 
 
-async def _walk(take: Callable[[int], Awaitable[Taken]]) -> None:
+async def _walk(take: Take) -> None:
     offset: int | None = 0
     while offset is not None:
-        offset = (await take(offset)).page.next_offset
+        offset = (await take(offset, 0)).page.next_offset
 
 
 def _lost(rate: float) -> list[object]:
@@ -106,7 +171,7 @@ def _lost(rate: float) -> list[object]:
         _drive(_walk(each.page))
     chained = [Shrinking(Random(seed), rate) for seed in range(SCANS)]  # noqa: S311 repeatable
     for each in chained:
-        _drive(Chain(each.page).read("id"))
+        _drive(Reader(each.page).read("id"))
     requests = sum(each.requests for each in chained) / sum(each.requests for each in plain)
     return [rate, _share(plain), _share(chained), f"{requests:.2f} x"]
 

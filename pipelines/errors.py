@@ -15,7 +15,6 @@ what to do. Anything that is not one of these is a defect and keeps its tracebac
     ├── IdentityChanged         stop: the connection landed for somebody else; a person decides
     ├── DayUnread               nothing was read that day, and today's answer is not that day's
     ├── DayDropped              a day's readings are in the base snapshot; they stay as they are
-    ├── NotProven               a list was read, but nothing proves that all of it was
     ├── LandingFailed           this stream keeps its last published rows; its pages are archived
     ├── PublicationFailed       the last published file stays
     ├── NothingPublished        there is no published file yet; a sync makes the first
@@ -92,10 +91,6 @@ class DayUnread(PartnerSyncError):
 
 class DayDropped(PartnerSyncError):
     """A day that was read, whose manifests retention dropped: it cannot be folded again."""
-
-
-class NotProven(PartnerSyncError):
-    """A list was read to no end that can be trusted; its pages are archived."""
 
 
 class LandingFailed(PartnerSyncError):

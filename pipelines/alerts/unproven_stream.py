@@ -1,4 +1,4 @@
-"""A stream whose last reading proves too little: its order never kept still, or it had no end."""
+"""A stream whose last reading is not proven complete (PARTIAL), or was not loaded at all."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ def _look(scene: Scene) -> Iterator[Finding]:
     for connection, stream in scene.lists:
         scan = journal.latest_scan(scene.ledger, connection, stream)
         newest = journal.newest(scene.ledger, stream, connection)
-        if scan and scan.status == "unproven":
-            mark, words = "NOT_PROVEN", scan.error or "nothing is proven"
+        if scan and scan.status == "unproven":  # read to its end, but not loaded
+            mark, words = "refused", scan.error or "The reading was not loaded."
         elif newest and newest.proof.grade.marked:
             mark, words = newest.proof.grade.value, newest.proof.sentence(stream)
         else:
@@ -20,8 +20,8 @@ def _look(scene: Scene) -> Iterator[Finding]:
             f"{connection}/{stream}",
             words,
             "Read it again when the service is quiet: "
-            f"`partner-sync sync --connection {connection} --stream {stream}`. If it stays so, ask "
-            "the service for a list that keeps its order.",
+            f"`partner-sync sync --connection {connection} --stream {stream}`. If it stays so, "
+            "ask the service to sort the list by a unique field.",
             mark,
         )
 
@@ -29,8 +29,8 @@ def _look(scene: Scene) -> Iterator[Finding]:
 UNPROVEN_STREAM = Alert(
     name="unproven_stream",
     means=(
-        "Rows may be lacking, and nothing counts as missing; what was not proven at all is not "
-        "published, the rows before it stay."
+        "PARTIAL: the rows that were read are published. Rows may be lacking, and none counts as "
+        "missing. A reading that was refused is not published; analysts see the rows before it."
     ),
     look=_look,
     calm=True,

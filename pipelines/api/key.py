@@ -1,11 +1,10 @@
 """The key of a stream's records: configured, else pinned, else found by its name in a first scan.
 
-A candidate is a top-level field called `id`, `<singular>Id` or `<singular>_id` that is present, a
-scalar, not null and unique in every page of that scan. Where none holds, the whole record
-identifies itself.
+A candidate is a top-level field called `id`, `<singular>Id` or `<singular>_id`, a scalar, that
+tells the records of that scan apart (candidates). Where none does, the whole record identifies
+itself.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import MAX_PREC, Context, Decimal
 from functools import lru_cache
@@ -36,15 +35,9 @@ class Identity:
     known: bool = False
 
     @property
-    def names(self) -> tuple[str | None, ...]:
-        """What to try one after the other; None is the whole record."""
-        if self.known and self.candidates:
-            return self.candidates[:1]
-        return (*self.candidates, None)
-
-    def fits(self, keys: Sequence[bytes | None]) -> bool:
-        """Whether a page's keys leave a candidate standing: all there, none twice."""
-        return self.known or (None not in keys and len(set(keys)) == len(keys))
+    def known_name(self) -> str | None:
+        """The key where it is known; None is the whole record."""
+        return self.candidates[0] if self.candidates else None
 
 
 def search(ledger: Engine, settings: Settings, connection: str, stream: Stream) -> Identity:

@@ -9,6 +9,8 @@ from math import ceil
 from pipelines.api.page import Page
 
 SMALL_LIMIT = 100
+GROWTH = 25  # a list may be so many times as long as last time, and at least so many pages
+PAGES = 2_500
 
 
 def overlap(limit: int) -> int:
@@ -21,9 +23,19 @@ def overlap(limit: int) -> int:
 
 def quiet_cost(rows: int, limit: int) -> int:
     """Return the requests that a list of so many rows takes where nothing changes meanwhile."""
+    step = max(1, limit - overlap(limit))
+    full = rows >= limit and (rows - limit) % step == 0  # the last page: one request behind it
     if rows <= limit:
-        return 1
-    return 1 + ceil((rows - limit) / max(1, limit - overlap(limit))) + 1
+        return 1 + full
+    return 1 + ceil((rows - limit) / step) + full + 1
+
+
+def endless(offset: int, expected: int, limit: int) -> bool:
+    """Whether a page begins further on than a list of `expected` rows can have grown.
+
+    Where nobody knows the length (0), it may be any.
+    """
+    return expected > 0 and offset >= max(GROWTH * expected, PAGES * limit)
 
 
 def end(page: Page) -> int:
@@ -41,8 +53,26 @@ def end(page: Page) -> int:
 
 def doubtful(page: Page) -> bool:
     """Whether a page should be asked for once more before it is taken at its word."""
+    if not page.has_more:
+        return False
     following = page.next_offset
-    return page.has_more and (page.rows == 0 or following is None or following <= page.offset)
+    return page.rows == 0 or following is None or following <= page.offset or bool(hidden(page))
+
+
+def hidden(page: Page) -> str:
+    """Say that a page lacks rows where it stands, empty where it does not say so.
+
+    It is short, more follows, and what follows is said to begin behind rows that nobody showed.
+    """
+    following = page.next_offset
+    if not page.has_more or not page.rows or following is None:
+        return ""
+    if page.rows >= page.limit or following <= page.offset + page.rows:
+        return ""
+    return (
+        f"the page at offset {page.offset:,} has {page.rows:,} of {page.limit:,} rows, "
+        f"and next_offset is {following:,}"
+    )
 
 
 def stands_still(page: Page) -> bool:

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from pipelines.api import paging
 from pipelines.api.page import Page
+from pipelines.api.source import ALONE
 from pipelines.errors import PartnerSyncError
 
 DEPTH = 2  # guesses at a time: so many requests are wasted at the end of a list, at most
 
 Fetch = Callable[[int], Awaitable[Page]]
+Ask = Callable[[int, int], Awaitable[Page]]  # by offset and step
 
 
 @dataclass
@@ -40,26 +41,36 @@ class Prefetch:
     fetch: Fetch
     ahead: Callable[[], bool]
     end: float = inf
-    _stride: int = 0
-    _shared: int = 0  # rows with the page before
+    _limit: int = 0  # rows of a page
     _asked: dict[int, asyncio.Task[Page | None]] = field(default_factory=dict)
 
-    async def page(self, offset: int) -> Page:
-        """Return the page at an offset; raise what asking for it raises."""
-        following = [offset + self._stride * step for step in range(1, DEPTH + 1)]
-        self._drop(keep={offset, *following})
-        guessed = self._asked.pop(offset, None)
-        wanted = guessed or asyncio.ensure_future(self.fetch(offset))
-        if self._stride:
-            for each in following:
-                if each + self._shared < self.end and each not in self._asked:
-                    self._asked[each] = asyncio.create_task(self._guess(each))
+    async def page(self, offset: int, step: int = 0) -> Page:
+        """Return the page at an offset; raise what asking for it raises.
+
+        `step` as in `Take`: where the pages are that are worth a guess.
+        """
+        following = [offset + step * each for each in range(1, DEPTH + 1)] if step > 0 else []
+        wanted = await self._wanted(offset, following, alone=step == ALONE)
+        shared = self._limit - step
+        for each in following:
+            if each + shared < self.end and each not in self._asked:
+                self._asked[each] = asyncio.create_task(self._guess(each))
         page = await self._wait(wanted)
         if page is None:
             page = await self.fetch(offset)
-        self._shared = paging.overlap(page.limit)
-        self._stride = max(0, page.limit - self._shared) if page.has_more else 0
+        self._limit = page.limit
         return page
+
+    async def _wanted(
+        self, offset: int, following: list[int], *, alone: bool
+    ) -> asyncio.Future[Page] | asyncio.Task[Page | None]:
+        """Return the request for a page: the guess, if there is one, or a new one."""
+        if alone:
+            await self.close()  # taken back, and gone
+        near = range(offset, offset + DEPTH * self._limit + 1)
+        under_way = {each for each in self._asked if each in near and not following}
+        self._drop(keep={offset, *following, *under_way})
+        return self._asked.pop(offset, None) or asyncio.ensure_future(self.fetch(offset))
 
     async def close(self) -> None:
         """Let go of everything that was asked for and is not wanted."""

@@ -52,6 +52,10 @@ class Seen:
     _recent: dict[bytes, Places] = field(default_factory=dict)
     _runs: list[_Run] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        """Count the rows."""
+        return sum(map(len, self._recent.values())) + sum(map(len, self._runs))
+
     def add(self, marks: Iterable[tuple[int, bytes]]) -> None:
         """Add marks with their places."""
         for place, each in marks:

@@ -1,8 +1,8 @@
 """The program `partner-sync`: its verbs, its exit codes, and failures in words.
 
 0 done; 1 nothing published, or the verb failed; 2 usage or configuration; 3 published, but a
-stream failed; 130 stopped by Ctrl-C. An expected failure is one sentence on stderr, never a
-traceback.
+stream failed or is PARTIAL; 130 stopped by Ctrl-C. An expected failure is one sentence on stderr,
+never a traceback.
 """
 
 import sys

@@ -31,7 +31,7 @@ def close(  # noqa: PLR0913, PLR0917 a signature of Typer's: one option a field
 ) -> None:
     """Close a month: a frozen copy of its records, breaks and figures, with a hash of each.
 
-    Refused before the month and its grace are over, and on lists that are not proven. What changes
+    Refused before the month and its grace are over, and on lists not proven complete. What changes
     later never touches the copy: the month turns OUTDATED, and the change goes to corrections.
     """
     with run.open(settings.load()) as session:

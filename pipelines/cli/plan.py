@@ -40,6 +40,7 @@ def _words(planned: Plan) -> list[str]:
         f"requests: {planned.requests:,}, and {planned.tokens:,} for tokens",
         f"{_took(planned.seconds)}, so done by {planned.ends:%Y-%m-%d %H:%M:%S} UTC",
     ]
+    lines += planned.notes
     if planned.unknown:
         lines.append(f"never read, so not in this sum: {', '.join(planned.unknown)}")
     night = f"the next night begins at {planned.scheduled:%Y-%m-%d %H:%M %Z}"

@@ -130,7 +130,7 @@ def closing(outcome: Outcome, home: Home) -> None:
 
 def _told(streams: Sequence[StreamOutcome], title: str) -> None:
     """Print a connection's streams: a table, what is proven, what failed (one cause said once)."""
-    show([_line(each) for each in streams], title)
+    show([_line(each, repeats=any(map(_repeats, streams))) for each in streams], title)
     causes: dict[str, list[str]] = {}
     for each in streams:
         if each.manifest:
@@ -145,10 +145,17 @@ def _told(streams: Sequence[StreamOutcome], title: str) -> None:
         ERR.print(f"[bold red]{where}{', '.join(names)}:[/] {escape(said)}", soft_wrap=True)
 
 
-def _line(each: StreamOutcome) -> dict[str, object]:
+def _repeats(each: StreamOutcome) -> int:
+    return each.manifest.proof.repeats if each.manifest else 0
+
+
+def _line(each: StreamOutcome, *, repeats: bool) -> dict[str, object]:
+    """Return a stream's row of the table; with the column of repeated rows where any has some."""
+    repeated = {"repeated rows": _repeats(each)} if repeats else {}
     return {
         "stream": each.stream,
         "rows": each.fold.rows if each.fold else None,
+        **repeated,
         "pages": each.manifest.pages if each.manifest else None,
         "requests": each.effort.requests,
         "429s": each.effort.refused,
@@ -161,9 +168,10 @@ def _line(each: StreamOutcome) -> dict[str, object]:
 def _doubts(fold: Fold) -> Iterator[str]:
     if fold.conflicts:
         yield (
-            f"{fold.conflicts:,} records were twice on a page and said something else each time; "
-            f"the later one counts. If the key is not unique, set another one "
-            f"(streams.{fold.stream}.key)."
+            f"{fold.conflicts:,} rows repeat a key with other values. One copy of each key is "
+            "loaded: the one loaded before, otherwise the later one in the list. The other copies "
+            "are in quarantine. If the key is not unique, set another one: "
+            f"streams.{fold.stream}.key."
         )
     if fold.quarantined:
         yield (

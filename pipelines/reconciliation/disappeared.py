@@ -21,10 +21,10 @@ WITH lost AS (
 SELECT connection, side || '|' || id AS subject, partner, month, currency,
        side || ' that is no longer there' AS cause, side, id, amount, quantity, page, row
 FROM lost l
-WHERE missing_since IS NOT NULL OR NOT EXISTS (
+WHERE id IS NOT NULL AND (missing_since IS NOT NULL OR NOT EXISTS (
     FROM back b WHERE (b.connection, b.side, b.id) = (l.connection, l.side, l.id)
         AND b.valid_from >= l.valid_to
-)
+))
 """
 
 BEGAN, ENDED = "2026-10-01 01:00:00Z", "2026-10-02 01:00:00Z"

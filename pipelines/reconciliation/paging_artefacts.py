@@ -14,11 +14,11 @@ RULE = Rule(
     sql=SQL,
     means="Pages overlap on purpose, and lists move while they are read: a record that was read "
     "again is one record, its newest reading counts. It is no duplicate of the service's.",
-    remedy="Nothing. Many conflicts say that the list changes much while it is read.",
+    remedy="Nothing. Ask the service about conflicts: two of its records have the same key.",
     columns={
         "stream": "the list that was read",
         "duplicates": "readings that were merged with a newer one of the same record",
-        "conflicts": "of these, readings that said something else",
+        "conflicts": "rows in quarantine: another row has the same key and other values",
         "ended_at": "when the reading ended",
     },
 )

@@ -4,11 +4,15 @@ from pipelines.reconciliation.base import Rule
 
 SQL = """
 WITH usage AS (
-    SELECT connection, month, partner, currency, rows AS used_rows, quantity AS used_quantity,
-           expected AS expected_amount, amount AS used_amount FROM used_groups
+    SELECT connection, month, partner, currency, rows AS used_rows,
+           if(unkeyed_usage IS NULL, quantity, NULL) AS used_quantity,
+           if(unkeyed_usage IS NULL, expected, NULL) AS expected_amount,
+           if(unkeyed_usage IS NULL, amount, NULL) AS used_amount
+    FROM used_groups CROSS JOIN terms
 ), billing AS (
-    SELECT connection, month, partner, currency, sum(amount) AS billed_amount FROM bills
-    GROUP BY ALL
+    SELECT connection, month, partner, currency,
+           sum(amount) FILTER (unkeyed_billing IS NULL) AS billed_amount
+    FROM bills CROSS JOIN terms GROUP BY ALL
 ), lines AS (
     SELECT connection, month, partner, currency, count(*) AS billed_rows,
            sum(amount) FILTER (key IS NULL) AS unreferenced
@@ -37,13 +41,15 @@ WITH usage AS (
 ), joined AS (
     SELECT e.*, p.name AS partner_name, coalesce(u.used_rows, 0) AS used_rows,
            coalesce(l.billed_rows, 0) AS billed_rows, u.used_quantity, u.expected_amount,
-           CASE WHEN u.used_rows IS NULL AND b.billed_amount IS NOT NULL THEN 0
+           CASE WHEN u.used_rows IS NULL AND b.billed_amount IS NOT NULL
+                     AND unkeyed_usage IS NULL THEN 0
                 ELSE u.used_amount END AS used_amount,
-           CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL THEN 0
+           CASE WHEN b.connection IS NULL AND u.used_amount IS NOT NULL
+                     AND unkeyed_billing IS NULL THEN 0
                 ELSE b.billed_amount END AS billed_amount,
            w.wrong_rows, w.wrong_value, w.tolerated, l.unreferenced, x.of_others,
            coalesce(o.open_breaks, 0) AS open_breaks
-    FROM every e
+    FROM every e CROSS JOIN terms
     LEFT JOIN usage u ON {same_u} LEFT JOIN billing b ON {same_b} LEFT JOIN lines l ON {same_l}
     LEFT JOIN wrong w ON {same_w} LEFT JOIN open o ON {same_o}
     LEFT JOIN others x ON {same_x}
@@ -64,7 +70,7 @@ SELECT connection, month, partner, partner_name, j.currency, used_rows, billed_r
                THEN 'within tolerance'
            ELSE 'out of balance'
        END AS verdict,
-       nullif(concat_ws('; ',
+       nullif(concat_ws('; ', unkeyed_usage, unkeyed_billing,
            CASE WHEN month IS NULL THEN 'no period is known' END,
            CASE WHEN used_amount IS NULL THEN 'no amount of the usage is known' END,
            CASE WHEN billed_amount IS NULL THEN 'no amount of the bills is known' END,
@@ -99,7 +105,7 @@ RULE = Rule(
     question="Does billing agree with usage, for each partner, month and currency?",
     sql=SQL.format(**{f"same_{name}": _same(name) for name in "ublwox"}, **SHARES),
     means="`balanced`: equal to the last digit and no open break. `tentative`: the month's bills "
-    "may still come. `not evaluated`: an amount is not mapped.",
+    "may still come. `not evaluated`: an amount is not mapped, or a list has no primary key.",
     remedy="Look at the breaks of the partner and month.",
     columns={
         "used_rows": "records of usage",

@@ -40,7 +40,7 @@ HEALTH = Report(
         "connection": Column("the set of credentials that read it"),
         "stream": Column("the list"),
         "day": Column("the day that was asked for (UTC)", "DATE"),
-        "grade": Column("SNAPSHOT, COMPLETE, COMPLETE_FOR_UNMOVED or UNSTABLE_ORDER"),
+        "grade": Column("SNAPSHOT, COMPLETE, COMPLETE_BY_COUNT or PARTIAL; before 0.2 also others"),
         "rows": count("rows in current.<stream>"),
         "missing": count("of these rows, those that the last reading lacked"),
         "quarantined": count("rows set aside in quarantine.<stream>, each with its reason"),

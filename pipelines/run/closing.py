@@ -25,7 +25,7 @@ from pipelines.warehouse.editions import editions
 from pipelines.warehouse.frozen import Copies, Head
 
 LONGEST = timedelta(days=31)
-MARKED = [grade.value for grade in Grade if grade.marked]
+PROVEN = [grade.value for grade in Grade if grade.counts_missing]
 READINGS = """
 SELECT f.connection, f.stream, f.grade, f.ended_at, p.doubt
 FROM meta.freshness f LEFT JOIN meta.proofs p
@@ -217,14 +217,14 @@ def _refuse_unproven(reader: duckdb.DuckDBPyConnection, given: Given, ends: date
     faults = [*(f"{each} was never read" for each in lacking), *_doubts(found, ends)]
     if faults:
         raise ConfigurationError(
-            f"not proven: {'; '.join(faults)}. A month is closed on lists that were read to their "
-            "end after it was over: run `partner-sync sync`."
+            f"not proven: {'; '.join(faults)}. A month can be closed only if its lists were "
+            "proven complete after its end: run `partner-sync sync`."
         )
 
 
 def _doubts(found: Sequence[Sequence[Any]], ends: datetime) -> Iterator[str]:
     for connection, stream, grade, ended, doubt in found:
-        if doubt or grade in MARKED:
+        if doubt or grade not in PROVEN:
             yield f"{stream} of {connection}: {doubt or grade.replace('_', ' ')}"
         elif ended < ends:
             yield f"{stream} of {connection} was read last at {ended:%Y-%m-%d %H:%M} UTC"

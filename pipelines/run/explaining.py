@@ -22,7 +22,7 @@ from pipelines.run.rereading import Numbers, Rereading, Wanted
 from pipelines.run.session import Session
 from pipelines.settings import mapping as file_of
 from pipelines.settings.mapping import Mapping as Roles
-from pipelines.warehouse import matching, published
+from pipelines.warehouse import conflicts, matching, published
 from pipelines.warehouse.database import exists
 
 ALL = "all"  # partners
@@ -150,6 +150,8 @@ class _Explainer:
     def _list(self, own: dict[str, Any]) -> Explanation:
         manifest, count = self._rereading.count(own["manifest"])
         read = f"{len(manifest.pages):,} pages, archive/manifests/{own['manifest']}"
+        if manifest.superseded:
+            read += f"; {len(manifest.superseded):,} pages before the length check not loaded"
         words = [own["sentence"], read, *([own["doubt"]] if own["doubt"] else [])]
         figures = (Figure("rows", own["rows"], Decimal(count)),)
         return Explanation(f"{own['connection']} · {own['stream']}", tuple(words), (), figures)
@@ -195,7 +197,10 @@ class _Explainer:
         query = "SELECT stream, manifest FROM meta.freshness WHERE connection = ?"
         manifests = dict(self.database.execute(query, [own["connection"]]).fetchall())
         wanted = Wanted(own["month"], own["currency"], own["partner"], every)
-        return self._rereading.figures(wanted, manifests)
+        apart = {
+            each: conflicts.listed(self.database, own["connection"], each) for each in manifests
+        }
+        return replace(self._rereading, conflicts=apart).figures(wanted, manifests)
 
     @property
     def _rereading(self) -> Rereading:
@@ -267,11 +272,18 @@ def _sums(own: dict[str, Any], lines: Sequence[Line]) -> tuple[Figure, ...]:
 
 
 def _figures(own: Mapping[str, Any], again: Numbers, which: str = "") -> list[Figure]:
-    """Put a month's figures beside the published ones; a side that has no records is 0 there."""
+    """Put a month's figures beside the published ones; a side that has no records is 0 there.
+
+    A figure that the summary did not evaluate is left out.
+    """
     known = {
         name: Decimal(0) if each is None and own[name] == 0 else each
         for name, each in again.items()
     }
     used, billed = known["used_amount"], known["billed_amount"]
     known["difference"] = None if used is None or billed is None else billed - used
-    return [Figure(f"{name}{which}", own[name], each) for name, each in known.items()]
+    return [
+        Figure(f"{name}{which}", own[name], each)
+        for name, each in known.items()
+        if own[name] is not None or each is None or not own["not_evaluated"]
+    ]

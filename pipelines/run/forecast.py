@@ -1,6 +1,7 @@
 """What the next sync will cost, from the last proofs: requests, minutes, tokens, the schedule.
 
 Here: arithmetic on what the ledger knows; nothing is sent. A list that was never read has no plan.
+A list that was counted is expected to cost the same again: its order changes unpredictably.
 """
 
 from collections.abc import Sequence
@@ -16,20 +17,30 @@ from pipelines.run.pace import allowed
 from pipelines.run.session import Session
 from pipelines.settings import Settings
 from pipelines.state import journal
+from pipelines.state.proof import Grade, Proof
 from pipelines.streams.base import Stream
 
 WHOAMI = 1  # asked once before a connection's lists
+NOTES = {
+    Grade.COMPLETE_BY_COUNT: "counted, because its order changes",
+    Grade.PARTIAL: "counted, and PARTIAL last time",
+    Grade.UNSTABLE_ORDER: "counted, because its order changes",
+}
 TOKEN_SECONDS = 3600.0 - 60.0  # the documented life, renewed a minute before it ends
 
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """One list: rows at its last reading and the requests that these take; None: never read."""
+    """One list: rows at its last reading, and the requests that they take; None: never read.
+
+    `note` is why the list takes more requests than its length suggests; empty if it does not.
+    """
 
     connection: str
     stream: str
     rows: int | None
     requests: int | None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,16 @@ class Plan:
     def unknown(self) -> tuple[str, ...]:
         """The lists whose length nobody knows yet."""
         return tuple(each.stream for each in self.streams if each.requests is None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lists that take more requests than their length suggests, each with the reason."""
+        several = len({each.connection for each in self.streams}) > 1
+        return tuple(
+            f"{each.stream}{f' of {each.connection}' if several else ''} is {each.note}"
+            for each in self.streams
+            if each.note
+        )
 
     @property
     def ends(self) -> datetime:
@@ -98,6 +119,22 @@ def _stream(session: Session, order: Order, stream: Stream) -> StreamPlan:
     newest = journal.newest(session.ledger, stream.name, order.connection.name)
     if newest is None:
         return StreamPlan(order.connection.name, stream.name, None, None)
-    rows = newest.proof.rows
-    cost = paging.quiet_cost(rows, stream.limit)
-    return StreamPlan(order.connection.name, stream.name, rows, cost)
+    proof = newest.proof
+    cost = paging.quiet_cost(proof.rows, stream.limit)
+    note = NOTES.get(proof.grade, "")
+    if note:
+        cost = max(_counted(session, order, proof), 2 * _whole(proof, stream))
+    return StreamPlan(order.connection.name, stream.name, proof.rows, cost, note)
+
+
+def _counted(session: Session, order: Order, proof: Proof) -> int:
+    """Return the requests of the last count, limited by the current `sync_max_minutes`."""
+    minutes = session.settings.sync_max_minutes
+    if minutes is None:
+        return proof.requests
+    return min(proof.requests, int(60 * minutes * allowed(session.settings, order.connection)))
+
+
+def _whole(proof: Proof, stream: Stream) -> int:
+    """Return the requests of one pass; every list is read to its end twice before it is PARTIAL."""
+    return paging.quiet_cost(max(proof.rows, proof.places or 0), stream.limit)

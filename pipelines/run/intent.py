@@ -53,9 +53,11 @@ class Intent:
         if stream in self.unread:
             return "nothing: it was not read on that day, and the service tells only what is today"
         planned = self.plan.streams if self.plan else ()
-        costs = {each.stream: each.requests for each in planned}
-        known = costs.get(stream)
-        return "fetch, of unknown length" if known is None else f"fetch, about {known:,} requests"
+        cost = next((each for each in planned if each.stream == stream), None)
+        if cost is None or cost.requests is None:
+            return "fetch, of unknown length"
+        note = f" ({cost.note})" if cost.note else ""
+        return f"fetch, about {cost.requests:,} requests{note}"
 
     @property
     def words(self) -> str:
@@ -70,6 +72,7 @@ class Intent:
         if self.plan:
             yield f"fetch of {', '.join(each.name for each in self.fetched)}"
             yield f"about {self.requests:,} requests, {self.minutes:,.1f} minutes"
+            yield from self.plan.notes
             if self.plan.unknown:
                 yield f"never read, so not in this sum: {', '.join(self.plan.unknown)}"
             night = f"{self.plan.scheduled:%Y-%m-%d %H:%M %Z}"

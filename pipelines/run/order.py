@@ -82,15 +82,15 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for all published, 1 for nothing, 3 where a stream failed or is unproven.
+        """Return 0 for all published, 1 for nothing, 3 where a stream failed or is PARTIAL.
 
         2 where nothing was published because settings or credentials are not right.
         """
         if self.version is None:
             ours = all(isinstance(each.error, ConfigurationError) for each in self.streams)
             return 2 if ours else 1
-        unstable = any(each.manifest and each.manifest.proof.grade.marked for each in self.streams)
-        return 3 if unstable or any(each.error for each in self.streams) else 0
+        partial = any(each.manifest and each.manifest.proof.grade.marked for each in self.streams)
+        return 3 if partial or any(each.error for each in self.streams) else 0
 
 
 T = TypeVar("T")

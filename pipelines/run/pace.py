@@ -20,17 +20,22 @@ SLACK = 1.1  # repairs and waits that an even pace does not show
 class Outlook:
     """Requests a second of late, and between which times the last list will be read.
 
-    `earliest` and `latest` are None where a list was never read to its end before.
+    `earliest` and `latest` are None where a list was never read to its end before, and where one is
+    counted. `counted` are the lists that are counted now, in words.
     """
 
     rate: float
     allowance: float
     earliest: datetime | None
     latest: datetime | None
+    counted: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """The same for people, times in UTC."""
+        return "; ".join((self._pace(), *self.counted))
+
+    def _pace(self) -> str:
         pace = f"{self.rate:.1f} of {self.allowance:g} requests/s"
         if self.earliest == self.latest and self.latest is not None:
             return pace
@@ -67,8 +72,9 @@ class Pace:
         span = self._pages[-1] - self._pages[0] if self._pages else 0.0
         rate = (len(self._pages) - 1) / span if span else 0.0
         reading = [each for each in self._lists.values() if not each.done]
-        if any(each.expected is None or not each.pages for each in reading):
-            return Outlook(rate, self.allowance, None, None)
+        if any(each.expected is None or not each.pages or each.counting for each in reading):
+            lines = [counting_line(each) for each in reading if each.counting]
+            return Outlook(rate, self.allowance, None, None, tuple(lines))
         pages = sum(map(_left, reading))
         now = self.clock.now()
         earliest = now + timedelta(seconds=pages / self.allowance)
@@ -76,6 +82,11 @@ class Pace:
         return Outlook(
             rate, self.allowance, earliest, now + timedelta(seconds=SLACK * pages / slower)
         )
+
+
+def counting_line(news: Progress) -> str:
+    """Return how far the count of a list is; empty where it is not counted."""
+    return f"{news.stream}: {news.counting.words}" if news.counting else ""
 
 
 def _left(news: Progress) -> int:

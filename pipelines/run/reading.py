@@ -101,5 +101,5 @@ def _scanner(session: Session, service: Client) -> Scanner:
     """Return what reads the lists of one connection; of those that race, one looks ahead."""
     clock, watch = session.clock, session.watch
     turns = Turns(session.locks, clock, watch.waiting)
-    ledger, archive = session.ledger, session.archive
-    return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, Race())
+    ledger, archive, minutes = session.ledger, session.archive, session.settings.sync_max_minutes
+    return Scanner(ledger, archive, clock, turns, watch.progress, service.ahead, Race(), minutes)

@@ -5,10 +5,12 @@ table is asked but for which manifests they are. Not here: figures by their rows
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -33,11 +35,15 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Rereading:
-    """The archive, and which field is what; `partner` is the key of the list of partners."""
+    """The archive, and which field is what; `partner` is the key of the list of partners.
+
+    `conflicts` are records of each list (page, row) that are not loaded: another has their key.
+    """
 
     archive: Archive
     given: Roles
     partner: str | None = None
+    conflicts: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
 
     def figures(self, wanted: Wanted, manifests: Mapping[str, str]) -> Numbers:
         """Return the figures of a month; `manifests` are those of the lists, by the list's name.
@@ -62,7 +68,7 @@ class Rereading:
         if roles.stream not in manifests:
             return []
         manifest, found = self.archive.read(manifests[roles.stream]), dict[Any, Any]()
-        for record in self._records(manifest):
+        for record in self._records(manifest, self._not_loaded(roles.stream)):
             key = _key(record, manifest)
             found.pop(key, None)  # what is read last counts, also where it is of another month then
             if record is not None and self._is(record, roles, wanted):
@@ -76,10 +82,25 @@ class Rereading:
         unknown = sum(record is None for record in self._records(manifest))
         return manifest, len(keys) + unknown
 
-    def _records(self, manifest: Manifest) -> Iterator[dict[str, Any] | None]:
+    def _not_loaded(self, stream: str) -> set[bytes]:
+        """Return the digests of the records in conflict: each may be on several pages."""
+        rows = defaultdict[str, list[int]](list)
+        for name, row in self.conflicts.get(stream, ()):
+            rows[name].append(row)
+        found = set[bytes]()
+        for name, some in rows.items():
+            texts = page.records(self.archive.body(name))
+            found |= {_digest(texts[row]) for row in some}
+        return found
+
+    def _records(
+        self, manifest: Manifest, without: Collection[bytes] = ()
+    ) -> Iterator[dict[str, Any] | None]:
         """Yield every record in the order of its reading, None where nobody can read it."""
         for linked in manifest.pages:
             for text in page.records(self.archive.body(linked.sha256)):
+                if without and _digest(text) in without:
+                    continue
                 try:
                     found = json.loads(bytes(text), parse_float=Decimal, parse_int=Decimal)
                 except UNREADABLE:
@@ -106,6 +127,10 @@ class Rereading:
         zone = ZoneInfo(self.given.time_zone)
         own = moment.astimezone(zone) if moment.tzinfo else moment
         return own.year, own.month
+
+
+def _digest(text: Any) -> bytes:
+    return sha256(bytes(text)).digest()
 
 
 def _key(record: Mapping[str, Any] | None, manifest: Manifest) -> str | None:

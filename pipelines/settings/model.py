@@ -104,6 +104,11 @@ class Settings(BaseSettings):
     budget_key: str | None = Field(
         default=None, description="what connections share whose clients or keys are one actor"
     )
+    sync_max_minutes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum minutes that one list is counted before it is graded PARTIAL",
+    )
     keep_versions: int = Field(default=3, ge=1, description="published files kept")
     reconcile: bool = Field(
         default=True, description="whether a publication holds reconciliation and reports"

@@ -6,6 +6,7 @@ how they appear, whole or not at all (store).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property, partial
@@ -18,22 +19,27 @@ from pipelines.errors import LandingFailed
 from pipelines.settings import Home
 from pipelines.state.journal import LinkedPage
 from pipelines.state.locks import Files, Lock, Locks
-from pipelines.state.proof import Proof
+from pipelines.state.proof import Grade, Proof
 from pipelines.state.redactions import Redaction
 from pipelines.warehouse import store
 from pipelines.warehouse.store import Store
 
 SUFFIX = ".json.zst"
+_IN_PASSES = {Grade.COMPLETE_BY_COUNT, Grade.PARTIAL}
 LEVEL = 1  # 457 MB/s at 4.9x on usage pages; higher levels gain little
 
 
 class Manifest(msgspec.Struct, frozen=True):
     """One proven reading of a list: which pages, when and by whom.
 
-    `key` is the field that identifies a record, None where the whole record does. All pages that
-    were read are here: those that belong to no chain first, then the chain in its order.
-    `stitched` tells of each how many of its rows, from its first, belong to the chain where they
-    are not in the next page too; empty: all of them.
+    `key` is the field that identifies a record, None where the whole record does. `pages` are
+    those whose rows are loaded: the ones that belong to no chain first, then the chain in its
+    order. `stitched` tells of each how many of its rows, from its first, belong to the chain where
+    they are not in the next page too; empty: all of them, or none of a list read in passes.
+
+    `superseded` are pages that were read before the length check of a list that was counted: they
+    are evidence, and not loaded. `repeated` are places (`position` of one of `pages`, row in it)
+    of records that the list contains twice, proven: one place each.
     """
 
     connection: str
@@ -48,6 +54,8 @@ class Manifest(msgspec.Struct, frozen=True):
     pages: tuple[LinkedPage, ...]
     stitched: tuple[int, ...] = ()
     proof: Proof | None = None
+    superseded: tuple[LinkedPage, ...] = ()
+    repeated: tuple[tuple[int, int], ...] = ()
 
     @property
     def file(self) -> str:
@@ -56,8 +64,27 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """Records read, those read twice counted twice."""
+        """Records read on the pages that are loaded, those read twice counted twice."""
         return sum(page.rows for page in self.pages)
+
+    @property
+    def evidence(self) -> tuple[LinkedPage, ...]:
+        """Every page of the scan, as the archive has to keep it: superseded ones too."""
+        return (*self.superseded, *self.pages)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the list was read in several passes because its order changes."""
+        return self.proof is not None and self.proof.grade in _IN_PASSES
+
+    def stitched_rows(self, place: int) -> int:
+        """Return how many rows of a page, from its first, belong to the chain.
+
+        A list that was read in several passes has no chain: each page shows rows of other pages.
+        """
+        if self.stitched:
+            return self.stitched[place]
+        return 0 if self.counted else self.pages[place].rows
 
 
 @dataclass(frozen=True)
@@ -165,6 +192,23 @@ class Archive:
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         self.store.create(f"manifests/{manifest.file}", content)
 
+    def settle(self, manifest: Manifest) -> Manifest:
+        """Store a manifest under the next free number; return it as it is stored.
+
+        One that a killed run stored but did not record is taken over, unless a page of it was lost
+        since, and read again.
+        """
+        while True:
+            there = self.stored(manifest.file)
+            if there and _same(there, manifest):
+                return there
+            if there:
+                manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
+                continue
+            with suppress(FileExistsError):  # somebody took the number since: a lock may be lost
+                self.write(manifest)
+                return manifest
+
     def stored(self, file: str) -> Manifest | None:
         """Return a manifest, None where there is none by its name."""
         return self.read(file) if self.store.has(f"manifests/{file}") else None
@@ -180,6 +224,12 @@ class Archive:
 def opened(home: Home, address: str | None = None, locks: Locks | None = None) -> Archive:
     """Return the archive of a home, or the one at an address that several machines share."""
     return Archive(store.opened(home, address), locks or Files(home.archive))
+
+
+def _same(there: Manifest, manifest: Manifest) -> bool:
+    """Whether two manifests sum up the same answers in the same way."""
+    numbered = msgspec.structs.replace(there, number=manifest.number, run=manifest.run)
+    return numbered == manifest
 
 
 def _page(digest: str) -> str:

@@ -53,7 +53,7 @@ _READING = {
     "manifest": "the file below archive/manifests that lists the pages read",
     "run": "the run's identifier",
     "day": "the day that was asked for (UTC)",
-    "grade": "SNAPSHOT, COMPLETE, COMPLETE_FOR_UNMOVED or UNSTABLE_ORDER",
+    "grade": "SNAPSHOT, COMPLETE, COMPLETE_BY_COUNT or PARTIAL",
     "begun_at": "when it began",
     "ended_at": "when it ended",
 }
@@ -68,7 +68,7 @@ _FOLDED = _READING | {
     "gone": "records whose last version ended as they were missing twice",
     "quarantined": "rows set aside in quarantine.<stream>, each with its reason; not in rows",
     "duplicates": "rows read again, to prove that none was missed; each is in the table once",
-    "conflicts": "rows that were twice on a page and said something else; the later one is kept",
+    "conflicts": "rows set aside because another row has the same key and other values",
     "folded_at": "when the pages became these rows",
     "published_at": "when this file was published",
     "version": "the number in the name of this file",

@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.api import page
+from pipelines.api.content import canonical
 from pipelines.warehouse.archive import Archive
 from pipelines.warehouse.database import append, quoted
-from pipelines.warehouse.pages import canonical
 from pipelines.warehouse.survey import before, staged
 from pipelines.warehouse.tables import AT, IDX, LINEAGE, TIMES
 
@@ -89,7 +89,7 @@ class Comparison:
         rows = self.database.execute(
             f"SELECT s._at, c._page, c._row, s._page, s._row {self._joined(self.stream)}"
         ).fetchall()
-        texts = _Texts(self.archive)
+        texts = Texts(self.archive)
         unsure = [row for row in rows if row[0] not in surely]
         older = texts.of([(page, row) for _, page, row, _, _ in unsure])
         newer = texts.of([(page, row) for _, _, _, page, row in unsure])
@@ -139,7 +139,7 @@ def _differs(name: str, kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Texts:
+class Texts:
     """Records read back from the archive."""
 
     archive: Archive

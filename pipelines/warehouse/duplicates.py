@@ -1,6 +1,7 @@
 """Of several readings of a record the newest counts: the others leave the stage, and are counted.
 
-Two readings of a record may differ, it changed meanwhile; two records of one page may not.
+Two readings of a record may differ, it changed meanwhile; two records of one page may not. Not
+here: which of these are loaded (conflicts).
 """
 
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.warehouse.database import append, quoted
+from pipelines.warehouse.conflicts import Conflicts
+from pipelines.warehouse.database import append, quoted, scalar
 from pipelines.warehouse.known import Whole
 from pipelines.warehouse.survey import Survey, staged
 from pipelines.warehouse.tables import AT
 
-# Known records that were read again, or whose key was read with other content as well.
+# Known records whose key was read with other content as well.
 SEEN = """
 SELECT CAST(c.{key} AS VARCHAR) AS key, s.reading, c._digest AS digest, FALSE AS flawed,
        FALSE AS staged
@@ -26,16 +28,29 @@ SELECT CAST({key} AS VARCHAR) AS key, _at AS reading, _digest AS digest, FALSE A
 UNION ALL SELECT key, reading, digest, TRUE, FALSE FROM fold_flawed
 {seen}
 """
+# Every reading of the keys that may have been read twice, and of each key the newest.
+READ = """
+CREATE OR REPLACE TEMP TABLE fold_read AS
+SELECT * FROM ({readings}) WHERE hash(key) IN (SELECT hashed FROM fold_often)
+"""
+NEWEST = """
+CREATE OR REPLACE TEMP TABLE fold_newest AS
+SELECT key, max(reading) AS reading, arg_max(flawed, reading) AS aside FROM fold_read GROUP BY key
+"""
 OLDER = """
-WITH readings AS (
-    SELECT * FROM ({readings}) WHERE hash(key) IN (SELECT hashed FROM fold_often)
-), twice AS (SELECT key FROM readings GROUP BY key HAVING count(*) > 1)
-SELECT key, reading, flawed, staged, first_value(flawed) OVER newest AS aside,
-       digest <> first_value(digest) OVER of_page AS differs
-FROM readings JOIN twice USING (key)
-WINDOW newest AS (PARTITION BY key ORDER BY reading DESC),
-       of_page AS (PARTITION BY key, reading >> 32 ORDER BY reading DESC)
-QUALIFY row_number() OVER newest > 1
+CREATE OR REPLACE TEMP TABLE fold_older AS
+SELECT r.reading FROM fold_read r JOIN fold_newest n ON n.key = r.key
+LEFT JOIN fold_copies c ON c.key = r.key AND c.wins
+WHERE r.staged AND (n.aside OR r.reading <> coalesce(c.reading, n.reading))
+"""
+# Sound readings less those that stay: one of each key that is not set aside.
+REPLACED = """
+SELECT count(*) FILTER (NOT flawed) - count(DISTINCT key) FILTER (NOT aside)
+FROM fold_read JOIN (SELECT key, aside FROM fold_newest) USING (key)
+"""
+RELEASED = """
+SELECT DISTINCT key FROM fold_read JOIN (SELECT key, aside FROM fold_newest) USING (key)
+WHERE flawed AND NOT aside
 """
 MATCHED = """
 CREATE OR REPLACE TEMP TABLE fold_matched AS
@@ -51,9 +66,9 @@ FLAWED = pa.schema([("key", pa.string()), ("reading", pa.int64()), ("digest", pa
 
 @dataclass(frozen=True)
 class Older:
-    """How many readings a newer one of their key replaces.
+    """How many readings a newer one of their record replaces, in rows.
 
-    `conflicts` of them stood in one page with another record of their key and other content.
+    `conflicts` are not among them: records under the key of another one with other values.
     """
 
     count: int
@@ -70,20 +85,28 @@ class Readings:
     key: str
 
     def settle(self) -> Older:
-        """Leave the newest reading of each record on the stage; count the others."""
+        """Leave one reading of each record on the stage; count the others.
+
+        Raises Awaited where too many keys are in conflict.
+        """
         self._flawed()
         self._match()
         ids, ats = joined(self.survey.ids), joined(self.survey.ats)
-        replaced, conflicts, count = [], 0, 0
-        for key, at, flawed, on_stage, aside, differs in self._older(ids, ats):
-            if flawed and not aside:
-                self.survey.ward.release(key)
-            elif not flawed:
-                count += 1
-                conflicts += differs
-                replaced += [at] if on_stage else []
-        self._unstage(replaced)
-        return Older(count, conflicts)
+        others = self._others()[ids]
+        # Known records whose key was read with no other content need no look at the tables.
+        again = len(ids) - others.sum() - len(np.unique(ids[~others]))
+        if not self._read(ids[others], ats[others]):
+            return Older(int(again), 0)
+        conflicts = Conflicts(self.survey, self.key)
+        found = conflicts.find()
+        database = self.survey.database
+        for (key,) in database.execute(RELEASED).fetchall():
+            self.survey.ward.release(key)
+        replaced = int(again) + scalar(database, REPLACED) - found
+        left = self.survey.pages.manifest.rows - replaced - found
+        conflicts.judge(left - self.survey.ward.readings)
+        self._unstage()
+        return Older(replaced, found)
 
     def absent(self) -> Whole:
         """Return the rowids of the table's rows that were not read, in whatever state."""
@@ -96,19 +119,19 @@ class Readings:
         rowids = np.concatenate([self._rowids("SELECT id FROM fold_matched"), self._aside()])
         return self.survey.known.among(rowids)
 
-    def _older(self, ids: Whole, ats: Whole) -> list[tuple[str, int, bool, bool, bool, bool]]:
-        known = self.survey.known.ids
-        often = np.bincount(ids, minlength=len(known)) > 1
-        wanted = (often | self._others())[ids]
-        table = pa.table({"id": known[ids[wanted]], "reading": ats[wanted]})
-        execute = self.survey.database.execute
-        execute("CREATE OR REPLACE TEMP TABLE fold_seen (id BIGINT, reading BIGINT)")
-        append(self.survey.database, "fold_seen", table)
+    def _read(self, ids: Whole, ats: Whole) -> bool:
+        """Make `fold_read` and `fold_newest`; tell whether any key may have been read twice."""
+        database = self.survey.database
+        table = pa.table({"id": self.survey.known.ids[ids], "reading": ats})
+        database.execute("CREATE OR REPLACE TEMP TABLE fold_seen (id BIGINT, reading BIGINT)")
+        append(database, "fold_seen", table)
         seen = f"UNION ALL {self._filled(SEEN)}" if table.num_rows else ""
         readings = self._filled(READINGS, seen=seen)
         if not self._often(readings):
-            return []
-        return execute(OLDER.format(readings=readings)).fetchall()
+            return False
+        database.execute(READ.format(readings=readings))
+        database.execute(NEWEST)
+        return True
 
     def _often(self, readings: str) -> bool:
         """Make `fold_often`: hashes of the keys that may have been read twice; tell of any.
@@ -145,12 +168,9 @@ class Readings:
         (found,) = rows.values()
         return np.asarray(found, np.int64)
 
-    def _unstage(self, ats: list[int]) -> None:
-        if not ats:
-            return
+    def _unstage(self) -> None:
         database = self.survey.database
-        database.execute("CREATE OR REPLACE TEMP TABLE fold_older (reading BIGINT)")
-        append(database, "fold_older", pa.table({"reading": pa.array(ats, pa.int64())}))
+        database.execute(OLDER)
         older = "(SELECT reading FROM fold_older)"
         for name in self.survey.tables:
             database.execute(f"DELETE FROM {staged(name)} WHERE {AT} IN {older}")

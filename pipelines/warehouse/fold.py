@@ -23,6 +23,7 @@ from pipelines.state.proof import Grade
 from pipelines.warehouse import awaiting, history, known, meta, registry, rekey, schema
 from pipelines.warehouse.archive import Archive, Manifest
 from pipelines.warehouse.compare import Comparison
+from pipelines.warehouse.conflicts import Conflicts
 from pipelines.warehouse.database import quoted, transaction, widen
 from pipelines.warehouse.decode import Decoder
 from pipelines.warehouse.disappeared import Guard
@@ -130,7 +131,7 @@ class _Night:
             read=manifest.rows,
             duplicates=older.count + ward.readings - len(ward.records),
             conflicts=older.conflicts,
-            quarantined=len(ward.records),
+            quarantined=len(ward.records) + older.conflicts,
             rows=len(known_rows.ids) + merged.added - merged.gone,
             added=merged.added,
             changed=merged.changed,
@@ -140,6 +141,8 @@ class _Night:
             folded_at=clock.now(),
         )
         ward.store(database, moment)
+        if older.conflicts:
+            Conflicts(survey, _key(survey, manifest)).store(moment)
         meta.record(database, folded)
         awaiting.forget(database, manifest.connection, manifest.stream)
         meta.verify(database, {(folded.connection, folded.stream): folded})
@@ -225,11 +228,13 @@ class _Night:
             return NOTHING
         readings = Readings(survey, manifest.stream, manifest.connection, key)
         older = readings.settle()
-        survey.ward.judge(manifest.rows - older.count - survey.ward.readings)
+        survey.ward.judge(manifest.rows - older.count - older.conflicts - survey.ward.readings)
         absent = readings.absent()
-        self._judge(known_rows, absent)
+        # What a partial reading lacks was not looked at: it is neither gone nor without a column.
+        gone = absent[:0] if self._grade is Grade.PARTIAL else absent
+        self._judge(known_rows, gone)
         self._compare(survey, key)
-        record(database, Stops(survey, key, absent, self._moment).changes())
+        record(database, Stops(survey, key, gone, self._moment).changes())
         names = survey.names.children()
         own = [name for name in names if name in survey.tables]
         merge = Merge(database, manifest.stream, manifest.connection, key, names, own)

@@ -7,8 +7,8 @@ agree `matched`, `odd_used` and `odd_billed`. Not here: what is wrong with them 
 reconciliation), the columns of the two sides (sides).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import duckdb
@@ -31,6 +31,8 @@ KEY_ROLES = {
 KEYS = """
 SELECT stream, min(key) FROM meta.proofs WHERE in_force GROUP BY ALL HAVING min(key) = max(key)
 """
+# Of an empty list no key can be found, and none is needed.
+UNKEYED = "SELECT DISTINCT stream FROM meta.proofs WHERE in_force AND key IS NULL AND rows > 0"
 # Most used rows agree with one line: only the keys of the others are looked at column by column.
 ODD = """
 CREATE OR REPLACE TEMP TABLE odd AS
@@ -107,34 +109,46 @@ SELECT * FROM {side} SEMI JOIN (
 class Matching:
     """What was matched on which roles, as of which moment of the data.
 
-    `fault` is why nothing is mapped where somebody tried to.
+    `fault` is why nothing is mapped where somebody tried to. `unkeyed` says of sides whose records
+    have no primary key that they are not evaluated: a record that changed may be there twice.
     """
 
     given: Given
     roles: Roles
     as_of: datetime
     fault: str = ""
+    unkeyed: Mapping[str, str] = field(default_factory=dict)
 
     def lacking(self, needs: Sequence[str]) -> str:
         """Say why what needs these roles cannot be evaluated; `key` is what is matched by."""
         wanted = [each for each in needs if each != KEY]
         for key in self.given.keys if KEY in needs else ():
             wanted += KEY_ROLES[key]
+        sides = {role.partition(".")[0] for role in wanted}
+        if unkeyed := [why for side, why in self.unkeyed.items() if side in sides]:
+            return "; ".join(unkeyed)
         lacking = self.roles.lacking(tuple(dict.fromkeys(wanted)))
         return self.fault or lacking if lacking else ""
 
 
 def prepare(database: duckdb.DuckDBPyConnection, given: Given, as_of: datetime) -> Matching:
     """Make the temporary tables; `as_of` is the moment up to which the lists were read."""
-    keys = dict(database.execute(KEYS).fetchall()) if exists(database, "meta", "proofs") else {}
+    proven = exists(database, "meta", "proofs")
+    keys = dict(database.execute(KEYS).fetchall()) if proven else {}
+    without = {stream for (stream,) in database.execute(UNKEYED).fetchall()} if proven else set()
     sides = Sides(database, given, roles.find(database, given, keys))
-    sides.terms(as_of)
+    unkeyed = {
+        side: f"{stream} has no primary key: set key in [streams.{stream}]"
+        for side, stream in sides.roles.streams.items()
+        if stream in without
+    }
+    sides.terms(as_of, unkeyed)
     sides.payers()
     sides.used()
     sides.bills()
     sides.billed()
     sides.units()
-    return Matching(given, sides.roles, as_of)
+    return Matching(given, sides.roles, as_of, unkeyed=unkeyed)
 
 
 def match(database: duckdb.DuckDBPyConnection, matching: Matching) -> None:

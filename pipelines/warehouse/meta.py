@@ -46,7 +46,7 @@ COMMENTS = {
     "missing": "of these rows, those that the last reading lacks: see missing_since",
     "quarantined": "rows set aside in quarantine.<stream>, each with its reason; not in rows",
     "duplicates": "rows read again, to prove that none was missed; each is in the table once",
-    "conflicts": "rows that were twice on a page and said something else; the later one is kept",
+    "conflicts": "of the rows in quarantine, those with the key of another row and other values",
     "manifest": "the file of the archive that lists the pages read",
     "ended_at": "when the list was read to its end",
     "folded_at": "when the pages became these rows",
@@ -59,9 +59,9 @@ class Fold:
     """One manifest folded into the tables, in rows; `number` counts the folds of its stream.
 
     Of those `read`, `quarantined` are set aside and `duplicates` were replaced by a newer read of
-    the same; `conflicts` of these said something else in one page. `rows` are in `current` then,
-    `missing` of them not read. Versions: `added` began, `changed` and `restated` (another number)
-    ended and began, `gone` ended as they were missing twice.
+    the same; `conflicts` of the quarantined have the key of another record and other values. `rows`
+    are in `current` then, `missing` of them not read. Versions: `added` began, `changed` and
+    `restated` (another number) ended and began, `gone` ended as they were missing twice.
     """
 
     number: int

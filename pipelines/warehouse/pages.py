@@ -4,18 +4,16 @@ Every complaint about a page names the stream, the offset and the archived file.
 records is the fold's.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import MAX_PREC, Context, Decimal
 from hashlib import sha256
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from pipelines.api import page
+from pipelines.api.content import canonical
 from pipelines.errors import LandingFailed
 from pipelines.state.journal import LinkedPage
 from pipelines.warehouse.archive import Archive, Manifest
@@ -23,8 +21,6 @@ from pipelines.warehouse.decode import Decoded, Decoder, Misfit
 from pipelines.warehouse.known import Digests
 
 AT_ONCE = 2_000  # records decoded together: of many pages where most are known
-EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
-CANONICAL = msgspec.json.Encoder(order="sorted", decimal_format="number")
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,6 @@ class Pages:
     def body(self, place: int) -> Body:
         """Return one page; raise LandingFailed where the archive lost it."""
         linked = self.manifest.pages[place]
-        stitched = self.manifest.stitched[place] if self.manifest.stitched else linked.rows
         try:
             texts = page.records(self.archive.body(linked.sha256))
         except LandingFailed as error:
@@ -110,7 +105,8 @@ class Pages:
         if len(texts) != linked.rows:
             found = f"it holds {len(texts)} records, but {linked.rows} were read"
             raise self._told(linked, found)
-        return Body(linked, texts, stitched, self.archive.erased(linked.sha256))
+        stitched, erased = self.manifest.stitched_rows(place), self.archive.erased(linked.sha256)
+        return Body(linked, texts, stitched, erased)
 
     def read(self, portion: Portion) -> Read:
         """Decode some records; the shape grows where it is too narrow for them."""
@@ -150,30 +146,3 @@ class Pages:
             (self.equals if row < stitched else others)[digest] += 1
             before = self.equals[digest] if stitched else 0
             yield f"{digest}.{before + others[digest]}"
-
-
-def contents(body: bytes) -> list[bytes]:
-    """Return what tells a page's records apart where no field does: all that they say.
-
-    A record that nothing can read is told apart by its bytes.
-    """
-    return [_content(bytes(text)) for text in page.records(body)]
-
-
-def _content(text: bytes) -> bytes:
-    try:
-        return canonical(text)
-    except (ValueError, ArithmeticError, RecursionError, TypeError):
-        return text
-
-
-def canonical(text: bytes) -> bytes:
-    """Return a record in one spelling: keys sorted, numbers without trailing zeros.
-
-    What is null stays apart from what is missing.
-    """
-    return CANONICAL.encode(json.loads(text, parse_float=_plain, parse_int=_plain))
-
-
-def _plain(lexeme: str) -> Decimal:
-    return Decimal(lexeme).normalize(EXACT)

@@ -17,11 +17,17 @@ COLUMNS = (
     "connection VARCHAR, stream VARCHAR, manifest VARCHAR, day DATE, grade VARCHAR, "
     "rows BIGINT, requests BIGINT, repairs BIGINT, chains BIGINT, inversions BIGINT, "
     "key VARCHAR, key_inferred BOOLEAN, begun_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, "
+    "repeats BIGINT, places BIGINT, counted_at TIMESTAMPTZ, not_seen BIGINT, "
     "assumption VARCHAR, flags VARCHAR[], sentence VARCHAR, in_force BOOLEAN, doubt VARCHAR"
 )
 COMMENTS = {
-    "grade": "SNAPSHOT, COMPLETE, COMPLETE_FOR_UNMOVED or UNSTABLE_ORDER",
+    "grade": "SNAPSHOT, COMPLETE, COMPLETE_BY_COUNT or PARTIAL; before release 0.2 also "
+    "COMPLETE_FOR_UNMOVED and UNSTABLE_ORDER",
     "rows": "distinct rows read",
+    "repeats": "rows that the list contains again under the same key; each key is loaded once",
+    "places": "length of the list in rows at counted_at; NULL where it was not counted",
+    "counted_at": "when the length of the list was checked",
+    "not_seen": "how many of the places were never read; NULL where that cannot be said",
     "sentence": "what was proven, in words",
     "in_force": "whether it is the newest of its stream: what current.<stream> says",
     "doubt": "why the rows are not what they should be today; empty where nothing is the matter",
@@ -73,6 +79,10 @@ def _row(manifest: ManifestRow) -> list[object]:
         proof.inferred,
         proof.begun_at,
         proof.ended_at,
+        proof.repeats,
+        proof.places,
+        proof.counted_at,
+        proof.not_seen,
         proof.assumption,
         list(proof.flags),
         proof.sentence(manifest.stream),

@@ -4,6 +4,7 @@ Schema `quarantine` of the work database, a table for each stream, published wit
 which of a scan's rows are set aside and when they are too many. Not here: what a flaw is (record).
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -59,7 +60,8 @@ def most(rows: int) -> int:
 class Ward:
     """The records of one scan that are set aside, each once however often it was read.
 
-    What was read again is told by its key, else by its text and its place in the list. Of the
+    What was read again has the same key, else the same text and the same place in the list. Where
+    the order of the list changes, equal texts are as many records as one page shows. Of the
     `nameless` nobody knows which records of the tables they are. `accepted`: a person said that so
     many may be set aside.
     """
@@ -76,12 +78,16 @@ class Ward:
         Keeps no more than decides that it is too much.
         """
         key, enough, named = self.manifest.key, self._most(self.manifest.rows), {}
+        equal = Counter[tuple[int, bytes]]()
         for row, flaw in read.decoded.flaws.items():
             self.readings += 1
             text, (page, place) = bytes(read.portion.texts[row]), read.portion.place(row)
             name = None if key is None else record.identity(text, key)
             self.nameless += name is None
-            which = (page.offset + place, hash(text)) if name is None else name
+            equal[page.position, text] += 1  # on one page these are different records
+            counted = self.manifest.counted  # then rows change their places
+            where = equal[page.position, text] if counted else page.offset + place
+            which = (where, hash(text)) if name is None else name
             if which in self.records or len(self.records) <= enough:
                 self.records[which] = SetAside(page, place, name, flaw)
             if name is not None:

@@ -76,7 +76,7 @@ class Retention:
         now = self.archive.now
         for row in journal.every_manifest(self.ledger):
             if row.file not in self.held:
-                yield from (now(page.sha256) for page in self.archive.read(row.file).pages)
+                yield from (now(page.sha256) for page in self.archive.read(row.file).evidence)
         for schema, table in base.execute(PAGES).fetchall():
             found = base.execute(f"SELECT DISTINCT _page FROM {quoted(schema, table)}").fetchall()
             yield from (now(page) for (page,) in found)

@@ -6,29 +6,29 @@ here: which pages are read (api/chain), where they come from (playback).
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
 
-import msgspec
 from sqlalchemy import Engine
 
 from pipelines.api import key as keys
-from pipelines.api.chain import Before, Chain, Take
+from pipelines.api.candidates import Candidates
+from pipelines.api.content import contents
 from pipelines.api.key import Identity
 from pipelines.api.page import Page
 from pipelines.api.prefetch import Fetch, Prefetch, Race
-from pipelines.api.seen import Seen, mark
+from pipelines.api.reader import Reader
+from pipelines.api.source import Take
 from pipelines.api.stitch import Taken
 from pipelines.clock import Clock
-from pipelines.errors import ContractBroken, LandingFailed, NotProven, PartnerSyncError
+from pipelines.errors import ContractBroken, PartnerSyncError
 from pipelines.state import identities, journal, registry
 from pipelines.state.journal import ManifestRow, Reading
-from pipelines.state.proof import Proof
+from pipelines.state.proof import Counting, Proof
 from pipelines.state.registry import Pin
+from pipelines.warehouse import last_order
 from pipelines.warehouse.archive import Archive, Manifest
-from pipelines.warehouse.pages import contents
 from pipelines.warehouse.playback import Playback
 from pipelines.warehouse.quarantine import most
 from pipelines.warehouse.turn import Turns
@@ -40,7 +40,8 @@ LONGEST_PAUSE = timedelta(hours=6)  # an older scan is begun anew
 class Progress:
     """How far the reading of one stream is; `done` when it is proven and its manifest written.
 
-    `rows` counts from the list's start; `expected` is how many rows the last reading found.
+    `rows` counts from the list's start; `expected` is how many rows the list had last time.
+    `counting` is how far the count is, None while the list is read by its anchors.
     """
 
     connection: str
@@ -49,6 +50,7 @@ class Progress:
     rows: int
     done: bool
     expected: int | None = None
+    counting: Counting | None = None
 
 
 def since(ledger: Engine, connection: str, now: datetime) -> datetime:
@@ -66,6 +68,7 @@ class Scanner:
     """Reads lists into one archive and ledger.
 
     `progress` is told after every page; `ahead` says whether one more request may be on its way.
+    `minutes`: after so many, counted from the scan's first request, no list is counted further.
     """
 
     ledger: Engine
@@ -75,6 +78,7 @@ class Scanner:
     progress: Callable[[Progress], None]
     ahead: Callable[[], bool]
     race: Race
+    minutes: int | None = None
 
     async def scan(
         self, reading: Reading, fetch: Fetch, identity: Identity, there: int
@@ -82,9 +86,8 @@ class Scanner:
         """Read one list; return its manifest, or that of another run that has read it meanwhile.
 
         `there` counts the day's manifests when it was decided to read: the other run may be done
-        before this one is let in, so that there is no wait to tell it by. Raises NotProven where
-        nothing is proven; any PartnerSyncError leaves the pages linked, for the next run of the
-        day to go on.
+        before this one is let in, so that there is no wait to tell it by. Any PartnerSyncError
+        leaves the pages linked, for the next run of the day to go on.
         """
         connection, stream, day = reading.connection, reading.stream, reading.day
         async with self.turns.taken(connection, stream):
@@ -93,8 +96,9 @@ class Scanner:
                 return written[-1]
             prefetch = Prefetch(fetch, lambda: self.race.longest(stream) and self.ahead())
             last = journal.newest(self.ledger, stream, connection)
-            if last:
-                prefetch.end = last.proof.rows
+            known = last_order.length(last.proof) if last else None
+            if known is not None:
+                prefetch.end = known
             pages = self._begun(reading, prefetch)
             try:
                 return await _Scan(self, reading, pages, identity, last).read()
@@ -123,6 +127,8 @@ class _Scan:
     pages: Playback
     identity: Identity
     last: ManifestRow | None
+    candidates: Candidates | None = None  # of a first scan
+    reader: Reader | None = None
     furthest: int = 0
     aside: dict[int, list[int]] = field(default_factory=dict)  # rows without a key, by page
 
@@ -131,39 +137,44 @@ class _Scan:
         ledger, scan = self.scanner.ledger, self.pages.scan
         self._tell(done=False)
         try:
-            chain, proof = await self._stitched()
+            reader, proof = await self._proven()
         except PartnerSyncError as error:
             journal.fail(ledger, scan, self.scanner.clock.now(), str(error))
             raise
-        refusal = self._refusal(chain, proof)
+        refusal = self._refusal(reader, proof)
         if refusal:
             journal.fail(ledger, scan, self.scanner.clock.now(), str(refusal), proof)
             raise refusal
         with self.scanner.archive.numbering():
-            row = self._bind(chain, self._pinned(proof))
+            self._pin(proof)
+            row = self._bind(reader, proof)
         self._tell(done=True)
         return row
 
-    async def _stitched(self) -> tuple[Chain, Proof]:
-        """Read the list by the likeliest key that holds; for the next one, from the archive."""
-        for name in self.identity.names:
+    async def _proven(self) -> tuple[Reader, Proof]:
+        """Read the list by the likeliest key; by a better one, from the archive, once there is."""
+        if not self.identity.known:
+            self.candidates = Candidates(self.identity.candidates)
+        while True:
+            name = self.candidates.best if self.candidates else self.identity.known_name
             self.pages.rewind()
             self.aside, self.furthest = {}, 0
-            before = await asyncio.to_thread(self._before, name)
-            chain = Chain(self._taker(name), before, keyed=name is not None)
+            before = await asyncio.to_thread(
+                last_order.before, self.scanner.archive, self.last, name
+            )
+            last = self.last.proof if self.last else None
+            self.reader = Reader(self._taker(name), before, name is not None, last, self._late)
             try:
-                proof = await chain.read(name, inferred=not self.identity.known)
+                proof = await self.reader.read(name, inferred=not self.identity.known)
             except _UnfitError:
                 continue
-            return chain, replace(proof, requests=len(self.pages.linked))
-        raise AssertionError("the whole record always tells rows apart")
+            if self.candidates is None or self.candidates.settled(name, proof):
+                return self.reader, replace(proof, requests=len(self.pages.linked))
 
     def _taker(self, name: str | None) -> Take:
-        async def take(offset: int) -> Taken:
-            number, page = await self.pages.page(offset)
-            found = await asyncio.to_thread(_keys, page, name)
-            if name is not None and not self.identity.fits(found):
-                raise _UnfitError
+        async def take(offset: int, step: int) -> Taken:
+            number, page = await self.pages.page(offset, step)
+            found = await asyncio.to_thread(self._keys, page, name)
             self.aside[number] = [row for row, each in enumerate(found) if each is None]
             self.furthest = max(self.furthest, offset + page.rows)
             self._tell(done=False)
@@ -171,36 +182,34 @@ class _Scan:
 
         return take
 
-    def _before(self, name: str | None) -> Before:
-        """Return what the last reading left: its size, and its order where a key tells it."""
-        if self.last is None:
-            return Before()
-        rows = self.last.proof.rows
-        try:
-            manifest = self.scanner.archive.read(self.last.file)
-            ordered = name is not None and manifest.key == name and manifest.stitched
-            return Before(rows, self._order(manifest) if ordered else None)
-        except LandingFailed:
-            return Before(rows)  # without its pages there is no evidence either way
+    def _keys(self, page: Page, name: str | None) -> list[bytes | None]:
+        """Return what identifies the records of a page: a field, or all that they say."""
+        body = page.answer.body
+        if self.candidates:
+            self.candidates.learn(page)
+            if self.candidates.fails(name):
+                raise _UnfitError
+        return list(contents(body)) if name is None else keys.keys(body, name)
 
-    def _order(self, manifest: Manifest) -> Seen:
-        """Return the rows of a manifest's chain by place."""
-        order, place = Seen(), 0
-        for page, stitched in zip(manifest.pages, manifest.stitched, strict=True):
-            if manifest.key is None or not stitched:
-                continue
-            found = keys.keys(self.scanner.archive.body(page.sha256), manifest.key)[:stitched]
-            order.add((place + row, mark(each)) for row, each in enumerate(found) if each)
-            place += len(found)
-        return order
+    def _late(self) -> bool:
+        """Tell whether the time for counting the list is over."""
+        if self.scanner.minutes is None or not self.pages.linked or self.pages.waiting:
+            return False
+        begun = self.pages.linked[0].sent_at
+        return self.scanner.clock.now() - begun >= timedelta(minutes=self.scanner.minutes)
 
-    def _refusal(self, chain: Chain, proof: Proof) -> PartnerSyncError | None:
+    def _refusal(self, reader: Reader, proof: Proof) -> PartnerSyncError | None:
         """Return why there is no manifest of what was read, None where there may be one."""
-        stream = self.reading.stream
-        if not proof.grade.folded:
-            return NotProven(proof.sentence(stream))
-        rows = sum(kept for _number, kept in chain.stitched)
-        aside = sum(row < kept for page, kept in chain.stitched for row in self.aside[page])
+        if proof.key is None:
+            return None
+        stream, kept = self.reading.stream, dict(reader.stitched)
+        shown = [page for page in self.pages.linked if not kept or page.position in kept]
+        rows = sum(kept.get(page.position, page.rows) for page in shown)
+        aside = sum(
+            row < kept.get(page.position, page.rows)
+            for page in shown
+            for row in self.aside.get(page.position, ())
+        )
         if aside > most(rows):
             return ContractBroken(
                 f"{stream}: {aside:,} of {rows:,} rows set aside: they have no "
@@ -210,10 +219,10 @@ class _Scan:
             )
         return None
 
-    def _pinned(self, proof: Proof) -> Proof:
+    def _pin(self, proof: Proof) -> None:
         """Pin the key that a first scan found, unless another run was quicker to pin one."""
         if self.identity.known or not proof.rows:
-            return proof
+            return
         ledger, connection, stream = (
             self.scanner.ledger,
             self.reading.connection,
@@ -221,13 +230,15 @@ class _Scan:
         )
         pin = Pin(proof.key, self.pages.scan)
         registry.set_pin(ledger, connection, stream, pin, self.scanner.clock.now())
-        return proof
 
-    def _bind(self, chain: Chain, proof: Proof) -> ManifestRow:
+    def _bind(self, reader: Reader, proof: Proof) -> ManifestRow:
         """Write the manifest: pages that belong to no chain first, then the chain in its order."""
-        stitched = dict(chain.stitched)
+        stitched = dict(reader.stitched)
         linked = {page.position: page for page in self.pages.linked}
-        order = [number for number in linked if number not in stitched] + list(stitched)
+        superseded = {number for number in linked if number < reader.superseded} | reader.stale
+        superseded -= stitched.keys()
+        loaded = [number for number in linked if number not in superseded]
+        order = [number for number in loaded if number not in stitched] + list(stitched)
         reading = self.reading
         manifest = Manifest(
             connection=reading.connection,
@@ -242,8 +253,10 @@ class _Scan:
             pages=tuple(linked[number] for number in order),
             stitched=tuple(stitched.get(number, 0) for number in order),
             proof=proof,
+            superseded=tuple(linked[number] for number in linked if number in superseded),
+            repeated=tuple(reader.repeated),
         )
-        manifest = self._settled(manifest)
+        manifest = self.scanner.archive.settle(manifest)
         row = ManifestRow(
             connection=manifest.connection,
             stream=manifest.stream,
@@ -259,34 +272,21 @@ class _Scan:
         journal.add_manifest(self.scanner.ledger, row)
         return row
 
-    def _settled(self, manifest: Manifest) -> Manifest:
-        """Store a manifest; one that a killed run stored but did not record is taken over.
-
-        Not where a page of it was lost since, and read again.
-        """
-        archive = self.scanner.archive
-        while True:
-            there = archive.stored(manifest.file)
-            if there and (there.scan, there.pages) == (manifest.scan, manifest.pages):
-                return there
-            if there:
-                manifest = msgspec.structs.replace(manifest, number=manifest.number + 1)
-                continue
-            with suppress(FileExistsError):  # somebody took the number since: a lock may be lost
-                archive.write(manifest)
-                return manifest
-
     def _tell(self, *, done: bool) -> None:
-        expected = self.last.proof.rows if self.last else None
+        expected = last_order.length(self.last.proof) if self.last else None
         linked, reading = self.pages.linked, self.reading
-        rows = inf if expected is None else max(0, expected - self.furthest)
+        counting = self.reader.counting if self.reader and not done else None
+        unknown = expected is None or counting is not None
+        rows = inf if unknown else max(0, (expected or 0) - self.furthest)
         self.scanner.race.left[reading.stream] = rows / (linked[-1].limit if linked else 1)
         self.scanner.progress(
-            Progress(reading.connection, reading.stream, len(linked), self.furthest, done, expected)
+            Progress(
+                reading.connection,
+                reading.stream,
+                len(linked),
+                self.furthest,
+                done,
+                expected,
+                counting,
+            )
         )
-
-
-def _keys(page: Page, name: str | None) -> list[bytes | None]:
-    """Return what identifies the records of a page: a field, or all that they say."""
-    body = page.answer.body
-    return list(contents(body)) if name is None else keys.keys(body, name)

@@ -34,14 +34,18 @@ class Sides:
     given: Given
     roles: Roles
 
-    def terms(self, as_of: datetime) -> None:
-        """Say on which terms it is matched: one row."""
+    def terms(self, as_of: datetime, unkeyed: Mapping[str, str]) -> None:
+        """Say on which terms it is matched: one row.
+
+        `unkeyed` says of sides why they are not evaluated: their records have no primary key.
+        """
         own = self.given.tolerance
         self.database.execute(
             "CREATE OR REPLACE TEMP TABLE terms AS SELECT $as_of::TIMESTAMPTZ AS as_of, "
             "$grace::INTEGER AS grace_days, $line::BIGINT AS line_minor, "
             "($percent::DECIMAL(9, 4) * 0.01)::DECIMAL(11, 6) AS line_percent, "
-            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor, $zone AS zone",
+            "$month::BIGINT AS month_minor, $material::BIGINT AS material_minor, $zone AS zone, "
+            "$usage::VARCHAR AS unkeyed_usage, $billing::VARCHAR AS unkeyed_billing",
             {
                 "as_of": as_of,
                 "grace": self.given.grace_days,
@@ -50,6 +54,8 @@ class Sides:
                 "month": own.month_minor,
                 "material": own.material_minor,
                 "zone": self.given.time_zone,
+                "usage": unkeyed.get("usage"),
+                "billing": unkeyed.get("billing"),
             },
         )
 

@@ -25,6 +25,7 @@ from pipelines.warehouse.tables import Batch, Flattener, Names
 
 SAMPLE = 16  # pages that are looked at first: they give nearly every shape that the list has
 APPENDED = 4  # portions at once: enough for DuckDB's pace, little to hold
+ROW = 0xFFFFFFFF  # of a reading (`_at`): the row in its page; above it is the page, by its age
 
 
 def staged(table: str) -> str:
@@ -169,10 +170,25 @@ class Survey:
 
     def places(self, ats: Whole) -> Whole:
         """Return where in the list readings stand: the page's offset and the row in it."""
-        pages = sorted(self.pages.manifest.pages, key=lambda page: self._ages[page.position])
-        offsets = np.array([page.offset for page in pages], np.int64)
-        places: Whole = offsets[ats >> 32] + (ats & 0xFFFFFFFF)
+        places: Whole = self.offsets()[ats >> 32] + (ats & ROW)
         return places
+
+    def offsets(self) -> Whole:
+        """Return the offsets of the pages in the order of their answers."""
+        return np.array([page.offset for page in self._by_age()], np.int64)
+
+    def page(self, at: int) -> LinkedPage:
+        """Return the page that a reading is of."""
+        return self._by_age()[at >> 32]
+
+    def repeated(self) -> Whole:
+        """Return the readings that the scan proved to be repeats, of the pages that are loaded."""
+        repeated, ages = self.pages.manifest.repeated, self._ages
+        ats = [(ages[page] << 32) + row for page, row in repeated if page in ages]
+        return np.array(ats, np.int64)
+
+    def _by_age(self) -> list[LinkedPage]:
+        return sorted(self.pages.manifest.pages, key=lambda page: self._ages[page.position])
 
     def _batch(self, read: Read) -> Batch:
         parts = read.portion.parts

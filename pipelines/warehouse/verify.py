@@ -124,7 +124,7 @@ class Verification:
                 continue
             if differs := _difference(manifest, row):
                 yield Fault(where, differs, _UNFOLDED, "Restore the file from a copy")
-            for page in manifest.pages:
+            for page in manifest.evidence:
                 if self.archive.now(page.sha256) not in there:
                     what = f"page {page.sha256} at offset {page.offset} is missing"
                     yield Fault(where, what, _UNFOLDED, "Restore the page from a copy")

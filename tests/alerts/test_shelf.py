@@ -42,14 +42,19 @@ def failed(house: House) -> None:
 def stale(house: House) -> None:
     house.later(hours=37)
     house.read("usage")
-    house.read("partners", Grade.COMPLETE_FOR_UNMOVED)
+    house.read("partners", Grade.COMPLETE_BY_COUNT)
+
+
+def partial(house: House) -> None:
+    house.read("usage", Grade.PARTIAL)
 
 
 def unstable(house: House) -> None:
+    """Read it with a release before 0.2."""
     house.read("usage", Grade.UNSTABLE_ORDER)
 
 
-def unproven(house: House) -> None:
+def refused_by_old_release(house: House) -> None:
     house.failed("usage", PROOF.sentence("usage"), PROOF)
 
 
@@ -102,8 +107,8 @@ def refused(house: House) -> None:
 def counted(house: House) -> None:
     at = NOON.timestamp()
     columns = "learned_at, blocked_until, blocked_to, gap, hold, ease_at, incident_at, sent_at"
-    columns += ", turn, nightly, adhoc"
-    zeros = ", ".join("0" * 11)
+    columns += ", turn, nightly, adhoc, reserve, reserve_at, peak, peak_at"
+    zeros = ", ".join("0" * 15)
     with house.session.ledger.begin() as ledger:
         ledger.exec_driver_sql(
             f"INSERT INTO budgets (actor, boot, foreign_uses, foreign_at, {columns}) "
@@ -114,8 +119,9 @@ def counted(house: House) -> None:
 CAUSES: list[tuple[Cause, str, str, str]] = [
     (failed, "failed_run", "default", "ended as partial. billing: 403 on /v2/billing: scope mis"),
     (stale, "stale_data", "default/billing", "ended 2026-11-21 11:59 UTC, 37 hours ago."),
-    (unstable, "unproven_stream", "default/usage", "usage: UNSTABLE ORDER — order changed"),
-    (unproven, "unproven_stream", "default/usage", "usage: NOT PROVEN — no end"),
+    (partial, "unproven_stream", "default/usage", "usage: PARTIAL. 5 distinct rows seen"),
+    (unstable, "unproven_stream", "default/usage", "usage: UNSTABLE ORDER. 5 rows, 1 request."),
+    (refused_by_old_release, "unproven_stream", "default/usage", "9 requests. No end. The rows"),
     (changed, "interface_change", "default", "breaking: /v2/usage field a: string -> nothing"),
     (waits(Kind.DISAPPEARED), "mass_disappearance", "default/usage", "disappeared accept usage"),
     (waits(Kind.SCHEMA), "held_back", "default/usage", "`partner-sync schema accept usage"),
@@ -158,14 +164,23 @@ def test_every_alert_says_what_it_means(alert: Alert) -> None:
     assert replace(alert, name="other_name").heading == "Other name"
 
 
-def test_an_unproven_order_every_night_makes_the_data_stale(house: House) -> None:
+def test_a_partial_reading_every_night_makes_the_data_stale(house: House) -> None:
     in_order(house)
     house.later(hours=37)
     for stream in ("billing", "partners"):
         house.read(stream)
-    house.read("usage", Grade.UNSTABLE_ORDER)
+    house.read("usage", Grade.PARTIAL)
     keys = {("stale_data", "default/usage"), ("unproven_stream", "default/usage")}
     assert set(house.alert()) == keys
+
+
+def test_the_alert_clears_when_the_next_reading_is_proven_by_count(house: House) -> None:
+    in_order(house)
+    house.read("usage", Grade.PARTIAL)
+    assert house.alert() == [("unproven_stream", "default/usage")]
+    house.later(minutes=1)
+    house.read("usage", Grade.COMPLETE_BY_COUNT)
+    assert house.alert() == []
 
 
 def test_what_is_read_and_never_published_is_a_failed_run(house: House) -> None:

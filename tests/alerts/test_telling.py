@@ -57,7 +57,7 @@ def test_a_failed_run_is_told_once_then_daily_then_when_it_is_over(hooked: Hooke
 def test_a_target_that_fails_is_said_and_tried_again(hooked: Hooked) -> None:
     house, hook = hooked
     in_order(house)
-    house.read("usage", Grade.UNSTABLE_ORDER)
+    house.read("usage", Grade.PARTIAL)
     hook.status = 503
     house.alert()
     words = "alerts: webhook was not told: it answered 503. It is tried again the next time."
@@ -114,7 +114,7 @@ def test_an_event_is_told_once_and_is_never_over(house: House) -> None:
 
 def test_alerts_never_fail_a_run_and_are_told_where_it_fails(house: House) -> None:
     in_order(house)
-    house.read("usage", Grade.UNSTABLE_ORDER)
+    house.read("usage", Grade.PARTIAL)
     with pytest.raises(ZeroDivisionError), run.alerted(house.session):
         raise ZeroDivisionError
     assert len(house.said) == 1
@@ -126,7 +126,7 @@ def test_alerts_never_fail_a_run_and_are_told_where_it_fails(house: House) -> No
 def test_status_shows_what_stands_and_tells_nobody(hooked: Hooked) -> None:
     house, hook = hooked
     in_order(house)
-    house.read("usage", Grade.UNSTABLE_ORDER)
+    house.read("usage", Grade.PARTIAL)
     (before,) = alerting.stands(house.session)
     assert (before.standing.key, before.since) == (("unproven_stream", "default/usage"), None)
     assert hook.bodies == []

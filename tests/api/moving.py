@@ -1,4 +1,4 @@
-"""A list in memory that changes between its pages, and a chain that reads it.
+"""A list in memory that changes between its pages, and a reader that reads it.
 
 No sockets and no loop, so that thousands of schedules take seconds. What it promises is what the
 service promises: a page is atomic.
@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
 
-from pipelines.api.chain import NOTHING, Before, Chain
+from pipelines.api.before import NOTHING, Before
 from pipelines.api.page import Answer, Page
+from pipelines.api.reader import Reader
 from pipelines.api.stitch import Taken
 from pipelines.state.proof import Proof
 from tests.virtual import EPOCH
@@ -52,8 +53,9 @@ class Moving:
     change: Change = still
     shown: list[Rows] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
+    superseded: int = 0  # the first page that is loaded
 
-    async def take(self, offset: int) -> Taken:
+    async def take(self, offset: int, _step: int = 0) -> Taken:
         self.change(self.rows, len(self.asked))
         self.asked.append(offset)
         found = self.rows[offset : offset + self.limit]
@@ -63,15 +65,16 @@ class Moving:
 
     @property
     def union(self) -> set[int]:
-        return {row for page in self.shown for row in page}
+        """The rows that are loaded."""
+        return {row for page in self.shown[self.superseded :] for row in page}
 
-    @property
-    def last_chain(self) -> int:
-        """The number of the request that began the last chain; the one after it is the witness."""
-        return len(self.asked) - 2 - self.asked[:-1][::-1].index(0)
-
-    def read(self, before: Before = NOTHING, *, keyed: bool = True) -> Proof:
-        return drive(Chain(self.take, before, keyed=keyed).read("id"))
+    def read(
+        self, before: Before = NOTHING, *, keyed: bool = True, last: Proof | None = None
+    ) -> Proof:
+        reader = Reader(self.take, before, keyed, last)
+        proof = drive(reader.read("id"))
+        self.superseded = reader.superseded
+        return proof
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The key of a stream's records: found only where it identifies every one of them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.api import key
+from pipelines.api.candidates import Candidates
 from pipelines.api.key import Identity
+from pipelines.api.page import Answer, Page
+from tests.api.moving import ANSWER
 
 CANDIDATES = ("id", "partnerId", "partner_id")
-FIRST = Identity(CANDIDATES)
 Record = dict[str, Any]
 VALUES = st.one_of(
     st.integers(0, 5),
@@ -39,21 +42,30 @@ def body(records: list[Any]) -> bytes:
     return json.dumps({"data": records, "pagination": paging}).encode()
 
 
-def settled(pages: list[list[Any]], identity: Identity = FIRST) -> str | None:
-    """Return the first name that fits every page, as a scan tries one after the other."""
-    for name in identity.names:
-        if name is None or all(identity.fits(key.keys(body(page), name)) for page in pages):
-            return name
-    raise AssertionError("the whole record is the last to be tried")
+def answer(records: list[Any]) -> Answer:
+    return replace(ANSWER, body=body(records))
+
+
+def settled(pages: list[list[Any]]) -> str | None:
+    """Return the name that a scan of these pages settles on."""
+    candidates = Candidates(CANDIDATES)
+    place = 0
+    for records in pages:
+        candidates.learn(Page(place, 100, len(records), False, None, answer(records)))
+        place += len(records)
+    return candidates.best
 
 
 def identifies(name: str, pages: list[list[Record]]) -> bool:
-    """Say by the words of the rule whether a field identifies the records of every page."""
+    """Say by the words of the rule whether a field identifies the records of so few pages."""
     for records in pages:
         values = [record.get(name) for record in records]
         if not all(isinstance(value, str | int | float) for value in values):
             return False
-        if any(isinstance(value, bool) for value in values) or len(set(values)) < len(values):
+        if any(isinstance(value, bool) for value in values):
+            return False
+        different = {json.dumps(record, sort_keys=True) for record in records}
+        if len(set(values)) < len(different):
             return False
     return True
 
@@ -82,6 +94,9 @@ SCANS: list[tuple[list[list[Any]], str | None]] = [
     ([[{"id": "é"}, {"id": "e"}]], "id"),
     ([[{"ID": 1, "Id": 2}]], None),
     ([[{}]], None),
+    # The same record twice in a page: it is repeated, and no other one has its key.
+    ([[{"id": 1, "x": 1.5}, {"x": 1.50, "id": 1}]], "id"),
+    ([[{"id": 1, "x": 1}, {"id": 1, "x": 2}]], None),
 ]
 
 
@@ -90,13 +105,44 @@ def test_what_a_scan_settles(pages: list[list[Any]], expected: str | None) -> No
     assert settled(pages) == expected
 
 
-@pytest.mark.parametrize("candidates", [("invoice",), ()])
-def test_a_known_key_is_not_doubted(candidates: tuple[str, ...]) -> None:
-    identity = Identity(candidates, known=True)
-    assert settled([[{"invoice": None}, {}, 7]], identity) == (
-        candidates[0] if candidates else None
-    )
-    assert len(identity.names) == 1
+def rows(number: int, lacking: int, conflicts: int) -> list[Record]:
+    """Return so many records; so many lack their id, so many pairs have the same one."""
+    records: list[Record] = [{"id": row, "partnerId": f"p{row}"} for row in range(number)]
+    for row in range(lacking):
+        del records[row]["id"]
+    for row in range(conflicts):
+        records[-1 - 2 * row]["id"] = records[-2 - 2 * row]["id"]
+    return records
+
+
+# So many lack the id of 1,000 rows, so many pairs conflict; the names that may be the key.
+SHARES: list[tuple[int, int, tuple[str, ...], str | None]] = [
+    (10, 0, ("id",), "id"),
+    (11, 0, ("id",), None),
+    (0, 20, ("id",), "id"),
+    (0, 21, ("id",), None),
+    (0, 1, CANDIDATES, "partnerId"),  # without conflicts: it is preferred
+    (10, 0, CANDIDATES, "id"),
+]
+
+
+@pytest.mark.parametrize(("lacking", "conflicts", "names", "expected"), SHARES)
+def test_a_key_may_lack_one_in_a_hundred_and_conflict_in_one_of_fifty(
+    lacking: int, conflicts: int, names: tuple[str, ...], expected: str | None
+) -> None:
+    """It is decided over all pages: the first, where all of them are, would reject it."""
+    candidates = Candidates(names)
+    records = rows(1000, lacking, conflicts)[::-1] if conflicts else rows(1000, lacking, 0)
+    for number in range(10):
+        page = records[100 * number : 100 * number + 100]
+        for _again in range(2):  # a page counts once, however often the scan begins again
+            candidates.learn(Page(100 * number, 100, 100, True, None, answer(page)))
+    assert candidates.best == expected
+
+
+@pytest.mark.parametrize(("candidates", "name"), [(("invoice",), "invoice"), ((), None)])
+def test_a_known_key_is_the_one(candidates: tuple[str, ...], name: str | None) -> None:
+    assert Identity(candidates, known=True).known_name == name
 
 
 # A field as it is written in JSON, and what it says as a key.

@@ -139,7 +139,7 @@ def test_every_check_has_a_result_and_passes(night: Night) -> None:
         (each.asset_key.to_user_string(), each.check_name): each.passed
         for each in night.results[0].get_asset_check_evaluations()
     }
-    archived = (checks.READ, checks.PROVEN, checks.UNCHANGED)
+    archived = (checks.READ, checks.PROVEN, checks.NO_REPEATS, checks.UNCHANGED)
     wanted = {(f"archive/{name}", each.name) for name in NAMES for each in archived}
     wanted |= {(f"current/{name}", each.name) for name in NAMES for each in landing.ALL}
     wanted |= {("published/warehouse", "fresh")}
@@ -147,7 +147,8 @@ def test_every_check_has_a_result_and_passes(night: Night) -> None:
 
 
 def test_no_check_blocks_and_each_says_what_to_do() -> None:
-    for each in (*landing.ALL, checks.READ, checks.PROVEN, checks.UNCHANGED, checks.FRESH):
+    archived = (checks.READ, checks.PROVEN, checks.NO_REPEATS, checks.UNCHANGED)
+    for each in (*landing.ALL, *archived, checks.FRESH):
         spec = each.spec(dg.AssetKey(["current", "usage"]))
         assert spec.blocking is False
         assert each.means in (spec.description or "")

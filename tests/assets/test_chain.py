@@ -11,6 +11,7 @@ from assets.definitions import defs
 from pipelines.cli.sandbox import Service
 from pipelines.reports import REPORTS
 from pipelines.streams import STREAMS
+from pipelines.warehouse import conflicts
 from tests.assets.conftest import ON_DISK, TODAY, Materialize, yesterday
 
 SCHEMAS = ("archive", "current", "history")
@@ -104,7 +105,7 @@ def assert_each_day_has_its_own_rows(instance: dg.DagsterInstance) -> None:
     assert today["dagster/partition_row_count"].value == 600
     assert int(str(today["requests"].value)) in {3, 4, 5}  # two guesses at most
     assert today["429s"].value == 0
-    assert str(today["proof"].value).startswith("usage: COMPLETE — all rows that existed from")
+    assert str(today["proof"].value).startswith("usage: COMPLETE. 600 rows, ")
     unread = metadata[f"default|{yesterday()}"]
     assert "dagster/partition_row_count" not in unread
     assert str(unread["status"].value).startswith("not read: usage was not read on")
@@ -122,6 +123,7 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
     assert evaluations == {
         "read_to_its_end": False,
         "proven": False,
+        "no_repeated_rows": True,
         "interface_unchanged": True,
         "folded": False,
         "nothing_lost": True,
@@ -135,7 +137,7 @@ def test_a_forbidden_service_fails_and_publishes_nothing(
     assert not (tmp_path / "home" / "warehouse.duckdb").exists()
 
 
-def test_a_key_twice_in_a_page_fails_its_check_and_the_newest_is_published(
+def test_a_key_twice_in_a_page_fails_its_check_and_the_other_is_set_aside(
     materialize: Materialize, service: Service, tmp_path: Path
 ) -> None:
     materialize()  # settles which field is the key
@@ -156,7 +158,9 @@ def test_a_key_twice_in_a_page_fails_its_check_and_the_newest_is_published(
     assert unique == {"partners": False, "usage": True, "billing": True}
     with duckdb.connect(tmp_path / "home" / "warehouse.duckdb", read_only=True) as reader:
         changed = "SELECT count(*) FROM current.partners WHERE external_id = 'changed'"
-        assert reader.execute(changed).fetchone() == (1,)
+        assert reader.execute(changed).fetchone() == (0,)
+        aside = reader.execute("SELECT reason FROM quarantine.partners").fetchall()
+    assert {reason for (reason,) in aside} == {conflicts.REASON}
 
 
 def test_a_refetch_that_fails_is_no_success(

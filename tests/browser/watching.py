@@ -20,7 +20,7 @@ ASSETS = 16  # three lists in three groups, the published file and six reports
 # A picture, the page of it, and words of ours that it must show.
 SHOWN = [
     ("read", "archive/usage?view=events", ("plan of the day", "proof", "COMPLETE", "rows")),
-    ("proven", "archive/usage?view=checks&checkDetail=proven", ("read_to_its_end", "COMPLETE —")),
+    ("proven", "archive/usage?view=checks&checkDetail=proven", ("read_to_its_end", "COMPLETE.")),
     ("folded", "current/usage?view=events", ("usage__events", "rows read", "manifest")),
     (
         "nothing-lost",

@@ -44,7 +44,7 @@ def test_sync_ends_with_a_table_the_file_and_the_line_that_opens_it(tmp_path: Pa
         "result",
     ]
     assert heading in lines
-    assert "usage: COMPLETE — all rows that existed from " in done.stdout
+    assert "Contains every row that existed throughout " in done.stdout
     assert any(line[:3] == ["usage", "600", "3"] for line in lines)
     assert "published warehouse.v00000001.duckdb" in done.stdout
     opening = shlex.split(done.stdout.splitlines()[-1])

@@ -17,7 +17,6 @@ VARYING = [
     (r"\d+:\d\d:\d\d", "TIME"),
     # On a slow machine a page or two are asked for in vain at the end of a first reading.
     (r"\d+ +0 +\d+\.\d(?= +COMPLETE +published)", "REQUESTS 0 WAITED"),
-    (r"in those \d+ s ", "in those SECONDS s "),
     (r"\S*python -c", "PYTHON -c"),
     (r"'[^']*warehouse\.duckdb'", "'WAREHOUSE'"),
     (r"report: \S*/reports/", "report: REPORTS/"),

@@ -54,6 +54,38 @@ def test_every_setting_is_described() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
+# In the environment, in the file, and to how many minutes the count of a list is limited.
+MINUTES = [
+    (None, None, None),
+    ("20", None, 20),
+    (None, "30", 30),
+    ("20", "30", 20),
+    ("", None, None),
+]
+
+
+@pytest.mark.parametrize(("variable", "file", "minutes"), MINUTES)
+def test_the_minutes_of_a_count_are_limited_only_where_set(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    file: str | None,
+    minutes: int | None,
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv(PREFIX + "SYNC_MAX_MINUTES", variable)
+    if file is not None:
+        write(home, f"sync_max_minutes = {file}\n")
+    assert settings.load().sync_max_minutes == minutes
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "long"])
+def test_a_count_of_no_time_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv(PREFIX + "SYNC_MAX_MINUTES", value)
+    with pytest.raises(ConfigurationError, match="PARTNER_SYNC_SYNC_MAX_MINUTES: Input should"):
+        settings.load()
+
+
 # What says the rate: the caller, the environment, settings.toml; and who is believed.
 PRECEDENCE = [
     ((None, None, None), 5),

@@ -52,7 +52,7 @@ def test_the_same_under_faults_and_of_lists_that_change_while_they_are_read(
         for name in ("usage", "billing"):
             service.change(name, move=0.5, duplicate=0.2)
         home = _home(tmp_path)
-        _synced(service, home)
+        _synced(service, home, partial=True)  # what is there twice may also have moved
         wanted = _planted(service)
     found, certain = (Counter(_rows(home, query)) for query in (BREAKS, CERTAIN))
     assert wanted <= found  # a row that moved may be missing: its break is called an artefact
@@ -114,11 +114,11 @@ def _home(folder: Path) -> Path:
     return folder / "home"
 
 
-def _synced(service: Running, home: Path, **others: str) -> None:
+def _synced(service: Running, home: Path, *, partial: bool = False, **others: str) -> None:
     own = {"PARTNER_SYNC_HOME": str(home), "PARTNER_SYNC_WINDOW": "0"}
     reconciled = {"PARTNER_SYNC_RECONCILE": "true"}
     done = ran(service.environment | own | reconciled | others, "sync")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in ({0, 3} if partial else {0}), done.stderr
 
 
 def assert_found(home: Path, service: Running) -> None:

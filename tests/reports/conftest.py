@@ -25,12 +25,12 @@ CREATE TABLE meta.freshness (connection VARCHAR, stream VARCHAR, rows BIGINT, mi
 INSERT INTO meta.freshness VALUES
     ('default', 'usage', 9, 1, 0, 'u.json', '2026-11-21', 'COMPLETE', '2026-11-21T02:10:00Z',
      '2026-11-21T03:12:00Z', 42),
-    ('default', 'billing', 8, 0, 2, 'b.json', '2026-11-21', 'UNSTABLE_ORDER',
+    ('default', 'billing', 8, 0, 2, 'b.json', '2026-11-21', 'PARTIAL',
      '2026-11-21T02:05:00Z', '2026-11-21T03:12:00Z', 42);
 CREATE TABLE meta.proofs (connection VARCHAR, stream VARCHAR, manifest VARCHAR, sentence VARCHAR,
     in_force BOOLEAN, doubt VARCHAR);
 INSERT INTO meta.proofs VALUES ('default', 'usage', 'u.json', 'usage: COMPLETE', true, NULL),
-    ('default', 'billing', 'b.json', 'billing: order moved', true, 'billing: order moved');
+    ('default', 'billing', 'b.json', 'billing: PARTIAL', true, 'billing: PARTIAL');
 CREATE TABLE meta.runs (run VARCHAR, connection VARCHAR, begun_at TIMESTAMPTZ, outcome VARCHAR);
 INSERT INTO meta.runs VALUES ('r1', 'default', '2026-11-21T02:00:00Z', 'published'),
     ('r0', 'default', '2026-11-20T02:00:00Z', 'failed'), ('old', 'default', '2026-01-01', 'failed');
@@ -100,7 +100,7 @@ INSERT INTO reconciliation.completeness VALUES
     ('default', 'usage', '2026-11-20', 'COMPLETE', 'usage: of before', 5, '2026-11-20', NULL),
     ('default', 'usage', '2026-11-21', 'COMPLETE', 'usage: COMPLETE', 9,
      '2026-11-21T02:10:00Z', NULL),
-    ('default', 'billing', '2026-11-21', 'UNSTABLE_ORDER', 'billing: order moved', 8,
+    ('default', 'billing', '2026-11-21', 'PARTIAL', 'billing: PARTIAL', 8,
      '2026-11-21T02:05:00Z', 'in doubt');
 """
 CLOSES = """

@@ -75,7 +75,7 @@ def test_its_head_says_what_it_is_made_of(seen: Seen) -> None:
     said = " ".join(seen.said.split())
     assert "Data as of 2026-11-21 02:05 UTC · published 2026-11-21 03:12 UTC" in said
     assert "version v00000042" in said
-    assert "In doubt: billing: order moved usage: COMPLETE" in said
+    assert "In doubt: billing: PARTIAL usage: COMPLETE" in said
     assert "Not evaluated quantity_mismatch: usage.quantity is not mapped" in said
 
 

@@ -69,7 +69,7 @@ FIGURES = [
             "FROM reports.sync_health"
         ),
         [
-            ("billing", 1, 0, 0, 0, 2, 1, "billing: order moved"),
+            ("billing", 1, 0, 0, 0, 2, 1, "billing: PARTIAL"),
             ("usage", 1, 2, 1, 2, 2, 1, None),
         ],
     ),
@@ -80,7 +80,7 @@ FIGURES = [
             "WHERE section IN ('completeness', 'close', 'total') ORDER BY line"
         ),
         [
-            ("completeness", "billing", None, None, None, "billing: order moved. in doubt"),
+            ("completeness", "billing", None, None, None, "billing: PARTIAL. in doubt"),
             ("completeness", "usage", None, None, None, "usage: COMPLETE"),
             (
                 *("close", "close 1", None, None, "OUTDATED"),

@@ -26,14 +26,22 @@ def home(root: Path) -> Iterator[Session]:
         yield session
 
 
-def night(session: Session, number: int, partners: Sequence[str]) -> None:
-    """Read, fold and publish one night: every partner, and a row of usage for each of them."""
-    own = [json.dumps({"id": each, "tags": [{"of": each}], "night": number}) for each in partners]
+def night(
+    session: Session, number: int, partners: Sequence[str], superseded: Sequence[str] = ()
+) -> None:
+    """Read, fold and publish one night: every partner, and a row of usage for each of them.
+
+    `superseded` are partners that were read before the length check of their list.
+    """
+    own, before = (
+        [json.dumps({"id": each, "tags": [{"of": each}], "night": number}) for each in some]
+        for some in (partners, superseded)
+    )
     rows = [
         json.dumps({"id": f"u-{each[-6:]}", "partner": {"id": each}, "amount": f"{number}.50"})
         for each in partners
     ]
-    archived.night(session, "offices", number, own)
+    archived.counted_night(session, "offices", number, before, own)
     archived.night(session, "events", number, rows)
     (order,) = archived.orders(session, STREAMS)
     folded = run.fold(session, order)

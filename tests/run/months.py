@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks import archived
 from pipelines import clock, run
 from pipelines.run import Session, Signing
+from pipelines.state.proof import Grade
 from pipelines.warehouse import corrections, meta
 from pipelines.warehouse.frozen import Copies
 
@@ -54,13 +55,20 @@ def home(root: Path, now: datetime = datetime(2026, 3, 20, tzinfo=UTC)) -> Itera
         yield session
 
 
-def night(session: Session, number: int, used: Amounts, billed: Amounts = BILLED) -> None:
+def night(
+    session: Session,
+    number: int,
+    used: Amounts,
+    billed: Amounts = BILLED,
+    grade: Grade = Grade.COMPLETE,
+) -> None:
     """Read and fold so many days after the first of January, and say what became of closes.
 
     A publication says it just so, and much more: that takes a second.
     """
     for stream, amounts in zip(STREAMS, (used, billed), strict=True):
-        archived.night(session, stream, number, [_record(*each) for each in amounts.items()])
+        records = [_record(*each) for each in amounts.items()]
+        archived.night(session, stream, number, records, grade)
     (order,) = archived.orders(session, STREAMS)
     failed = [each for each in run.fold(session, order).values() if isinstance(each, Exception)]
     assert not failed

@@ -72,13 +72,25 @@ class Plan:
         sound = [(key, self._record(key, stale=True)) for key in self._there if key in self.stale]
         sound += [(key, self._record(key)) for key in self._there if key not in aside]
         whole, day = self.grade.counts_missing, moment.date()
+        partial = self.grade is Grade.PARTIAL
         if self.source.key is not None:
-            return Night(moment, day, dict(sound), aside, len(aside), whole)
+            return Night(moment, day, dict(sound), aside, len(aside), whole, partial=partial)
+        again = len(self.stale - self.missing)
+        stale: list[Record] = [record for _key, record in sound[:again]]
+        newer: list[Record] = [record for _key, record in sound[again:]]
+        records = _records([stale, newer] if self.grade is not Grade.COMPLETE else [stale + newer])
+        # Nobody knows which records those are that were set aside: nothing is missing.
+        whole = whole and not aside
+        return Night(moment, day, records, frozenset(), len(aside), whole, partial=partial)
+
+
+def _records(pages: list[list[Record]]) -> dict[Hashable, Record]:
+    """Return what pages of different passes show: of equal records as many as any one page."""
+    found: dict[Hashable, Record] = {}
+    for page in pages:
         counted: Counter[str] = Counter()
-        records: dict[Hashable, Record] = {}
-        for _key, record in sound:
+        for record in page:
             content = json.dumps(record, sort_keys=True)
             counted[content] += 1
-            records[content, counted[content]] = record
-        # Nobody knows which records those are that were set aside: nothing is missing.
-        return Night(moment, day, records, frozenset(), len(aside), whole and not aside)
+            found[content, counted[content]] = record
+    return found

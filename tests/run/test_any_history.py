@@ -48,7 +48,7 @@ plans = st.builds(
     missing=some,
     aside=some,
     stale=st.frozensets(st.sampled_from(KEYS), max_size=1),
-    grade=st.sampled_from([Grade.COMPLETE, Grade.SNAPSHOT, Grade.UNSTABLE_ORDER]),
+    grade=st.sampled_from([Grade.COMPLETE, Grade.COMPLETE_BY_COUNT, Grade.PARTIAL]),
     same_day=st.booleans(),
     words=st.frozensets(st.sampled_from(SOURCES)),
     replayed=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),

@@ -15,6 +15,7 @@ from pipelines import run
 from pipelines.errors import ConfigurationError
 from pipelines.run import Session
 from pipelines.state import closes
+from pipelines.state.proof import Grade
 from pipelines.warehouse import published
 from pipelines.warehouse.frozen import Copies
 from tests.run.conftest import Begun
@@ -176,6 +177,22 @@ def test_another_mapping_afterwards_changes_nothing_of_a_closed_month(month: Beg
         assert stands(session)[0] == "CLOSED"
 
 
+def read_with(grade: Grade) -> Callable[[Session], None]:
+    """Return what reads and publishes the lists once more, with another grade."""
+
+    def read(session: Session) -> None:
+        night(session, 36, USED, grade=grade)
+        assert run.publish_folded(session)
+
+    return read
+
+
+def test_a_month_is_closed_on_lists_that_were_counted(month: Begun) -> None:
+    with home(month(ended)) as session:
+        read_with(Grade.COMPLETE_BY_COUNT)(session)
+        assert run.close_month(session, SIGNED).close.records == 5
+
+
 def unmapped(session: Session) -> None:
     (session.settings.place.config / "mapping.toml").unlink()
 
@@ -207,6 +224,9 @@ REFUSED: list[tuple[Callable[[Session], None], run.Signing, datetime, str]] = [
         "events of default was read last at 2026-02-05",
     ),
     (nothing, replace(SIGNED, month=date(2025, 3, 1)), LATE, "there is no record of 2025-03"),
+    (read_with(Grade.PARTIAL), SIGNED, LATE, "events of default: events: PARTIAL. 4 distinct rows"),
+    # Of a release before 0.2: rows that moved may be lacking.
+    (read_with(Grade.COMPLETE_FOR_UNMOVED), SIGNED, LATE, "of default: COMPLETE FOR UNMOVED"),
     (once_closed, SIGNED, LATE, "close 2026-01 --reopen --by"),
 ]
 

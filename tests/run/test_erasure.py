@@ -93,6 +93,20 @@ def _content(session: Session) -> dict[str, set[tuple[object, ...]]]:
         }
 
 
+def test_it_is_erased_from_pages_that_are_not_loaded(begun: Begun) -> None:
+    def counted(session: Session) -> None:
+        for number in range(1, 3):
+            night(session, number, [STAYS], [STAYS, GONE])
+
+    root = begun(counted)
+    with home(root) as session:
+        assert list(traces.files(root, GONE))
+        done = erased(session)
+        assert (done.records, done.pages) == (2, 2)
+        assert (done.left, list(traces.files(root, GONE))) == ((), [])
+        assert run.verify(session, lambda _news: None).faults == ()
+
+
 def test_a_verification_accepts_it_and_says_so(begun: Begun) -> None:
     with home(begun(nights)) as session:
         erased(session)

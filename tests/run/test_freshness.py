@@ -28,10 +28,11 @@ def seen(nights: Nights, now: datetime) -> tuple[Freshness, bool]:
 @pytest.mark.parametrize(
     ("grades", "proven"),
     [
-        ((Grade.COMPLETE, Grade.COMPLETE), 1),
-        ((Grade.COMPLETE, Grade.UNSTABLE_ORDER), 0),
-        ((Grade.UNSTABLE_ORDER, Grade.SNAPSHOT), 1),
-        ((Grade.UNSTABLE_ORDER, Grade.UNSTABLE_ORDER), 0),
+        ((Grade.COMPLETE, Grade.COMPLETE_BY_COUNT), 1),
+        ((Grade.COMPLETE, Grade.PARTIAL), 0),
+        ((Grade.PARTIAL, Grade.SNAPSHOT), 1),
+        ((Grade.PARTIAL, Grade.PARTIAL), 0),
+        ((Grade.COMPLETE, Grade.UNSTABLE_ORDER), 0),  # of a release before 0.2
     ],
 )
 def test_a_list_is_as_fresh_as_its_newest_proven_reading(

@@ -1,13 +1,14 @@
 """What a progress line says: requests a second, and between which times all will be read."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
 
 from pipelines.clock import Clock
 from pipelines.run.pace import Outlook, Pace
+from pipelines.state.proof import Counting
 from pipelines.warehouse.scan import Progress
 from tests.virtual import EPOCH
 
@@ -50,6 +51,19 @@ def test_nobody_knows_the_end_of_a_list_that_is_read_for_the_first_time() -> Non
     assert time.read(pace, "usage", 1000).earliest is not None
     assert time.read(pace, "billing", None).earliest is None
     assert time.read(pace, "billing", None, done=True).earliest is not None
+
+
+def test_a_list_that_is_counted_says_how_far_it_is() -> None:
+    time = Time()
+    pace = Pace(time.clock, allowance=5.0)
+    time.read(pace, "billing", 1000)
+    news = Progress("default", "usage", 52, 6000, False, 6000, Counting(5987, 6000, 4))
+    outlook = pace.count(news)
+    assert (outlook.earliest, outlook.latest) == (None, None)
+    assert outlook.words.endswith(
+        "its end is not known yet; usage: counting, 5,987 of 6,000 places seen, pass 4"
+    )
+    assert pace.count(replace(news, counting=None, done=True)).counted == ()
 
 
 def test_the_rest_at_the_allowance_and_at_the_pace_of_late() -> None:

@@ -50,6 +50,27 @@ def test_the_tables_are_the_same_with_and_without(begun: Begun) -> None:
         assert len(manifests) == 4
 
 
+def test_superseded_pages_stay_and_go_with_their_manifest(begun: Begun) -> None:
+    def counted(session: Session) -> None:
+        for number in range(1, 5):
+            night(session, number, ["stays"], ["stays", "guest"])
+
+    with home(begun(counted)) as session:
+        before = pages(session)
+        files = [row.file for row in journal.manifests(session.ledger, "offices")]
+        read = [session.archive.read(file) for file in files]
+        superseded = [each.superseded[0].sha256 for each in read]
+        expected = everything(session)
+
+        run.retain(session, 2, "ann")
+
+        assert [each in pages(session) for each in superseded] == [False, False, True, True]
+        assert pages(session) < before
+        assert run.verify(session, lambda _news: None).faults == ()
+        again(session)
+        assert everything(session) == expected
+
+
 def test_a_lost_work_database_begins_with_the_base(begun: Begun) -> None:
     with home(begun(four)) as session:
         expected = everything(session)

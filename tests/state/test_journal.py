@@ -32,7 +32,7 @@ def linked(position: int) -> LinkedPage:
         request_id=None if position else "r-0",
         sent_at=EPOCH + position * SECOND,
         answered_at=EPOCH + (position + 0.25) * SECOND,
-        rate_limit={"x-ratelimit-limit": "5", "x-ratelimit-reset": str(position)},
+        rate_limit={"x-ratelimit-limit": "5", "x-ratelimit-reset": str(position), "age": "7"},
     )
 
 

@@ -1,26 +1,40 @@
 """What a proof says to people."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from pipelines.state.proof import Grade, Proof
+from pipelines.state.proof import Counting, Grade, Proof
 from tests.virtual import EPOCH
 
 PROOF = Proof(
     Grade.COMPLETE, 30, 5, 0, 1, 0, key="id", inferred=True, begun_at=EPOCH, ended_at=EPOCH
 )
-SET = "where you know one, set streams.usage.key."
-TWICE = f"{SET} One that changed meanwhile may be here twice, as two rows."
 ALONE = replace(PROOF, key=None, grade=Grade.SNAPSHOT, requests=1)
+SET = "may be there twice. If you know the key, set streams.usage.key."
 ENDS = [
-    (PROOF, "Rows are told apart by id, found by its name."),
-    (replace(PROOF, inferred=False), "may or may not be."),
-    (replace(PROOF, key=None), TWICE),
+    (PROOF, "Primary key: id (detected)."),
+    (replace(PROOF, inferred=False), "00:00:00 UTC."),
+    (replace(PROOF, key=None), SET),
     (ALONE, SET),
+    (replace(PROOF, key=None, rows=0), "00:00:00 UTC."),  # nothing has to be identified
 ]
 
 
 @pytest.mark.parametrize(("proof", "end"), ENDS)
-def test_a_proof_says_what_tells_rows_apart(proof: Proof, end: str) -> None:
-    assert proof.sentence("usage").endswith(end)
+def test_a_proof_names_the_primary_key(proof: Proof, end: str) -> None:
+    begun = EPOCH.replace(hour=0, minute=0, second=0)
+    dated = replace(proof, begun_at=begun, ended_at=begun + timedelta(microseconds=1))
+    assert dated.sentence("usage").endswith(end)
+
+
+COUNTS = [
+    (Counting(5987, 6000, 4), "counting, 5,987 of 6,000 places seen, pass 4"),
+    (Counting(1500, None, 1), "counting, 1,500 rows seen, pass 1"),
+]
+
+
+@pytest.mark.parametrize(("counting", "words"), COUNTS)
+def test_a_count_says_how_far_it_is(counting: Counting, words: str) -> None:
+    assert counting.words == words

@@ -29,7 +29,8 @@ class Version:
 class Night:
     """One reading: its sound records by key, the keys of those set aside, how many those are.
 
-    `whole`: missing records count. `sorry`, `gone`: a person lets so many be set aside, be gone.
+    `whole`: missing records count. `partial`: what is missing was not read. `sorry`, `gone`: a
+    person lets so many be set aside, be gone.
     """
 
     moment: datetime
@@ -40,6 +41,7 @@ class Night:
     whole: bool = True
     sorry: bool = False
     gone: bool = False
+    partial: bool = False
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Model:
         before = [key for key, version in self.there.items() if version.missing_since is None]
         gone = [key for key in before if key in absent]
         few = len(gone) <= max(1, len(before) // 10) and len(gone) < len(before)
-        if gone and not few and not night.gone:
+        if gone and not few and not night.gone and not night.partial:
             return False
         for key in absent if night.whole else ():
             self._miss(key, night)

@@ -78,6 +78,7 @@ class Scans:
     news: list[Progress] = field(default_factory=list)
     waits: list[str] = field(default_factory=list)
     ahead: bool = False
+    minutes: int | None = None
 
     @property
     def scanner(self) -> Scanner:
@@ -90,6 +91,7 @@ class Scans:
             self.news.append,
             lambda: self.ahead,
             Race(),
+            self.minutes,
         )
 
     async def reading(

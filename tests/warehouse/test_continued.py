@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.warehouse.listed import (
     READING,
     KilledError,
     Listed,
+    Record,
     Scans,
     numbered,
     run_of,
@@ -99,3 +101,21 @@ def test_a_page_of_which_records_were_erased_is_read_again(warehouse: Warehouse)
     assert (0 in there, 19 in there) == (False, True)
     assert set(pages) <= warehouse.archive.redactions.keys()
     assert not set(warehouse.archive.pages()) & set(pages)
+
+
+def test_a_scan_that_goes_on_late_takes_in_the_pages_that_it_has(warehouse: Warehouse) -> None:
+    """After sync_max_minutes no list is counted further; what was read by then still counts."""
+
+    def shuffled(records: list[Record], number: int) -> None:
+        Random(number).shuffle(records)
+
+    first = Scans(warehouse).scan(Listed(numbered(40), change=shuffled), KNOWN)
+    with warehouse.ledger.begin() as ledger:  # as if it was killed before the manifest's row
+        ledger.exec_driver_sql("DELETE FROM manifests")
+        ledger.exec_driver_sql("UPDATE scans SET status = 'reading'")
+    listed = Listed(numbered(40))
+    again = Scans(warehouse, minutes=0).scan(listed, KNOWN)
+    assert first.proof.grade is Grade.COMPLETE_BY_COUNT
+    assert (again.proof, listed.asked) == (first.proof, [])
+    late = Scans(warehouse, minutes=0).scan(Listed(numbered(40), change=shuffled), KNOWN)
+    assert late.proof.reason == "Its rows were not counted within sync_max_minutes"

@@ -32,7 +32,7 @@ def test_the_newest_read_of_a_key_wins_with_its_children(warehouse: Warehouse) -
 
     folded = warehouse.fold(manifest)
 
-    assert (folded.read, folded.duplicates, folded.rows) == (4, 2, 2)
+    assert (folded.read, folded.duplicates, folded.rows) == (4, 1, 2)
     assert warehouse.query("SELECT id, n FROM current.things ORDER BY id") == [("a", 1), ("b", 3)]
     assert warehouse.query("SELECT id, idx, value FROM current.things__l") == [
         ("a", 0, 1),
@@ -131,13 +131,13 @@ def test_keys_are_equal_only_where_they_were_sent_equal(
     assert distinct == [(rows, rows)]
 
 
-# Two pages, and how many of their records are duplicates, and conflicts.
+# Two pages, and how many of their records are duplicates, and set aside as conflicts.
 TWICE = [
-    ('[{"id": 1, "a": 1}, {"id": 1, "a": 9}, {"id": 2}]', '[{"id": 2}]', 2, 1),
+    ('[{"id": 1, "a": 1}, {"id": 1, "a": 9}, {"id": 2}]', '[{"id": 2}]', 1, 1),
     ('[{"id": 1, "a": 1}, {"id": 1, "a": 1}]', "[]", 1, 0),
     # It changed between the two readings, as lists do.
     ('[{"id": 1, "a": 1}, {"id": 2}]', '[{"id": 1, "a": 9}, {"id": 2}]', 2, 0),
-    ('[{"id": 1, "a": 9}, {"id": 1, "a": 9}]', '[{"id": 1, "a": 1}, {"id": 1, "a": 9}]', 3, 1),
+    ('[{"id": 1, "a": 9}, {"id": 1, "a": 9}]', '[{"id": 1, "a": 1}, {"id": 1, "a": 9}]', 2, 1),
 ]
 
 
@@ -147,9 +147,8 @@ def test_a_key_twice_in_one_page_with_other_content_is_a_conflict(
 ) -> None:
     folded = warehouse.fold(warehouse.manifest(first, second))
     assert (folded.duplicates, folded.conflicts) == (duplicates, conflicts)
-    assert warehouse.query("SELECT a FROM current.things WHERE id = 1") == [
-        (1 if duplicates == 1 else 9,)
-    ]
+    wanted = 9 if '"a": 9' in first + second else 1
+    assert warehouse.query("SELECT a FROM current.things WHERE id = 1") == [(wanted,)]
 
 
 def test_a_wider_type_keeps_the_values_of_other_connections(warehouse: Warehouse) -> None:

@@ -126,7 +126,7 @@ def test_a_row_that_is_seen_between_is_not_gone(warehouse: Warehouse) -> None:
     assert warehouse.query("SELECT count(*) FROM past.things") == [(0,)]
 
 
-@pytest.mark.parametrize("grade", [Grade.COMPLETE_FOR_UNMOVED, Grade.UNSTABLE_ORDER])
+@pytest.mark.parametrize("grade", [Grade.PARTIAL, Grade.COMPLETE_FOR_UNMOVED])
 def test_only_a_reading_that_is_whole_counts_what_is_missing(
     warehouse: Warehouse, grade: Grade
 ) -> None:
@@ -179,6 +179,14 @@ def test_without_a_key_what_is_gone_is_gone_and_what_is_new_is_new(warehouse: Wa
     ]
 
 
+def test_a_counted_list_shows_what_is_missing(warehouse: Warehouse) -> None:
+    folded(warehouse, TWO)
+    for _night in range(2):
+        warehouse.fold(warehouse.manifest(ONE, grade=Grade.COMPLETE_BY_COUNT))
+    assert warehouse.query("SELECT id, last_seen FROM current.things_seen") == [(1, night(2))]
+    assert warehouse.query("SELECT id, why FROM past.things") == [(2, "missing")]
+
+
 def test_when_a_row_was_seen_last(warehouse: Warehouse) -> None:
     folded(warehouse, TWO, TWO, ONE)
     assert warehouse.query("SELECT id, last_seen FROM current.things_seen ORDER BY id") == [
@@ -210,18 +218,25 @@ GONE = [
 
 
 @pytest.mark.parametrize(("stay", "guard", "held"), GONE)
-@pytest.mark.parametrize("grade", [Grade.COMPLETE, Grade.UNSTABLE_ORDER])
 def test_too_much_gone_is_held_back(
-    warehouse: Warehouse, stay: int, guard: Guard, grade: Grade, *, held: bool
+    warehouse: Warehouse, stay: int, guard: Guard, *, held: bool
 ) -> None:
     folded(warehouse, json.dumps(TEN))
     warehouse.terms = Terms(guard)
-    manifest = warehouse.manifest(json.dumps(TEN[:stay]), grade=grade)
+    manifest = warehouse.manifest(json.dumps(TEN[:stay]))
     if not held:
         assert warehouse.fold(manifest).rows == 20
         return
     with pytest.raises(LandingFailed, match="disappeared accept things"):
         warehouse.fold(manifest)
+    assert warehouse.query("SELECT count(*), count(missing_since) FROM current.things") == [(20, 0)]
+
+
+@pytest.mark.parametrize("stay", [17, 0])
+def test_nothing_is_gone_that_a_partial_reading_lacks(warehouse: Warehouse, stay: int) -> None:
+    folded(warehouse, json.dumps(TEN))
+    warehouse.terms = Terms(Guard())
+    warehouse.fold(warehouse.manifest(json.dumps(TEN[:stay]), grade=Grade.PARTIAL))
     assert warehouse.query("SELECT count(*), count(missing_since) FROM current.things") == [(20, 0)]
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipelines.errors import LandingFailed, WarehouseDamaged
+from pipelines.state.proof import Grade
 from pipelines.warehouse import meta
 from tests.warehouse.conftest import Warehouse
 
@@ -112,6 +113,15 @@ def test_what_was_read_again_is_told_by_its_key_else_by_text_and_place(
     )
     folded = warehouse.fold(manifest)
     assert (folded.quarantined, folded.duplicates) == (aside, 2 - aside)
+
+
+def test_a_row_that_changes_its_place_is_set_aside_once(warehouse: Warehouse) -> None:
+    """A list whose order changes shows a row without a key at another place in each pass."""
+    wrong = '{"n": 7}'
+    pages = [listed(0, 99 - at, wrong) for at in range(4)]
+    manifest = warehouse.manifest(*pages, offsets=(0,) * 4, grade=Grade.COMPLETE_BY_COUNT)
+    folded = warehouse.fold(manifest)
+    assert (folded.quarantined, folded.rows) == (1, 98)
 
 
 GOOD, BAD = '{"id": "r", "n": 1}', '{"id": "r", "n": NaN}'

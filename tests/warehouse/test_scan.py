@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.clock import Clock
-from pipelines.errors import NotProven, Unavailable
+from pipelines.errors import Unavailable
 from pipelines.state import journal, registry
 from pipelines.state.proof import Grade, Proof
 from pipelines.state.registry import Pin
@@ -156,19 +156,17 @@ def replaced(records: list[Record], number: int) -> None:
     records[:] = [{"id": 100 * number + row} for row in range(30)]
 
 
-def test_what_is_not_proven_has_no_manifest_and_is_begun_anew(warehouse: Warehouse) -> None:
+def test_what_is_not_proven_is_loaded_as_partial_and_read_anew(warehouse: Warehouse) -> None:
     scans = Scans(warehouse)
     listed = Listed(numbered(30), change=replaced)
-    with pytest.raises(NotProven, match="things: NOT PROVEN — no proof within"):
-        scans.scan(listed)
-    state = journal.latest_scan(warehouse.ledger, "default", "things", DAY)
-    assert state is not None
-    assert state.status == "unproven"
-    assert journal.manifests(warehouse.ledger, "things") == ()
-    assert registry.pin(warehouse.ledger, "default", "things") is None
+    row = scans.scan(listed)
+    assert (row.proof.grade, row.proof.requests) == (Grade.PARTIAL, len(listed.asked))
+    assert row.proof.rows == len(scans.folded(row))
+    assert row.proof.places == 30
     assert len(journal.pages(warehouse.ledger, _only(warehouse))) == len(listed.asked)
     quiet = Listed(numbered(30))
-    assert scans.scan(quiet, reading=run_of("run-2")).proof.requests == len(quiet.asked)
+    second = scans.scan(quiet, reading=run_of("run-2"))
+    assert (second.proof.grade, second.proof.requests) == (Grade.COMPLETE, len(quiet.asked))
 
 
 def test_the_newest_answer_wins_whatever_the_order_of_pages(warehouse: Warehouse) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.errors import ContractBroken, NotProven
+from pipelines.errors import ContractBroken
 from pipelines.state import journal, registry
 from pipelines.state.proof import Grade
 from pipelines.state.registry import Pin
@@ -93,5 +93,25 @@ def test_equal_records_that_change_meanwhile_are_never_complete(warehouse: Wareh
             del records[0]
 
     listed = Listed([{"name": f"n{n % 7}"} for n in range(150)], change=change)
-    with pytest.raises(NotProven):
-        Scans(warehouse).scan(listed)
+    assert Scans(warehouse).scan(listed).proof.grade is Grade.PARTIAL
+
+
+def test_a_field_that_is_unique_on_each_page_only_is_not_the_key(warehouse: Warehouse) -> None:
+    """Its values are those of many records: the list has many more places than values."""
+    scans, listed = Scans(warehouse), Listed([{"id": n % 10, "thingId": n} for n in range(100)])
+    row = scans.scan(listed)
+    assert (row.proof.key, row.proof.grade, row.proof.rows) == ("thingId", Grade.COMPLETE, 100)
+    assert values(scans.folded(row), "thing_id") == list(range(100))
+
+
+def test_a_few_rows_without_the_likeliest_key_do_not_change_it_page_by_page(
+    warehouse: Warehouse,
+) -> None:
+    """It is decided over the whole list: the first page alone would speak against it."""
+    without = {3, 5}  # of 300
+    records = [{"id": None if n in without else n, "thingId": n // 2} for n in range(300)]
+    scans, listed = Scans(warehouse), Listed(records, limit=50)
+    row = scans.scan(listed)
+    assert (row.proof.key, row.proof.grade) == ("id", Grade.COMPLETE)
+    assert len(listed.asked) == row.proof.requests <= 8
+    assert len(scans.folded(row)) == 298
