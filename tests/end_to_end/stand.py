@@ -42,7 +42,7 @@ SELECT missing_since IS NOT NULL AS absent, COLUMNS(lambda name: name NOT IN
 # Faults that take real seconds take little; what a sandbox would wait for is another test's.
 SHORT = {"stall": 0.05, "late": 0.05, "dribble": 0.1}
 MOST_REQUESTS = 600
-LIES = {"page", "list"}  # stages of faults in what an answer says, where it is taken for one
+LIES = {"page", "list"}  # stages of faults in answers that are well-formed and untrue
 Row = tuple[Any, ...]
 Truth = Mapping[str, list[str]]
 
