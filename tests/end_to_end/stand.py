@@ -157,6 +157,8 @@ class Stand:
             for each in outcome.streams
             if each.manifest and each.manifest.proof.grade.marked
         }
+        for name in partial:  # copies far apart cannot be told from a record that changed
+            truths[name]["revised"] += truths[name]["conflicting"]
         for stream, rows in self.good.keys.items():
             whole = found.of(stream) == self.good.of(stream)
             whole = whole and found.keys[stream] == rows
