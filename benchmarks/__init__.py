@@ -1,1 +1,0 @@
-"""Where the figures in docs/benchmarks.md come from: `make bench` measures them again."""

@@ -1,0 +1,82 @@
+"""What is proven about one scan of a list, and what the next scan of that list should know."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+Ranges = tuple[tuple[int, int], ...]
+"""Rows of one page as half-open ranges (first, end), ascending."""
+
+
+class Method(StrEnum):
+    """How a list was read, and so what its proof rests on."""
+
+    ONE_PAGE = "one_page"
+    OVERLAPPING_PAGES = "overlapping_pages"
+    COUNTED = "counted"
+
+
+class ListMemory(msgspec.Struct, frozen=True):
+    """What one scan of a list leaves for the next one.
+
+    `key_decided` with `key` None means that rows are identified by their whole content. `length` is
+    the number of rows at the end of the scan. `stable_order` turns False, and stays so, when the
+    order of the list was seen to move.
+    """
+
+    key: str | None = None
+    key_decided: bool = False
+    length: int | None = None
+    stable_order: bool = True
+
+
+class ReadBudget(msgspec.Struct, frozen=True):
+    """When to stop reading a list that cannot be proven complete.
+
+    `max_passes` is in plain passes of the longest length seen; `page_size` is the limit asked for.
+    """
+
+    page_size: int
+    max_passes: int = 25
+    max_passes_without_new_rows: int = 6
+
+
+class Completeness(msgspec.Struct, frozen=True):
+    """The proof that seals a scan.
+
+    `used` and `conflicting` name rows by page number (the number of the exchange in the scan file):
+    the rows that are loaded, and those that go to quarantine because another copy of their key with
+    other content is used. `rows` counts the used ones, `repeated` the copies that were set aside.
+    `not_seen` is the number of rows the list had beyond those seen; None where it is not known.
+    `reason` says why a scan is not complete.
+    """
+
+    complete: bool
+    method: Method
+    rows: int
+    repeated: int
+    not_seen: int | None
+    reason: str
+    requests: int
+    started_at: datetime
+    ended_at: datetime
+    used: dict[int, Ranges]
+    conflicting: dict[int, Ranges]
+    memory: ListMemory
+
+    def sentence(self, stream: str) -> str:
+        """Return what is proven of the list, for people."""
+        size = f"{self.rows:,} rows, {self.requests:,} requests."
+        span = f"{self.started_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
+        if not self.complete:
+            missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
+            return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is ended."
+        how = {
+            Method.ONE_PAGE: f"One page held the whole list at {self.ended_at:%H:%M:%S} UTC.",
+            Method.OVERLAPPING_PAGES: f"Contains every row that existed throughout {span}.",
+            Method.COUNTED: f"Contains every row that existed throughout {span} (counted).",
+        }[self.method]
+        key = self.memory.key
+        named = f"Primary key: {key}." if key else "No primary key: rows are told apart by content."
+        return f"{stream}: COMPLETE. {size} {how} {named}"

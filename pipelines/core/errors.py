@@ -1,0 +1,123 @@
+"""Expected failures. Anything that is not one of these is a defect and keeps its traceback.
+
+PartnerSyncError
+├── ConfigurationError   a setting, an option or a configuration file is wrong
+├── ServiceError         the service, or the way to it
+│   ├── RateLimited      429: wait, then ask again
+│   ├── Postponed        the service asks to wait longer than a run may
+│   ├── Unavailable      may pass: no connection, 5xx, a broken answer
+│   ├── AccessDenied     401: the credentials are not accepted
+│   │   └── Forbidden    403: the credentials do not open this route
+│   └── UnexpectedAnswer the answer contradicts the interface document
+├── IdentityChanged      the credentials belong to another account than the data loaded before
+├── ScanNotFound         there is no scan for what was asked
+├── ArchiveDamaged       a scan file is not what was written
+├── LoadFailed           a scan could not be loaded
+├── BuildFailed          a version could not be built; the published one is untouched
+├── VersionNotFound      there is no such version
+├── LockHeld             another process holds a lock for longer than we wait
+└── StorageFailed        a disk or database cannot be read or written
+"""
+
+from datetime import datetime
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command."""
+
+    DONE = 0
+    NOTHING_PUBLISHED = 1
+    USAGE = 2
+    NEEDS_ATTENTION = 3
+    INTERRUPTED = 130
+
+
+class PartnerSyncError(Exception):
+    """An expected failure.
+
+    `str()` says what happened, to what, and what it means for the data. `remedy` is the command or
+    the step that fixes it, empty if there is none.
+    """
+
+    exit_code = ExitCode.NOTHING_PUBLISHED
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class ConfigurationError(PartnerSyncError):
+    """A setting, an option or a configuration file is wrong; nothing was sent."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ServiceError(PartnerSyncError):
+    """The service refused, failed, or could not be reached."""
+
+
+class RateLimited(ServiceError):
+    """The service answered 429."""
+
+
+class Postponed(ServiceError):
+    """The service asks to wait longer than a run may; `until` is the earliest time to go on."""
+
+    def __init__(self, message: str, until: datetime, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.until = until
+
+
+class Unavailable(ServiceError):
+    """A failure that may pass. `retry_after_seconds` is what the service asked for, if it did."""
+
+    def __init__(
+        self, message: str, remedy: str = "", *, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, remedy)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class AccessDenied(ServiceError):
+    """The service does not accept the credentials."""
+
+
+class Forbidden(AccessDenied):
+    """The credentials do not open this route: actor, scope, mapping or trial."""
+
+
+class UnexpectedAnswer(ServiceError):
+    """The answer contradicts the interface document."""
+
+
+class IdentityChanged(PartnerSyncError):
+    """The credentials belong to another account than the data loaded before."""
+
+
+class ScanNotFound(PartnerSyncError):
+    """There is no scan for what was asked."""
+
+
+class ArchiveDamaged(PartnerSyncError):
+    """A scan file is not what was written."""
+
+
+class LoadFailed(PartnerSyncError):
+    """A scan could not be loaded."""
+
+
+class BuildFailed(PartnerSyncError):
+    """A version could not be built; the published version is untouched."""
+
+
+class VersionNotFound(PartnerSyncError):
+    """There is no such version."""
+
+
+class LockHeld(PartnerSyncError):
+    """Another process holds a lock for longer than we wait."""
+
+
+class StorageFailed(PartnerSyncError):
+    """A disk or database cannot be read or written: full, read-only or damaged."""

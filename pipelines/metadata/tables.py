@@ -1,0 +1,196 @@
+"""The metadata database: mapped classes. `migrations/` creates and changes its tables."""
+
+from datetime import UTC, date, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, DateTime, Dialect, Index, LargeBinary, String, TypeDecorator
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware datetime in UTC, with microseconds, on every engine."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse a naive datetime; store UTC."""
+        del dialect
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a datetime without a time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return an aware datetime: SQLite drops the zone."""
+        del dialect
+        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    """Base of the mapped classes; each is a dataclass."""
+
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcTime,
+        dict[str, Any]: JSON,
+        bytes: LargeBinary,
+    }
+
+
+class Run(Base):
+    """One sync of one connection. `outcome` is None while it runs, or after it was killed."""
+
+    __tablename__ = "runs"
+    __table_args__ = (Index("runs_by_connection", "connection", "started_at"),)
+
+    run_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    connection: Mapped[str]
+    trigger: Mapped[str]  # command | schedule | backfill
+    scheduled_at: Mapped[datetime | None] = mapped_column(default=None)
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    owner: Mapped[str]  # host, process id and start time of the process
+    outcome: Mapped[str | None] = mapped_column(default=None)  # complete|partial|failed|interrupted
+    message: Mapped[str | None] = mapped_column(default=None)
+    requests: Mapped[int] = mapped_column(default=0)
+    rate_limited: Mapped[int] = mapped_column(default=0)  # answers with status 429
+
+
+class Scan(Base):
+    """One read of one list. `status`: see `ScanStatus`."""
+
+    __tablename__ = "scans"
+    __table_args__ = (Index("scans_by_list", "connection", "stream", "started_at"),)
+
+    scan_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    run_id: Mapped[str] = mapped_column(String(36), index=True)
+    connection: Mapped[str]
+    stream: Mapped[str]
+    day: Mapped[date]  # UTC date on which the scan began
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    status: Mapped[str]
+    complete: Mapped[bool | None] = mapped_column(default=None)
+    rows: Mapped[int | None] = mapped_column(default=None)
+    requests: Mapped[int] = mapped_column(default=0)
+    file: Mapped[str]  # below the archive
+    sha256: Mapped[str | None] = mapped_column(default=None)
+    reason: Mapped[str | None] = mapped_column(default=None)  # of failed, held, rejected scans
+
+
+class List(Base):
+    """What is known of one list of one connection: input of its next scan."""
+
+    __tablename__ = "lists"
+
+    connection: Mapped[str] = mapped_column(primary_key=True)
+    stream: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str | None] = mapped_column(default=None)
+    key_decided: Mapped[bool] = mapped_column(default=False)
+    length: Mapped[int | None] = mapped_column(default=None)
+    stable_order: Mapped[bool] = mapped_column(default=True)
+    scan_id: Mapped[str | None] = mapped_column(default=None)  # the scan that said so
+
+
+class RateLimitActor(Base):
+    """The rate limit of one actor, shared by all processes."""
+
+    __tablename__ = "rate_limit_actors"
+
+    actor: Mapped[str] = mapped_column(primary_key=True)
+    limit: Mapped[int | None] = mapped_column(default=None)  # learned from answers
+    blocked_until: Mapped[float] = mapped_column(default=0.0)  # Unix seconds
+    caution_until: Mapped[float] = mapped_column(default=0.0)
+    caution_seconds: Mapped[float] = mapped_column(default=0.0)  # length of the last caution
+    state: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)  # seen of other clients
+
+
+class RateLimitSlot(Base):
+    """One request that counts against an actor's rate limit. `number` is its place in the queue."""
+
+    __tablename__ = "rate_limit_slots"
+    __table_args__ = (
+        Index("rate_limit_slots_by_actor", "actor", "number"),
+        {"sqlite_autoincrement": True},
+    )
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
+    actor: Mapped[str]
+    owner: Mapped[str]
+    sent_at: Mapped[float | None] = mapped_column(default=None)  # Unix seconds
+    answered_at: Mapped[float | None] = mapped_column(default=None)
+    held_until: Mapped[float | None] = mapped_column(default=None)
+    credit: Mapped[float] = mapped_column(default=0.0)
+
+
+class Identity(Base):
+    """Who the service says a connection is; pinned at the first sync."""
+
+    __tablename__ = "identities"
+
+    connection: Mapped[str] = mapped_column(primary_key=True)
+    base_url: Mapped[str]
+    actor: Mapped[str]
+    identity: Mapped[dict[str, Any]]
+    pinned_at: Mapped[datetime]
+
+
+class FindingRow(Base):
+    """One finding. `cleared_at` is None while it holds."""
+
+    __tablename__ = "findings"
+
+    code: Mapped[str] = mapped_column(primary_key=True)
+    connection: Mapped[str] = mapped_column(primary_key=True)
+    stream: Mapped[str] = mapped_column(primary_key=True)
+    subject: Mapped[str] = mapped_column(primary_key=True)
+    severity: Mapped[str]
+    message: Mapped[str]
+    remedy: Mapped[str]
+    blocks: Mapped[bool]
+    first_seen: Mapped[datetime]
+    last_seen: Mapped[datetime]
+    cleared_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class Decision(Base):
+    """What a person decided, with name and reason. Rows are only added."""
+
+    __tablename__ = "decisions"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
+    decided_at: Mapped[datetime]
+    person: Mapped[str]
+    kind: Mapped[str]  # approve | reject | rollback | accept_identity
+    subject: Mapped[str]  # a scan, a version, a connection
+    reason: Mapped[str]
+    details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+
+
+class VersionRow(Base):
+    """One version of the warehouse. The symlink says which is published."""
+
+    __tablename__ = "versions"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    status: Mapped[str]  # building | published | deleted
+    base: Mapped[int | None] = mapped_column(default=None)
+    file: Mapped[str]  # below the home
+    sha256: Mapped[str | None] = mapped_column(default=None)
+    created_at: Mapped[datetime]
+    published_at: Mapped[datetime | None] = mapped_column(default=None)
+    note: Mapped[str] = mapped_column(default="")
+
+
+class ApiSpec(Base):
+    """A version of the service's interface description, as served."""
+
+    __tablename__ = "api_specs"
+
+    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    connection: Mapped[str] = mapped_column(primary_key=True)
+    first_seen: Mapped[datetime]
+    last_seen: Mapped[datetime]
+    body: Mapped[bytes]

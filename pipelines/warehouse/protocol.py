@@ -1,0 +1,53 @@
+"""What publishing needs of a warehouse: versions, each built from the one before, one published."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of the warehouse. Its file is never changed after it is published."""
+
+    number: int
+    path: Path
+
+
+class Build(Protocol):
+    """A version that is being made; `db` is its database, open read-write."""
+
+    number: int
+    db: duckdb.DuckDBPyConnection
+
+    def commit(self, note: str) -> Version:
+        """Finish the file: checkpoint, reopen read-only, make it durable, rename it.
+
+        Not published yet. Raises BuildFailed.
+        """
+
+    def abort(self) -> None:
+        """Delete the unfinished file."""
+
+
+class Warehouse(Protocol):
+    """Versions of the warehouse."""
+
+    def begin(self, base: Version | None, number: int) -> Build:
+        """Start version `number` as a copy of `base`, empty without one. Raises StorageFailed."""
+
+    def publish(self, version: Version) -> None:
+        """Make a finished version the one that analysts open, in one step."""
+
+    def published(self) -> Version | None:
+        """Return the version that analysts open now; the symlink decides."""
+
+    def versions(self) -> list[Version]:
+        """Return the finished versions, oldest first."""
+
+    def open(self, number: int | None = None) -> duckdb.DuckDBPyConnection:
+        """Open a version read-only (None: the published one). Raises VersionNotFound."""
+
+    def drop(self, number: int) -> None:
+        """Delete a version's file; refuses the published one."""
