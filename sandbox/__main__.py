@@ -26,7 +26,7 @@ from sandbox.merchant.organizations import UnknownOrganizationError
 from sandbox.merchant.tables import StoreError
 from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options, Trials
 from sandbox.server import PortInUseError, Server, base_url, bind
-from sandbox.service import app
+from sandbox.service import create_app
 from sandbox.tls import certificates
 
 REFUSED = (
@@ -80,7 +80,7 @@ def run(port: int, options: Options, clients_file: Path | None, *, tls: bool) ->
         authority = f"authority in {made.authority}, " if made else ""
         details = f"{noun} {names}, audience {options.audience}, {authority}{place}"
         ready = f"sandbox ready: {address} ({details})"
-        Server(app(complete), ready, made.context if made else None).run(sockets=[bound])
+        Server(create_app(complete), ready, made.context if made else None).run(sockets=[bound])
 
 
 @command.command()

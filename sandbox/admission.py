@@ -6,7 +6,6 @@ application ("Limits", rules 1 to 4). Not here: the window's arithmetic (window)
 """
 
 import math
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -14,6 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sandbox.caller import CALLER, Caller
+from sandbox.clock import Clock
 from sandbox.options import ADDRESS_RATE, Options
 from sandbox.problem import ProblemError, Problems
 from sandbox.statistics import Statistics, Tally, wait
@@ -41,12 +41,14 @@ class Admission:
         options: Options,
         identify: Callable[[Scope], Caller | None],
         statistics: Statistics,
+        clock: Clock,
     ) -> None:
         self._app = app
         self._limits = options.limits
         self._control = options.trials.control
         self._identify = identify
         self._statistics = statistics
+        self._clock = clock
         self._window = SlidingWindow(options.limits.window)
         self._problems = Problems(options.base_url)
 
@@ -55,7 +57,7 @@ class Admission:
         if scope["type"] != "http" or self._controls(scope["path"]):
             await self._app(scope, receive, send)
             return
-        now = time.monotonic_ns()
+        now = self._now()
         scope[CALLER] = self._identify(scope)
         verdict = self._verdict(scope, now)
         answer = self._answer(scope, send, verdict)
@@ -66,6 +68,10 @@ class Admission:
             await self._problems.response(scope, TOO_LONG)(scope, receive, answer)
         else:
             await self._app(scope, receive, answer)
+
+    def _now(self) -> int:
+        # Whole nanoseconds, because a sum of floats is not exact at the edge of a window.
+        return round(self._clock.monotonic() * NANOSECONDS)
 
     def _controls(self, path: str) -> bool:
         return self._control and path.startswith(CONTROL)
@@ -96,12 +102,20 @@ class Admission:
                 self._statistics.answer(scope["path"], message["status"])
                 headers = MutableHeaders(scope=message)
                 if verdict:
-                    _show(verdict, headers)
+                    _show(verdict, headers, self._clock.time())
                 if message["status"] == HTTPStatus.TOO_MANY_REQUESTS:
-                    _refused(scope, headers)
+                    self._refused(scope, headers)
             await send(message)
 
         return answer
+
+    def _refused(self, scope: Scope, headers: MutableHeaders) -> None:
+        """Note when the caller may come back; nothing remains to it ("Limits", rule 4)."""
+        if "X-RateLimit-Remaining" in headers:
+            headers["X-RateLimit-Remaining"] = "0"
+        tally: Tally | None = scope.get(TALLY)
+        if tally:
+            tally.told(self._now() + wait(headers.get("Retry-After"), self._clock.time()))
 
 
 def _exempt(scope: Scope) -> bool:
@@ -109,22 +123,13 @@ def _exempt(scope: Scope) -> bool:
     return path.startswith(EXEMPT_TREE) or (scope["method"] == "GET" and path in EXEMPT_READS)
 
 
-def _show(verdict: Verdict, headers: MutableHeaders) -> None:
-    resets_at = math.ceil(time.time() + verdict.resets_in / NANOSECONDS)
+def _show(verdict: Verdict, headers: MutableHeaders, time: float) -> None:
+    resets_at = math.ceil(time + verdict.resets_in / NANOSECONDS)
     headers["X-RateLimit-Limit"] = str(verdict.limit)
     headers["X-RateLimit-Remaining"] = str(verdict.remaining)
     headers["X-RateLimit-Reset"] = str(resets_at)
     if not verdict.admitted:
         headers["Retry-After"] = str(verdict.retry_after)
-
-
-def _refused(scope: Scope, headers: MutableHeaders) -> None:
-    """Note when the caller may come back; nothing remains to it ("Limits", rule 4)."""
-    if "X-RateLimit-Remaining" in headers:
-        headers["X-RateLimit-Remaining"] = "0"
-    tally: Tally | None = scope.get(TALLY)
-    if tally:
-        tally.told(time.monotonic_ns() + wait(headers.get("Retry-After")))
 
 
 def _too_many(verdict: Verdict) -> ProblemError:

@@ -3,19 +3,20 @@
 Here: the delay of each way. Not here: anything that looks at the request.
 """
 
-import asyncio
 import random
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sandbox.clock import Clock
 from sandbox.options import Delay
 
 
 class Latency:
     """An ASGI layer that delays each request's arrival and each answer's start."""
 
-    def __init__(self, app: ASGIApp, delay: Delay, seed: int) -> None:
+    def __init__(self, app: ASGIApp, delay: Delay, seed: int, clock: Clock) -> None:
         self._app = app
+        self._clock = clock
         self._one_way = delay.latency_ms / 2000
         self._jitter = delay.jitter_ms / 1000
         self._chance = random.Random(seed)  # noqa: S311 - repeatable on purpose, guards nothing
@@ -35,4 +36,4 @@ class Latency:
         await self._app(scope, receive, late)
 
     async def _travel(self) -> None:
-        await asyncio.sleep(self._one_way + self._chance.uniform(0, self._jitter))
+        await self._clock.sleep(self._one_way + self._chance.uniform(0, self._jitter))

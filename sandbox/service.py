@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from sandbox.admission import Admission
 from sandbox.caller import Callers
+from sandbox.clock import SYSTEM, Clock
 from sandbox.description import describe
 from sandbox.disturbance import Around, Inside
 from sandbox.examples import Examples, MerchantExamples
@@ -40,6 +41,7 @@ class Parts:
     """What the layers and routes of one service share."""
 
     options: Options
+    clock: Clock
     provider: Provider
     statistics: Statistics
     organizations: Organizations
@@ -48,7 +50,7 @@ class Parts:
     trial: Trial
 
 
-def parts(options: Options) -> Parts:
+def parts(options: Options, clock: Clock = SYSTEM) -> Parts:
     """Make the parts.
 
     Raises:
@@ -62,9 +64,9 @@ def parts(options: Options) -> Parts:
     known = store.keys()
     begin(store.engine, [library(key.organization) for key in known])
     statistics = Statistics(options.limits.window)
-    provider = Provider(options)
+    provider = Provider(options, clock)
     trial = Trial(options, provider.verify)
-    return Parts(options, provider, statistics, organizations, store, library, trial)
+    return Parts(options, clock, provider, statistics, organizations, store, library, trial)
 
 
 def routes(made: Parts) -> FastAPI:
@@ -78,7 +80,7 @@ def routes(made: Parts) -> FastAPI:
     )
     api.include_router(identity_routes(options, made.provider))
     api.include_router(partner_routes(options, made.trial.dataset))
-    api.include_router(merchant_routes(Desk(made.store, made.books)))
+    api.include_router(merchant_routes(Desk(made.store, made.books, made.clock)))
     api.include_router(operational_routes(lambda: describe(api, options, _examples(made))))
     if options.trials.control:
         api.include_router(control_routes(made.trial, made.statistics))
@@ -100,14 +102,21 @@ def layered(api: ASGIApp, made: Parts) -> ASGIApp:
     options, trial = made.options, made.trial
     problems = Problems(options.base_url)
     callers = Callers(trial.tokens.verify, made.store.matching)
-    inside = Inside(api, trial.faults, problems)
-    admission: ASGIApp = Admission(inside, options, callers.identify, made.statistics)
+    inside = Inside(api, trial.faults, problems, made.clock)
+    admission: ASGIApp = Admission(inside, options, callers.identify, made.statistics, made.clock)
     if options.delay.latency_ms or options.delay.jitter_ms:
-        admission = Latency(admission, options.delay, options.seed)
+        admission = Latency(admission, options.delay, options.seed, made.clock)
     return Around(admission, trial.faults, trial.tokens, problems)
 
 
-def app(options: Options) -> ASGIApp:
-    """Make the whole service as one ASGI application."""
-    made = parts(options)
+def create_app(options: Options, clock: Clock = SYSTEM) -> ASGIApp:
+    """Make the whole service as one ASGI application; all its times come from the clock.
+
+    Faults of the wire need a connection, so they work only under the server (server).
+
+    Raises:
+        StoreError: the store's file cannot be used.
+        UnknownOrganizationError: a key names an organization that is not there.
+    """
+    made = parts(options, clock)
     return layered(routes(made), made)

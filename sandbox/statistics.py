@@ -8,7 +8,6 @@ told. Not here: deciding anything.
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any
 
 from sandbox.window import NANOSECONDS
@@ -113,8 +112,8 @@ class Statistics:
         }
 
 
-def wait(retry_after: str | None) -> int:
-    """Read a Retry-After, seconds or a date (RFC 9110, section 10.2.3), as nanoseconds from now.
+def wait(retry_after: str | None, time: float) -> int:
+    """Read a Retry-After, seconds or a date (RFC 9110, section 10.2.3), as nanoseconds from ``time``.
 
     What is missing or cannot be read asks for no wait that anybody could be early for.
     """
@@ -122,7 +121,7 @@ def wait(retry_after: str | None) -> int:
     if text.isascii() and text.isdigit():
         return int(text) * NANOSECONDS
     try:
-        return round((parsedate_to_datetime(text).timestamp() - time()) * NANOSECONDS)
+        return round((parsedate_to_datetime(text).timestamp() - time) * NANOSECONDS)
     except ValueError:
         return 0
 

@@ -5,7 +5,6 @@ organization. Not here: what a record contains (schemas), HTTP (routes).
 """
 
 import secrets
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Engine, Table, delete, func, insert, select, update
@@ -13,7 +12,6 @@ from sqlalchemy import Engine, Table, delete, func, insert, select, update
 from sandbox.data.listing import Listing
 from sandbox.merchant import tables
 from sandbox.merchant.book import JSON, encoded
-from sandbox.merchant.office import moment
 
 ID_BYTES = 12  # 24 hexadecimal characters, as all identifiers
 
@@ -21,11 +19,6 @@ ID_BYTES = 12  # 24 hexadecimal characters, as all identifiers
 def new_id() -> str:
     """Make an identifier that nobody can guess."""
     return secrets.token_hex(ID_BYTES)
-
-
-def now() -> str:
-    """Give the time of a change: the real one, whatever day the seeded data are of."""
-    return moment(datetime.now(UTC))
 
 
 class Written:

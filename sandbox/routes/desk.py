@@ -6,6 +6,7 @@ Here: routes made of the table of operations, the caller's organization, and the
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sandbox.body import read
+from sandbox.clock import Clock, utc_now
 from sandbox.data.listing import Listing
 from sandbox.merchant.book import JSON, Book, encoded
 from sandbox.merchant.operations import OPERATIONS, Operation
@@ -41,11 +43,16 @@ class Visit:
     key: Key
     book: Book
     written: Writings
+    clock: Clock
 
     @property
     def organization(self) -> str:
         """The organization that the key is scoped to ("API key", rule 2)."""
         return self.key.organization
+
+    def now(self) -> datetime:
+        """Give the time of a change: the real one, whatever day the seeded data are of."""
+        return utc_now(self.clock)
 
     def part(self, name: str) -> str:
         """Give an identifier out of the path."""
@@ -103,9 +110,10 @@ def _described(one: Operation) -> Any:
 class Desk:
     """Makes the merchant surface's routes."""
 
-    def __init__(self, store: Store, books: Callable[[str], Book]) -> None:
+    def __init__(self, store: Store, books: Callable[[str], Book], clock: Clock) -> None:
         self._store = store
         self._books = books
+        self._clock = clock
         self._written = Writings(store.engine)
 
     def add(self, router: APIRouter, name: str, handle: Handler) -> None:
@@ -138,7 +146,8 @@ class Desk:
         self._route(router, one, operation)
 
     def _visit(self, request: Request, operation: Operation, key: Key) -> Visit:
-        return Visit(request, operation, key, self._books(key.organization), self._written)
+        book = self._books(key.organization)
+        return Visit(request, operation, key, book, self._written, self._clock)
 
     def _route(self, router: APIRouter, one: Operation, handle: Handler) -> None:
         router.add_api_route(

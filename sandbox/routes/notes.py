@@ -10,7 +10,8 @@ from starlette.responses import Response
 from sandbox.data.listing import Listing
 from sandbox.merchant.bodies import AlertBody, NoteBody, NoteStatusBody, ReplyBody
 from sandbox.merchant.book import JSON
-from sandbox.merchant.written import new_id, now
+from sandbox.merchant.office import moment
+from sandbox.merchant.written import new_id
 from sandbox.routes.desk import Desk, Visit, answer, created, gone, present
 
 
@@ -42,7 +43,7 @@ def notes(visit: Visit) -> Listing:
 
 async def create_note(visit: Visit) -> Response:
     """Create a note on a customer."""
-    body, note_id, at = await visit.body(NoteBody), new_id(), now()
+    body, note_id, at = await visit.body(NoteBody), new_id(), moment(visit.now())
     customer = _customer(visit)
     record: JSON = {"noteId": note_id, "customerId": customer, "text": body.text}
     record |= {"status": "open", "author": visit.key.login, "createdAt": at, "updatedAt": at}
@@ -69,7 +70,7 @@ async def set_status(visit: Visit) -> Response:
 
 
 def _changed(visit: Visit, change: JSON) -> Response:
-    record = _note(visit) | change | {"updatedAt": now()}
+    record = _note(visit) | change | {"updatedAt": moment(visit.now())}
     visit.written.notes.change(record["noteId"], record)
     return answer(record)
 
@@ -92,7 +93,7 @@ async def create_reply(visit: Visit) -> Response:
     body, reply_id = await visit.body(ReplyBody), new_id()
     parent = {name: _note(visit)[name] for name in ("noteId", "customerId")}
     record: JSON = {"replyId": reply_id, **parent, "text": body.text}
-    record |= {"author": visit.key.login, "createdAt": now()}
+    record |= {"author": visit.key.login, "createdAt": moment(visit.now())}
     owner = {"organization": visit.organization, "note": parent["noteId"]}
     visit.written.replies.create(reply_id, record, **owner)
     return created(record, f"{visit.request.url.path}/{reply_id}")
@@ -128,7 +129,7 @@ async def set_alert(visit: Visit) -> Response:
     body = await visit.body(AlertBody)
     customer, before = _customer(visit), _alert(visit)
     record: JSON = {"customerId": customer, "message": body.message, "severity": body.severity}
-    record |= {"author": visit.key.login, "updatedAt": now()}
+    record |= {"author": visit.key.login, "updatedAt": moment(visit.now())}
     if before:
         visit.written.alerts.change(customer, record)
         return answer(record)

@@ -3,7 +3,7 @@
 Here: what each operation reads and writes. Not here: permission and answers (desk).
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 
 from fastapi import APIRouter
@@ -29,8 +29,8 @@ def add_payments(desk: Desk, router: APIRouter) -> None:
         desk.add(router, handle.__name__, handle)
 
 
-def _times(days: int) -> JSON:
-    now = datetime.now(UTC)
+def _times(visit: Visit, days: int) -> JSON:
+    now = visit.now()
     return {"createdAt": moment(now), "expiresAt": moment(now + timedelta(days=days))}
 
 
@@ -65,7 +65,7 @@ def _link(
         "description": body.description,
         "url": f"{PAGES}/{link_id}",
         "status": "open",
-        **_times(body.expires_in_days),
+        **_times(visit, body.expires_in_days),
     }
     owner = {"organization": visit.organization, "kind": kind}
     visit.written.payment_links.create(link_id, record, **owner)
@@ -104,7 +104,7 @@ async def create_payment_method_request(visit: Visit) -> Response:
         "kinds": body.kinds,
         "message": body.message,
         "status": "pending",
-        **_times(body.expires_in_days),
+        **_times(visit, body.expires_in_days),
     }
     owner = {"organization": visit.organization}
     visit.written.payment_method_requests.create(request_id, record, **owner)

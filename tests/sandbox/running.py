@@ -1,13 +1,13 @@
-"""A running sandbox, as tests see it: its address, its credentials, its end.
+"""A running sandbox as tests see it: start and end of the process, credentials, control routes.
 
-Here: starting and ending the process, fetching a token. Not here: what is expected of it, and how a
-process is begun (tests/forked.py).
+It imports nothing of pipelines, as the sandbox does not.
 """
 
 import os
 import re
 import signal
 import ssl
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +17,12 @@ from typing import Any
 
 import httpx
 
-from pipelines.cli.sandbox import Service
-from pipelines.settings import PREFIX
-from tests import forked
-from tests.forked import Done, Forked
-
 READY = re.compile(r"sandbox ready: (https?://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
 SECRET = "not secret: made for the tests"
 API_KEY = "no-key-but-the-tests"
 AUDIENCE = "partner-sync-sandbox"
+ENVIRONMENT = {"SANDBOX_CLIENT_SECRET": SECRET, "SANDBOX_API_KEY": API_KEY}
+END_SECONDS = 10  # to end after a signal, on a busy machine
 CLIENTS = """
 [[clients]]
 id = "whole"
@@ -54,21 +51,26 @@ scopes = ["partners:read"]
 class Running:
     """One sandbox process that has said that it is ready."""
 
-    process: Forked
+    process: subprocess.Popen[str]
     url: str
     line: str
     place: str
 
     @property
-    def environment(self) -> dict[str, str]:
-        """What points partner-sync at it."""
+    def connection(self) -> dict[str, str]:
+        """The fields of a connection to the partner surface; set ``ENVIRONMENT`` beside it."""
         return {
-            f"{PREFIX}BASE_URL": self.url,
-            f"{PREFIX}AUTH_URL": self.url,
-            f"{PREFIX}AUDIENCE": AUDIENCE,
-            f"{PREFIX}CLIENT_ID": "demo",
-            f"{PREFIX}CLIENT_SECRET": SECRET,
+            "base_url": self.url,
+            "auth_url": self.url,
+            "audience": AUDIENCE,
+            "client_id": "demo",
+            "secret": "SANDBOX_CLIENT_SECRET",
         }
+
+    @property
+    def merchant_connection(self) -> dict[str, str]:
+        """The same for the merchant surface."""
+        return {"surface": "merchant", "base_url": self.url, "secret": "SANDBOX_API_KEY"}
 
     def client(self, token: str | None = None, key: str | None = None) -> httpx.Client:
         """Give a client of this sandbox, with or without a bearer token or an API key."""
@@ -166,26 +168,32 @@ def command(*options: str) -> list[str]:
 @contextmanager
 def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
     """Start a sandbox on a free port and end it; ``secret`` None lets it make its own."""
-    given = {"SANDBOX_CLIENT_SECRET", "SANDBOX_API_KEY"}
-    environment = {k: v for k, v in os.environ.items() if k not in given}
+    environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}
     if secret:
-        environment |= {"SANDBOX_CLIENT_SECRET": secret, "SANDBOX_API_KEY": API_KEY}
-    process = forked.start(forked.sandbox, ["--port", "0", *options], environment)
+        environment |= ENVIRONMENT | {"SANDBOX_CLIENT_SECRET": secret}
+    process = subprocess.Popen(
+        command("--port", "0", *options), stdout=subprocess.PIPE, env=environment, text=True
+    )
+    with process:
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+            ready = READY.fullmatch(line)
+            assert ready, line
+            yield Running(process, ready[1], line, ready[4])
+        finally:
+            code, printed = _end(process)
+    assert (code, printed) == (0, "")
+
+
+def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    process.send_signal(signal.SIGTERM)
     try:
-        line = process.stdout.readline()
-        ready = READY.fullmatch(line)
-        assert ready, line
-        yield Running(process, ready[1], line, ready[4])
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(5) == Done(0, "", "")
-
-
-@contextmanager
-def sandboxed(*options: str) -> Iterator[Service]:
-    """Start a sandbox as the sync's own `sandbox.running` does."""
-    with started(*options) as running:
-        yield Service(running.url, running.environment)
+        printed, _ = process.communicate(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        printed, _ = process.communicate()
+    return process.returncode, printed
 
 
 def clients_file(folder: Path, text: str = CLIENTS, mode: int = 0o600) -> Path:
