@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sandbox.admission import CONTROL
 from sandbox.caller import bearer
+from sandbox.clock import Clock
 from sandbox.faults.active import Faults
 from sandbox.faults.exchange import Exchange
 from sandbox.faults.kind import Fault, Stage
@@ -30,10 +31,11 @@ def _spared(scope: Scope, faults: Faults) -> bool:
 class Inside:
     """Changes requests and answers inside admission."""
 
-    def __init__(self, app: ASGIApp, faults: Faults, problems: Problems) -> None:
+    def __init__(self, app: ASGIApp, faults: Faults, problems: Problems, clock: Clock) -> None:
         self._app = app
         self._faults = faults
         self._problems = problems
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, perhaps wrongly. The service has done its work in any case."""
@@ -42,7 +44,7 @@ class Inside:
             return
         for fault in self._faults.due(scope["path"], Stage.REQUEST):
             fault.kind.effect(scope, fault.value)
-        exchange = Exchange(scope, self._problems)
+        exchange = Exchange(scope, self._problems, self._clock)
         try:
             await self._app(scope, receive, exchange.collect)
         finally:  # where the service itself failed, its problem is sent and the failure goes on
@@ -67,11 +69,14 @@ class Inside:
 class Around:
     """Refuses tokens before admission, and breaks connections after it."""
 
-    def __init__(self, app: ASGIApp, faults: Faults, tokens: Tokens, problems: Problems) -> None:
+    def __init__(
+        self, app: ASGIApp, faults: Faults, tokens: Tokens, problems: Problems, clock: Clock
+    ) -> None:
         self._app = app
         self._faults = faults
         self._tokens = tokens
         self._problems = problems
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, and its answer back unless the connection is to break."""
@@ -79,7 +84,7 @@ class Around:
             await self._app(scope, receive, send)
             return
         self._arrive(scope)
-        exchange = Exchange(scope, self._problems)
+        exchange = Exchange(scope, self._problems, self._clock)
 
         async def pass_on(message: Message) -> None:
             await (exchange.collect if BREAK in scope else send)(message)

@@ -106,7 +106,7 @@ def layered(api: ASGIApp, made: Parts) -> ASGIApp:
     admission: ASGIApp = Admission(inside, options, callers.identify, made.statistics, made.clock)
     if options.delay.latency_ms or options.delay.jitter_ms:
         admission = Latency(admission, options.delay, options.seed, made.clock)
-    return Around(admission, trial.faults, trial.tokens, problems)
+    return Around(admission, trial.faults, trial.tokens, problems, made.clock)
 
 
 def create_app(options: Options, clock: Clock = SYSTEM) -> ASGIApp:

@@ -113,9 +113,10 @@ class Statistics:
 
 
 def wait(retry_after: str | None, time: float) -> int:
-    """Read a Retry-After, seconds or a date (RFC 9110, section 10.2.3), as nanoseconds from ``time``.
+    """Read a Retry-After, seconds or a date (RFC 9110, section 10.2.3), as nanoseconds from now.
 
-    What is missing or cannot be read asks for no wait that anybody could be early for.
+    What is missing or cannot be read asks for no wait that anybody could be early for. ``time`` is
+    the Unix time now.
     """
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit():

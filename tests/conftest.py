@@ -1,34 +1,63 @@
-"""What holds for every test: no failure for a busy machine's speed, homes in memory.
+"""What holds for all tests: hypothesis, files in memory, the shared sandbox, which tests are long.
 
-Hypothesis searches at random; where the environment variable CI is set it tries the same each time.
+Fixtures:
+    sandbox: a small sandbox without a limiter, reset after the test. Everybody shares its process.
+    sandbox_process: the same process for fixtures of a wider scope, which must not change it.
+
+A test that needs another sandbox starts it with ``tests.sandbox.running.started``.
 """
 
-import gc
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-MEMORY = Path("/dev/shm")  # noqa: S108 pytest makes a folder of its own there, for its user alone
-ROOM = 4 * 10**9  # bytes: all homes of a run, several times
+from tests.sandbox.running import Running, started
 
-# What is registered takes the rest from hypothesis' own profile, `default` or `ci`.
-hypothesis.settings.register_profile("partner-sync", deadline=None)
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
+ROOM = 4 * 10**9  # bytes: more than all homes of a run
+FOLDER = Path(__file__).parent
+LONG = (FOLDER / "sandbox", FOLDER / "interface")  # all tests in these folders are long
+
+# Examples are the same each time where CI is set, and random elsewhere.
+hypothesis.settings.register_profile(
+    "partner-sync", deadline=None, derandomize=bool(os.environ.get("CI"))
+)
 hypothesis.settings.load_profile("partner-sync")
-# Every commit waits for the disk, which tests ask for by the thousand and none can observe.
+# Every commit waits for the disk; no test can tell whether it did.
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-# It adds 0.3 s to a publication, of which tests make a thousand; its own tests switch it on.
-os.environ.setdefault("PARTNER_SYNC_RECONCILE", "false")
-# `make test-distributed` sets it; the packages of several machines are in its environment alone.
-collect_ignore = [] if os.environ.get("TEST_STATE") else ["distributed"]
-gc.disable()  # while thousands of tests are collected, which stay
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Let the garbage collector look at what tests make, and not at the tests."""
-    gc.freeze()
-    gc.enable()
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what `make test` leaves out."""
+    return True if collection_path in LONG and config.option.markexpr == "not long" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of folders that are long as a whole."""
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in LONG):
+            item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> Iterator[Running]:
+    """One sandbox without a limiter for each worker: 25 partners, 1,500 usage rows, 150 bills."""
+    with started(
+        "--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "150"
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(sandbox_process: Running) -> Iterator[Running]:
+    """The shared sandbox for one test; its faults, changes and statistics are undone afterwards.
+
+    What is written over the merchant surface stays.
+    """
+    yield sandbox_process
+    sandbox_process.reset()

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
+from pipelines.archive.store import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.core.clock import Clock, SystemClock
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
+from pipelines.warehouse.duckdb_file import DuckDBFiles
 from pipelines.warehouse.protocol import Warehouse
 
 
@@ -19,19 +20,34 @@ class AppSession:
 
     settings: Settings
     metadata: Metadata
-    archive: Any
+    archive: Archive
     warehouse: Warehouse
     clock: Clock
     redactor: Redactor
+
+    @property
+    def home(self) -> Home:
+        """The folders."""
+        return self.settings.places
 
 
 @contextmanager
 def open_session(
     home: Home | None = None, *, create: bool = False, clock: Clock | None = None
 ) -> Iterator[AppSession]:
-    """Open a home; `create` makes its folders, otherwise it must exist. Raises ConfigurationError."""
+    """Open a home; `create` makes its folders, else it must exist. Raises ConfigurationError."""
     home = home or Home.from_environment()
-    _ = home.prepare() if create else home.require()
-    _ = load_settings(home), clock or SystemClock()
-    raise NotImplementedError
-    yield
+    home = home.prepare() if create else home.require().prepare()
+    settings = load_settings(home)
+    metadata = Metadata.open(home.metadata_file, settings.metadata_url)
+    try:
+        yield AppSession(
+            settings=settings,
+            metadata=metadata,
+            archive=Archive(home.archive),
+            warehouse=DuckDBFiles(home, memory_limit=settings.memory_limit),
+            clock=clock or SystemClock(),
+            redactor=Redactor(),
+        )
+    finally:
+        metadata.close()

@@ -1,4 +1,4 @@
-"""`config/connections.toml`: one table for each set of credentials. Secrets are named, not written."""
+"""`config/connections.toml`: a table for each set of credentials. Secrets are named, not given."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
-SECRET_REMEDY = (
+NAMING_REMEDY = (
     "Write secret = the name of an environment variable, or secret_file = a file with mode 0600."
 )
 
@@ -86,7 +86,7 @@ def _read_secret_file(file: Path) -> str:
 
 
 def read_connections(file: Path) -> dict[str, Connection]:
-    """Return the connections of a file by name. Raises ConfigurationError that names every fault."""
+    """Return the connections of a file by name. Raises ConfigurationError with every fault."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _parse(file: Path, name: str, table: object) -> Connection:
             faults.extend(_surface_faults(connection))
     if faults:
         lines = (f"{field}: {fault}" if field else fault for field, fault in faults)
-        raise ConfigurationError(f"{file}: connection `{name}`: {'; '.join(lines)}.", SECRET_REMEDY)
+        raise ConfigurationError(f"{file}: connection `{name}`: {'; '.join(lines)}.", NAMING_REMEDY)
     return connection
 
 

@@ -13,7 +13,7 @@ DEFAULT_HOME = Path("~/.partner-sync")
 
 @dataclass(frozen=True)
 class Home:
-    """Paths below one folder. Analysts read `link`, `versions` and `exports`; the rest is private."""
+    """Paths below one folder. Analysts read `link` and `versions`; the rest is private."""
 
     root: Path
 

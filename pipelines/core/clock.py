@@ -1,4 +1,4 @@
-"""Time and waiting. Everything that reads the time or sleeps takes a Clock, so tests can move it."""
+"""Time and waiting. What reads the time or sleeps takes a Clock, so that tests can move it."""
 
 import asyncio
 import time

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
@@ -47,21 +48,20 @@ class Redactor:
 
 def _encodings(secret: str) -> set[bytes]:
     plain = secret.encode()
-    encoded = base64.b64encode(plain)
-    forms = {
-        plain,
-        encoded,
-        encoded.rstrip(b"="),
-        base64.urlsafe_b64encode(plain),
-        quote(secret, safe="").encode(),
-        quote(secret, safe="").lower().encode() if "%" in quote(secret, safe="") else plain,
-        quote_plus(secret).encode(),
-        json.dumps(secret)[1:-1].encode(),
-        json.dumps(secret)[1:-1].replace("/", "\\/").encode(),
-        "".join(f"\\u{ord(letter):04x}" for letter in secret).encode(),
-        plain.hex().encode(),
+    percent = quote(secret, safe="")
+    escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    texts = {
+        percent,
+        re.sub("%..", lambda found: found[0].lower(), percent),
+        quote_plus(secret),
+        *escaped,
+        *(text.replace("/", "\\/") for text in escaped),
+        "".join(f"\\u{ord(letter):04x}" for letter in secret),
+        plain.hex(),
+        base64.b64encode(plain).decode().rstrip("="),
+        base64.urlsafe_b64encode(plain).decode().rstrip("="),
     }
-    return {form for form in forms if form}
+    return {plain, base64.b64encode(plain), *(text.encode() for text in texts)}
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
@@ -73,9 +73,7 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
 def _visible(letter: str) -> str:
     if letter == " " or unicodedata.category(letter)[0] not in "CZ":
         return letter
-    return (
-        letter.encode("unicode_escape").decode() if ord(letter) < 256 else f"\\u{ord(letter):04x}"
-    )  # noqa: PLR2004 - unicode_escape gives \x00 to \xff
+    return letter.encode("unicode_escape").decode()
 
 
 def quote_identifier(name: str) -> str:

@@ -1,56 +1,214 @@
 """Opens the metadata database: SQLite by default, PostgreSQL by URL. Nothing else knows which."""
 
+import importlib
 import os
+import secrets
 import socket
+import sqlite3
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
-from sqlalchemy.engine import Engine
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
+from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
+
+from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.core.files import PRIVATE_FILE
+from pipelines.metadata.locks import hold_lock
+
+HEAD = "0001"  # the newest revision in migrations/versions
+BUSY_SECONDS = 30
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+LOCK_NUMBER = 7_405_112  # any number: makes transactions on PostgreSQL wait for each other
+STORAGE_CODES = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
 
 
 class Metadata:
-    """The metadata database. Every transaction is one call of `transaction`."""
+    """The metadata database. Every transaction is one call of `transaction`.
 
-    engine: Engine
-    locks: Path
+    `locks` is the folder of lock files, beside the database's file.
+    """
+
+    def __init__(self, engine: Engine, locks: Path) -> None:
+        self.engine = engine
+        self.locks = locks
 
     @classmethod
     def open(cls, file: Path, url: str | None = None) -> "Metadata":
-        """Open the database and bring its tables up to date (Alembic). Raises StorageFailed."""
-        raise NotImplementedError
+        """Open the database and bring its tables up to date (Alembic).
+
+        Raises:
+            ConfigurationError: the URL is not usable, or a newer partner-sync wrote the database.
+            StorageFailed: the database cannot be read or written.
+        """
+        metadata = cls(_sqlite(file) if url is None else _postgresql(url), file.parent / "locks")
+        try:
+            # SQLite does not wait where two processes turn a new file to WAL mode.
+            with hold_lock(metadata.locks, "metadata", timeout_seconds=BUSY_SECONDS):
+                _prepare(metadata.engine)
+        except BaseException:
+            metadata.close()
+            raise
+        return metadata
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """Yield a session whose changes are committed at the end, or rolled back on an error.
 
-        SQLite: BEGIN IMMEDIATE, so that a reader never has to upgrade. Raises StorageFailed.
+        Transactions run one after the other on both engines, so none fails for what another did.
+        Rows remain usable afterwards. Raises StorageFailed.
         """
-        raise NotImplementedError
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
 
     def now(self, session: Session) -> float:
         """Return the Unix time that all processes share: `clock_timestamp()` on PostgreSQL."""
-        raise NotImplementedError
+        if self.engine.dialect.name == "sqlite":
+            return time.time()
+        return float(
+            session.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+        )
 
     def close(self) -> None:
         """Close all connections."""
-        raise NotImplementedError
+        self.engine.dispose()
+
+
+def _sqlite(file: Path) -> Engine:
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+    except OSError as error:
+        raise _storage_failed(str(file), error.strerror or "") from error
+    # Not as text: a "?" or "%" in the folder's name would mean something else there.
+    engine = create_engine(URL.create("sqlite", database=str(file)))
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_immediate)
+    event.listen(engine, "handle_error", _translate_error)
+    return engine
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    """Set durable commits, readers beside one writer, and transactions that we begin ourselves."""
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Begin as a writer: a reader that has to become one fails where another wrote meanwhile."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _postgresql(url: str) -> Engine:
+    try:
+        # SQLAlchemy's own default is a driver that is not maintained any more.
+        engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+    except (ArgumentError, ImportError) as error:
+        raise ConfigurationError(
+            "The setting metadata_url cannot be used: it is not a PostgreSQL URL, or the package "
+            "psycopg is not installed. Nothing was read or written.",
+            "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
+        ) from error
+    event.listen(engine, "begin", _wait_for_others)
+    event.listen(engine, "handle_error", _translate_error)
+    return engine
+
+
+def _wait_for_others(connection: Connection) -> None:
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
+
+
+def _translate_error(context: ExceptionContext) -> None:
+    """Raise StorageFailed for what a disk, a server or another process does; not for defects."""
+    error = context.original_exception
+    if isinstance(error, sqlite3.Error):
+        # Without what SQLite adds in detail. Some errors of the driver have no code.
+        is_storage = getattr(error, "sqlite_errorcode", 0) & 0xFF in STORAGE_CODES
+    else:
+        is_storage = isinstance(context.sqlalchemy_exception, OperationalError)
+    if is_storage and context.engine is not None:
+        raise _storage_failed(str(context.engine.url.database), str(error)) from error
+
+
+def _storage_failed(place: str, reason: str) -> StorageFailed:
+    return StorageFailed(
+        f"The metadata database {place} cannot be used: {reason}. Pages that were read are kept; "
+        "analysts still see the published version.",
+        "Make room, correct the permissions or restore the file from a backup, then run "
+        "`partner-sync sync` to resume.",
+    )
+
+
+def _prepare(engine: Engine) -> None:
+    """Bring the tables up to date, in one transaction."""
+    if _revision(engine) == HEAD:
+        return
+    # By name: Alembic takes longer to import than everything else here takes to run.
+    upgrade = importlib.import_module("pipelines.metadata.migrations.upgrade")
+    with engine.begin() as connection:
+        upgrade.upgrade_tables(connection)
+
+
+def _revision(engine: Engine) -> str | None:
+    try:
+        with engine.connect() as connection:
+            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    except (OperationalError, ProgrammingError):  # there is no such table in a new database
+        return None
+    return None if found is None else str(found)
 
 
 def this_process() -> str:
-    """Return a name of this process that no later process has: host, id, start time."""
-    process = psutil.Process()
-    return f"{socket.gethostname()}:{os.getpid()}:{process.create_time():.2f}"
+    """Return a name of this process that no later process has: host, id, start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_start_of(os.getpid())}"
 
 
 def is_alive(owner: str) -> bool:
     """Return whether the process named by `this_process` still runs; True for another host's."""
-    host, process_id, started = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return True
+    host, process_id, start = owner.rsplit(":", 2)
+    return host != socket.gethostname() or _start_of(int(process_id)) == start
+
+
+def _start_of(process_id: int) -> str | None:
+    """Return when a process started; None where it does not run, or waits to be reaped."""
     try:
-        return f"{psutil.Process(int(process_id)).create_time():.2f}" == started
-    except psutil.NoSuchProcess:
-        return False
+        process = psutil.Process(process_id)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        if sys.platform != "linux":
+            return f"{process.create_time():.2f}"
+        # Clock ticks since the machine started: nobody sets that clock, unlike the time of day.
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except (psutil.NoSuchProcess, OSError):
+        return None
+    return f"{BOOT_ID.read_text()[:8]}.{fields[19]}"
+
+
+def new_id(now: datetime) -> str:
+    """Return an identifier of a run or scan that sorts by time."""
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

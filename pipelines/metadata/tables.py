@@ -38,7 +38,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
     }
 
 
-class Run(Base):
+class Run(Base, kw_only=True):
     """One sync of one connection. `outcome` is None while it runs, or after it was killed."""
 
     __tablename__ = "runs"
@@ -57,7 +57,7 @@ class Run(Base):
     rate_limited: Mapped[int] = mapped_column(default=0)  # answers with status 429
 
 
-class Scan(Base):
+class Scan(Base, kw_only=True):
     """One read of one list. `status`: see `ScanStatus`."""
 
     __tablename__ = "scans"
@@ -79,7 +79,7 @@ class Scan(Base):
     reason: Mapped[str | None] = mapped_column(default=None)  # of failed, held, rejected scans
 
 
-class List(Base):
+class List(Base, kw_only=True):
     """What is known of one list of one connection: input of its next scan."""
 
     __tablename__ = "lists"
@@ -93,7 +93,7 @@ class List(Base):
     scan_id: Mapped[str | None] = mapped_column(default=None)  # the scan that said so
 
 
-class RateLimitActor(Base):
+class RateLimitActor(Base, kw_only=True):
     """The rate limit of one actor, shared by all processes."""
 
     __tablename__ = "rate_limit_actors"
@@ -106,7 +106,7 @@ class RateLimitActor(Base):
     state: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)  # seen of other clients
 
 
-class RateLimitSlot(Base):
+class RateLimitSlot(Base, kw_only=True):
     """One request that counts against an actor's rate limit. `number` is its place in the queue."""
 
     __tablename__ = "rate_limit_slots"
@@ -124,7 +124,7 @@ class RateLimitSlot(Base):
     credit: Mapped[float] = mapped_column(default=0.0)
 
 
-class Identity(Base):
+class Identity(Base, kw_only=True):
     """Who the service says a connection is; pinned at the first sync."""
 
     __tablename__ = "identities"
@@ -136,7 +136,7 @@ class Identity(Base):
     pinned_at: Mapped[datetime]
 
 
-class FindingRow(Base):
+class FindingRow(Base, kw_only=True):
     """One finding. `cleared_at` is None while it holds."""
 
     __tablename__ = "findings"
@@ -154,7 +154,7 @@ class FindingRow(Base):
     cleared_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
-class Decision(Base):
+class Decision(Base, kw_only=True):
     """What a person decided, with name and reason. Rows are only added."""
 
     __tablename__ = "decisions"
@@ -169,7 +169,7 @@ class Decision(Base):
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
 
 
-class VersionRow(Base):
+class VersionRow(Base, kw_only=True):
     """One version of the warehouse. The symlink says which is published."""
 
     __tablename__ = "versions"
@@ -184,7 +184,7 @@ class VersionRow(Base):
     note: Mapped[str] = mapped_column(default="")
 
 
-class ApiSpec(Base):
+class ApiSpec(Base, kw_only=True):
     """A version of the service's interface description, as served."""
 
     __tablename__ = "api_specs"

@@ -1,16 +1,236 @@
 """Builds version N+1 from version N and the sealed scans that it does not hold."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from pipelines.load.load import LoadResult
-from pipelines.warehouse.protocol import Version
+import duckdb
+
+from pipelines.config.streams import Stream
+from pipelines.core.errors import (
+    ArchiveDamaged,
+    BuildFailed,
+    PartnerSyncError,
+    ScanNotFound,
+    StorageFailed,
+)
+from pipelines.core.text import printable
+from pipelines.load.load import LoadPolicy, LoadResult, load_scan
+from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
+from pipelines.metadata.tables import Scan
+from pipelines.publish import catalog, versions
+from pipelines.publish.comments import comment_everything
+from pipelines.publish.stores import BuildStores, OnNote, ignore_note
+from pipelines.publish.verify import control_totals, require_totals
+from pipelines.warehouse.protocol import Build, Version
+
+BUILD_LOCK: Final = "build"
+FULL_DISK: Final = (OSError, duckdb.IOException, duckdb.OutOfMemoryException)
 
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a build did. `version` is the base where there was nothing new, None without any data."""
+    """What a build did. `version` is the base where there was nothing new, None without any."""
 
     version: Version | None
     is_new: bool
     results: tuple[LoadResult, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a version is made of.
+
+    `known` are scans that passed the guards in an earlier version. `always`: build although no scan
+    is new.
+    """
+
+    base: Version | None
+    scans: Sequence[Scan]
+    known: frozenset[str] = frozenset()
+    always: bool = False
+
+    @property
+    def note(self) -> str:
+        """Why the version is built."""
+        if self.known:
+            return "rebuilt from the archive"
+        lists = sorted({f"{scan.connection}/{scan.stream}" for scan in self.scans})
+        return ", ".join(lists) or "new decisions"
+
+
+class _ScanFailed(Exception):
+    """One scan cannot be loaded; never leaves this module."""
+
+    def __init__(self, scan: Scan, reason: str) -> None:
+        super().__init__(reason)
+        self.scan = scan
+
+
+def build(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
+    """Build and publish a version of every scan that waits for one; nothing new: return the base.
+
+    A scan that is held is left out; so is one that fails, after which the build begins again.
+    Raises LockHeld, BuildFailed and StorageFailed; the published version is then untouched.
+    """
+    with hold_lock(stores.metadata.locks, BUILD_LOCK, on_wait=on_note):
+        versions.reconcile_versions(stores)
+        base = stores.warehouse.published()
+        content = versions.read_content(stores.warehouse, base)
+        with stores.metadata.transaction() as session:
+            if base is not None:
+                versions.require_unchanged(session, base)
+            scans = buildable_scans(session, content.scans)
+            always = base is not None and versions.is_decision_newer(session, content.decision)
+        return _build_without_failing(stores, _Plan(base, scans, always=always), on_note)
+
+
+def rebuild(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
+    """Build and publish a version from the scan files alone, without a base and without requests.
+
+    It holds the scans that the published version holds (or, where that cannot be read, the newest
+    version that can). Raises BuildFailed where one of them cannot be loaded; nothing is published
+    then. If no version can be read, every scan that waits for a build is loaded, as by `build`.
+    """
+    with hold_lock(stores.metadata.locks, BUILD_LOCK, on_wait=on_note):
+        versions.reconcile_versions(stores)
+        known = versions.scans_in_newest_readable(stores.warehouse)
+        with stores.metadata.transaction() as session:
+            scans = (
+                versions.scans_by_id(session, known) if known else buildable_scans(session, known)
+            )
+        plan = _Plan(None, scans, known=known)
+        if not known:
+            return _build_without_failing(stores, plan, on_note)
+        try:
+            return _build_once(stores, plan, on_note)
+        except _ScanFailed as error:
+            raise _cannot_rebuild(error) from error
+
+
+def _build_without_failing(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResult:
+    failed: dict[str, str] = {}
+    while plan.scans or plan.always:
+        try:
+            return replace(_build_once(stores, plan, on_note), failed=failed)
+        except _ScanFailed as error:
+            failed[error.scan.scan_id] = str(error)
+            with stores.metadata.transaction() as session:
+                set_status(session, error.scan.scan_id, ScanStatus.FAILED, str(error))
+            left = [scan for scan in plan.scans if scan.scan_id != error.scan.scan_id]
+            plan = replace(plan, scans=left)
+    return BuildResult(plan.base, is_new=False, failed=failed)
+
+
+def _build_once(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResult:
+    number = versions.start_version(stores, plan.base, plan.note)
+    try:
+        version, results = _make(stores, plan, number, on_note)
+    except BaseException:
+        versions.discard_version(stores, number)
+        raise
+    if version is None:
+        versions.discard_version(stores, number)
+    else:
+        versions.publish_version(stores, version)
+    with stores.metadata.transaction() as session:
+        for result in results:
+            if result.held is not None:
+                set_status(session, result.scan_id, ScanStatus.HELD, result.held)
+    return BuildResult(version or plan.base, version is not None, results)
+
+
+def _make(
+    stores: BuildStores, plan: _Plan, number: int, on_note: OnNote
+) -> tuple[Version | None, tuple[LoadResult, ...]]:
+    """Make the file of a version; none where every scan is held and nothing else is new."""
+    making = stores.warehouse.begin(plan.base, number)
+    try:
+        catalog.create_tables(making.db)
+        results = []
+        for scan in plan.scans:
+            on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
+            results.append(_load(stores, making, scan, plan))
+        is_new = plan.always or any(result.held is None for result in results)
+        return (_finish(stores, making) if is_new else None), tuple(results)
+    except duckdb.Error as error:
+        raise _build_failed(number, error) from error
+    finally:
+        making.abort()  # does nothing to a finished file
+
+
+def _load(stores: BuildStores, making: Build, scan: Scan, plan: _Plan) -> LoadResult:
+    """Load one scan. Raises _ScanFailed, or StorageFailed for what is not the scan's fault."""
+    stream = stores.settings.all_streams().get(scan.stream, Stream(scan.stream, ""))
+    policy = LoadPolicy(
+        contract=stream.contract,
+        max_deleted_share=stream.max_deleted_share,
+        allow_empty=stream.allow_empty,
+        approved=scan.status == ScanStatus.APPROVED or scan.scan_id in plan.known,
+    )
+    try:
+        sealed = stores.archive.open_sealed(scan)
+        result = load_scan(making.db, sealed, policy)
+        if result.held is None:
+            catalog.add_scan(making.db, sealed, result.findings)
+    except Exception as error:
+        if _is_full_disk(error):
+            raise _storage_failed(making.number, error) from error
+        # Whatever goes wrong with one scan must not hold back the others.
+        raise _ScanFailed(scan, _reason(error)) from error
+    return result
+
+
+def _finish(stores: BuildStores, making: Build) -> Version:
+    with stores.metadata.transaction() as session:
+        live = versions.live_rows(session)
+    making.db.begin()  # one commit waits for the disk once
+    catalog.create_views(making.db)
+    catalog.replace_live_rows(making.db, live)
+    comment_everything(making.db)
+    making.db.commit()
+    return making.commit(require_totals(control_totals(making.db)))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, PartnerSyncError):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {printable(error)}"
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    """Return whether the disk or the memory limit is to blame, and not the scan."""
+    if isinstance(error, (ArchiveDamaged, ScanNotFound)):
+        return False
+    while error is not None:
+        if isinstance(error, (StorageFailed, *FULL_DISK)):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _storage_failed(number: int, error: Exception) -> StorageFailed:
+    return StorageFailed(
+        f"Version {number} cannot be written: {printable(error)}. Analysts still see the published "
+        "version; the scans stay in the archive.",
+        "Make room on the disk (or raise memory_limit), then run `partner-sync versions build`.",
+    )
+
+
+def _cannot_rebuild(error: _ScanFailed) -> BuildFailed:
+    scan = error.scan
+    return BuildFailed(
+        f"Scan {scan.scan_id} of {scan.connection}/{scan.stream} ({scan.day}) cannot be loaded: "
+        f"{error}. Nothing was rebuilt. Analysts still see the published version.",
+        "Restore the scan file from a backup, then run `partner-sync versions rebuild`.",
+    )
+
+
+def _build_failed(number: int, error: duckdb.Error) -> BuildFailed:
+    return BuildFailed(
+        f"Version {number} cannot be built: {printable(error)}. Analysts still see the published "
+        "version; the scans stay in the archive.",
+        "Run `partner-sync verify`, then `partner-sync versions build`.",
+    )

@@ -1,5 +1,6 @@
 """What publishing needs of a warehouse: versions, each built from the one before, one published."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,27 +22,30 @@ class Build(Protocol):
     number: int
     db: duckdb.DuckDBPyConnection
 
-    def commit(self, note: str) -> Version:
-        """Finish the file: checkpoint, reopen read-only, make it durable, rename it.
+    def commit(self, verify: Callable[[duckdb.DuckDBPyConnection], None]) -> Version:
+        """Finish the file: checkpoint, reopen read-only for `verify`, make it durable, rename it.
 
-        Not published yet. Raises BuildFailed.
+        Not published yet. Raises BuildFailed, StorageFailed and whatever `verify` raises.
         """
 
     def abort(self) -> None:
-        """Delete the unfinished file."""
+        """Delete the unfinished file. Does nothing after `commit`."""
 
 
 class Warehouse(Protocol):
     """Versions of the warehouse."""
 
     def begin(self, base: Version | None, number: int) -> Build:
-        """Start version `number` as a copy of `base`, empty without one. Raises StorageFailed."""
+        """Start version `number` as a copy of `base`, empty without one. Raises StorageFailed.
+
+        Deletes what killed builds left; the caller holds the lock `build`.
+        """
 
     def publish(self, version: Version) -> None:
         """Make a finished version the one that analysts open, in one step."""
 
     def published(self) -> Version | None:
-        """Return the version that analysts open now; the symlink decides."""
+        """Return the version that analysts open now; the symlink decides. Its file may be lost."""
 
     def versions(self) -> list[Version]:
         """Return the finished versions, oldest first."""

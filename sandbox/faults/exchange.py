@@ -9,6 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
+from sandbox.clock import Clock
 from sandbox.problem import ProblemError, Problems
 
 FIRST_FAILURE = 400
@@ -17,8 +18,9 @@ FIRST_FAILURE = 400
 class Exchange:
     """The answer to the request of ``scope``; its Content-Length is always that of the body."""
 
-    def __init__(self, scope: Scope, problems: Problems) -> None:
+    def __init__(self, scope: Scope, problems: Problems, clock: Clock) -> None:
         self.scope = scope
+        self.clock = clock
         self.status = 0
         self.headers = MutableHeaders()
         self.body = b""

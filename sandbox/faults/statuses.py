@@ -6,7 +6,6 @@ Not here: answers that say 200 and lie (bodies, envelopes).
 import json
 from email.utils import formatdate
 from http import HTTPStatus
-from time import time
 
 from sandbox.faults.exchange import Exchange
 from sandbox.faults.kind import TOKENS, Kind, Stage
@@ -58,7 +57,7 @@ def storm_seconds(exchange: Exchange, value: float) -> None:
 
 def storm_date(exchange: Exchange, value: float) -> None:
     """Refuse, to be asked again at an HTTP-date (RFC 9110, section 10.2.3)."""
-    _too_many(exchange, formatdate(time() + value, usegmt=True))
+    _too_many(exchange, formatdate(exchange.clock.time() + value, usegmt=True))
 
 
 def storm_silent(exchange: Exchange, _value: None) -> None:

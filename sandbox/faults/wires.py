@@ -8,7 +8,6 @@ import asyncio
 import socket
 import struct
 from http import HTTPStatus
-from time import time
 from wsgiref.handlers import format_date_time
 
 from starlette.types import Receive
@@ -29,7 +28,7 @@ class Line:
     def head(self, exchange: Exchange, *framing: str) -> None:
         """Write status line and headers, and those that frame the body."""
         phrase = HTTPStatus(exchange.status).phrase
-        date = f"date: {format_date_time(time())}"
+        date = f"date: {format_date_time(exchange.clock.time())}"
         lines = [f"HTTP/1.1 {exchange.status} {phrase}", date, *framing, "connection: close"]
         shown = (
             f"{name}: {value}"

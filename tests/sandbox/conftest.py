@@ -1,7 +1,6 @@
-"""Fixtures: sandboxes that several tests share, started once a session.
+"""Fixtures: sandboxes with clients and keys of their own, and a client of the shared sandbox.
 
-Here: the unlimited ones. Not here: those whose limiter, window or data one test needs (it starts
-its own by ``running.started``).
+A test that needs another limiter, window or other data starts its own by ``running.started``.
 """
 
 from collections.abc import Iterator
@@ -14,34 +13,9 @@ from tests.sandbox.running import Running, clients_file, started
 
 
 @pytest.fixture(scope="session")
-def sandbox() -> Iterator[Running]:
-    """A small sandbox with the client ``demo`` and no limiter."""
-    with started(
-        "--rate", "0", "--partners", "25", "--usage", "2345", "--billing", "234"
-    ) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def patient() -> Iterator[Running]:
-    """Start the sandbox of ``tried``."""
-    with started(
-        "--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "150"
-    ) as running:
-        yield running
-
-
-@pytest.fixture
-def tried(patient: Running) -> Iterator[Running]:
-    """A sandbox for one test's faults and changes; whatever it did is undone afterwards."""
-    yield patient
-    patient.reset()
-
-
-@pytest.fixture(scope="session")
-def demo(sandbox: Running) -> Iterator[httpx.Client]:
-    """A client of ``sandbox`` with the token of ``demo``, who may read everything."""
-    with sandbox.client(sandbox.token()) as client:
+def demo(sandbox_process: Running) -> Iterator[httpx.Client]:
+    """A client of the shared sandbox with the token of ``demo``, who may read everything."""
+    with sandbox_process.client(sandbox_process.token()) as client:
         yield client
 
 

@@ -47,24 +47,24 @@ def size(running: Running, name: str = "billing") -> int:
 
 @pytest.mark.parametrize(("rates", "records"), RATES)
 def test_changes_happen_at_their_rate_a_page(
-    tried: Running, rates: dict[str, float], records: int
+    sandbox: Running, rates: dict[str, float], records: int
 ) -> None:
-    tried.change("billing", **rates)
-    pages(tried)
-    assert size(tried) == records
-    assert size(tried, "usage") == 1500
-    tried.told("DELETE", "/changes")
-    assert pages(tried) == pages(tried)  # stopped: what has changed stays so
-    assert size(tried) == records
-    tried.reset()
-    assert size(tried) == 150
+    sandbox.change("billing", **rates)
+    pages(sandbox)
+    assert size(sandbox) == records
+    assert size(sandbox, "usage") == 1500
+    sandbox.told("DELETE", "/changes")
+    assert pages(sandbox) == pages(sandbox)  # stopped: what has changed stays so
+    assert size(sandbox) == records
+    sandbox.reset()
+    assert size(sandbox) == 150
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_every_growing_list_grows_by_records_like_its_others(tried: Running, name: str) -> None:
-    before = set(tried.records(f"/v2/{name}", 100)[0])
-    tried.change(name, insert=1, where="head")
-    with tried.client(tried.token()) as client:
+def test_every_growing_list_grows_by_records_like_its_others(sandbox: Running, name: str) -> None:
+    before = set(sandbox.records(f"/v2/{name}", 100)[0])
+    sandbox.change(name, insert=1, where="head")
+    with sandbox.client(sandbox.token()) as client:
         first = page(client, name, 0)["data"][0]
         second = page(client, name, 0)["data"]
     assert before & set(first) >= {KEYS[name]}
@@ -85,32 +85,32 @@ PLACES: list[tuple[str, str, Callable[[Keys, Keys], bool]]] = [
 
 @pytest.mark.parametrize(("kind", "where", "expected"), PLACES)
 def test_the_head_and_the_tail_are_what_they_say(
-    tried: Running, kind: str, where: str, expected: Callable[[Keys, Keys], bool]
+    sandbox: Running, kind: str, where: str, expected: Callable[[Keys, Keys], bool]
 ) -> None:
-    with tried.client(tried.token()) as client:
+    with sandbox.client(sandbox.token()) as client:
         was = [one["partnerId"] for one in page(client, "partners", 0, 100)["data"]]
-        tried.change("partners", **{kind: 1, "where": where})
+        sandbox.change("partners", **{kind: 1, "where": where})
         now = [one["partnerId"] for one in page(client, "partners", 0, 100)["data"]]
     assert expected(was, now), (was, now)
 
 
-def test_updates_show_a_higher_revision(tried: Running) -> None:
-    before = {one["billingId"]: one["revision"] for one in tried.records("/v2/billing", 100)}
-    tried.change("billing", update=10)
-    with tried.client(tried.token()) as client, tried.scan("billing") as truth:
+def test_updates_show_a_higher_revision(sandbox: Running) -> None:
+    before = {one["billingId"]: one["revision"] for one in sandbox.records("/v2/billing", 100)}
+    sandbox.change("billing", update=10)
+    with sandbox.client(sandbox.token()) as client, sandbox.scan("billing") as truth:
         page(client, "billing", 0)
         page(client, "billing", 0)
-    after = {one["billingId"]: one["revision"] for one in tried.records("/v2/billing", 100)}
+    after = {one["billingId"]: one["revision"] for one in sandbox.records("/v2/billing", 100)}
     assert set(truth["update"]) <= {key for key in before if after[key] > before[key]}
     assert 5 <= len(truth["update"]) <= 10
 
 
-def test_the_truth_of_a_scan_is_exact(tried: Running) -> None:
+def test_the_truth_of_a_scan_is_exact(sandbox: Running) -> None:
     """What lived is what no change of the scan took away or brought."""
-    before = {one["billingId"] for one in tried.records("/v2/billing", 100)}
-    tried.change("billing", insert=1, delete=1, move=1, duplicate=0.5)
-    with tried.scan("billing") as truth:
-        seen = pages(tried)
+    before = {one["billingId"] for one in sandbox.records("/v2/billing", 100)}
+    sandbox.change("billing", insert=1, delete=1, move=1, duplicate=0.5)
+    with sandbox.scan("billing") as truth:
+        seen = pages(sandbox)
     lived, gone, came = set(truth["lived"]), set(truth["delete"]), set(truth["insert"])
     assert not lived & (gone | came)
     assert len(came) == 9  # the changes before the first page belong to the scan's beginning
@@ -123,28 +123,28 @@ def test_the_truth_of_a_scan_is_exact(tried: Running) -> None:
     assert set(seen[0]) <= lived | gone
 
 
-def test_a_naive_reader_misses_records_that_lived(tried: Running) -> None:
+def test_a_naive_reader_misses_records_that_lived(sandbox: Running) -> None:
     """That is what the truth is for: it names them."""
-    tried.change("billing", delete=1, where="head")
-    with tried.scan("billing") as truth:
-        seen = pages(tried)
+    sandbox.change("billing", delete=1, where="head")
+    with sandbox.scan("billing") as truth:
+        seen = pages(sandbox)
     missed = set(truth["lived"]) - {key for keys in seen for key in keys}
     assert len(missed) == 9  # one a delete after the first page
 
 
-def test_a_quiet_list_lived_whole(tried: Running) -> None:
-    with tried.scan("usage") as truth:
-        pages(tried, "usage", 2)
-    assert truth["lived"] == [one["usageId"] for one in tried.records("/v2/usage", 500)]
+def test_a_quiet_list_lived_whole(sandbox: Running) -> None:
+    with sandbox.scan("usage") as truth:
+        pages(sandbox, "usage", 2)
+    assert truth["lived"] == [one["usageId"] for one in sandbox.records("/v2/usage", 500)]
     assert not any(truth[kind] for kind in ("insert", "delete", "move", "duplicate", "update"))
 
 
-def test_orders(tried: Running) -> None:
-    still = [one["billingId"] for one in tried.records("/v2/billing", 100)]
-    tried.change("billing", order="newest-first")
-    assert [one["billingId"] for one in tried.records("/v2/billing", 100)] == still[::-1]
-    tried.change("billing", order="shuffled")
-    once, again = pages(tried, count=1), pages(tried, count=1)
+def test_orders(sandbox: Running) -> None:
+    still = [one["billingId"] for one in sandbox.records("/v2/billing", 100)]
+    sandbox.change("billing", order="newest-first")
+    assert [one["billingId"] for one in sandbox.records("/v2/billing", 100)] == still[::-1]
+    sandbox.change("billing", order="shuffled")
+    once, again = pages(sandbox, count=1), pages(sandbox, count=1)
     assert once != again
     assert {*once[0], *again[0]} <= set(still)
 

@@ -3,7 +3,6 @@
 Not here: what an option does to the service; that is tested beside the thing it changes.
 """
 
-import os
 import re
 import signal
 import socket
@@ -16,7 +15,6 @@ import pytest
 from typer.testing import CliRunner
 
 from sandbox.__main__ import command as verb
-from tests import forked
 from tests.sandbox.running import API_KEY, CLIENTS, SECRET, Running, clients_file, command, started
 
 BAD_OPTIONS = [
@@ -124,10 +122,7 @@ def test_a_port_in_use_is_one_sentence_and_exit_1() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        started_too = forked.start(
-            forked.sandbox, ["--port", str(port)], dict(os.environ), stderr=True
-        )
-        ended = started_too.communicate()
+        ended = run("--port", str(port))
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert f"port {port} of 127.0.0.1 is in use" in ended.stderr

@@ -50,24 +50,24 @@ UNKNOWN: list[tuple[str, str, Any]] = [
 
 @pytest.mark.parametrize(("method", "path", "body", "named"), REFUSED)
 def test_a_body_that_makes_no_sense_is_a_400_that_says_why(
-    tried: Running, method: str, path: str, body: Any, named: str
+    sandbox: Running, method: str, path: str, body: Any, named: str
 ) -> None:
-    answer = tried.control(method, path, body)
+    answer = sandbox.control(method, path, body)
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert named in answer.json()["detail"]
-    assert tried.told("GET", "/faults")["faults"] == []
+    assert sandbox.told("GET", "/faults")["faults"] == []
 
 
 @pytest.mark.parametrize(("method", "path", "body"), UNKNOWN)
-def test_what_is_not_there_is_a_404(tried: Running, method: str, path: str, body: Any) -> None:
-    assert tried.control(method, path, body).status_code == 404
+def test_what_is_not_there_is_a_404(sandbox: Running, method: str, path: str, body: Any) -> None:
+    assert sandbox.control(method, path, body).status_code == 404
 
 
-def test_faults_are_listed_removed_and_cleared(tried: Running) -> None:
-    first = tried.fault("error-500", "/v2/usage", every=2, after=1, times=3)
-    second = tried.fault("stall", value=5)
-    told = tried.told("GET", "/faults")
+def test_faults_are_listed_removed_and_cleared(sandbox: Running) -> None:
+    first = sandbox.fault("error-500", "/v2/usage", every=2, after=1, times=3)
+    second = sandbox.fault("stall", value=5)
+    told = sandbox.told("GET", "/faults")
     assert [one["name"] for one in told["catalogue"]] == list(CATALOGUE)
     assert [one["id"] for one in told["faults"]] == [first, second]
     assert told["faults"][0] == {
@@ -81,21 +81,21 @@ def test_faults_are_listed_removed_and_cleared(tried: Running) -> None:
         "seen": 0,
         "befallen": 0,
     }
-    tried.told("DELETE", f"/faults/{first}")
-    assert [one["id"] for one in tried.told("GET", "/faults")["faults"]] == [second]
-    tried.told("DELETE", "/faults")
-    assert tried.told("GET", "/faults")["faults"] == []
+    sandbox.told("DELETE", f"/faults/{first}")
+    assert [one["id"] for one in sandbox.told("GET", "/faults")["faults"]] == [second]
+    sandbox.told("DELETE", "/faults")
+    assert sandbox.told("GET", "/faults")["faults"] == []
 
 
-def test_control_is_no_part_of_the_interface(tried: Running) -> None:
-    tried.fault("error-500", "/*")  # not even of what can go wrong
-    answer = tried.control("GET", "/faults")
+def test_control_is_no_part_of_the_interface(sandbox: Running) -> None:
+    sandbox.fault("error-500", "/*")  # not even of what can go wrong
+    answer = sandbox.control("GET", "/faults")
     assert answer.status_code == 200
     assert not any(name.startswith("x-ratelimit") for name in answer.headers)
-    counted = tried.told("GET", "/statistics")["requests"]
+    counted = sandbox.told("GET", "/statistics")["requests"]
     assert not any("sandbox" in path for path in counted)
-    tried.told("DELETE", "/statistics")
-    assert tried.told("GET", "/statistics")["requests"] == {}
+    sandbox.told("DELETE", "/statistics")
+    assert sandbox.told("GET", "/statistics")["requests"] == {}
 
 
 def test_without_control_its_routes_are_a_404_of_the_service() -> None:

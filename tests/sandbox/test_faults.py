@@ -140,53 +140,53 @@ def test_every_kind_is_tried_somewhere() -> None:
 
 @pytest.mark.parametrize(("name", "seen"), SEEN)
 def test_a_fault_befalls_once_and_the_next_answer_is_right(
-    tried: Running, name: str, seen: Seen
+    sandbox: Running, name: str, seen: Seen
 ) -> None:
-    with tried.client(tried.token()) as client:
+    with sandbox.client(sandbox.token()) as client:
         right = client.get(USAGE)
-        number = tried.fault(name, times=1)
+        number = sandbox.fault(name, times=1)
         wrong = client.get(USAGE)
         assert seen(wrong), (wrong.status_code, wrong.headers, wrong.content[-300:])
         assert not seen(right) or name in {"clamp-limit", "endless"}
         if name == "token-refused":
             assert client.get(USAGE).status_code == 401  # for good: another token is needed
-            client.headers["Authorization"] = f"Bearer {tried.token()}"
+            client.headers["Authorization"] = f"Bearer {sandbox.token()}"
         assert client.get(USAGE).content == right.content
-    assert tried.befallen(number) == 1
+    assert sandbox.befallen(number) == 1
 
 
-def test_limits_over_the_maximum_are_clamped(tried: Running) -> None:
-    with tried.client(tried.token()) as client:
+def test_limits_over_the_maximum_are_clamped(sandbox: Running) -> None:
+    with sandbox.client(sandbox.token()) as client:
         assert client.get("/v2/usage?limit=501").status_code == 400
-        tried.fault("clamp-limit", value=500)
+        sandbox.fault("clamp-limit", value=500)
         page = client.get("/v2/usage?limit=9999").json()
     assert page["pagination"]["limit"] == len(page["data"]) == 500
 
 
 @pytest.mark.parametrize("name", ["column-appears", "column-disappears", "number-text"])
-def test_drift_begins_at_an_offset(tried: Running, name: str) -> None:
-    with tried.client(tried.token()) as client:
+def test_drift_begins_at_an_offset(sandbox: Running, name: str) -> None:
+    with sandbox.client(sandbox.token()) as client:
         before = [client.get(f"/v2/usage?offset={offset}").content for offset in (0, 100, 200)]
-        tried.fault(name, value=200)
+        sandbox.fault(name, value=200)
         after = [client.get(f"/v2/usage?offset={offset}").content for offset in (0, 100, 200)]
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, True, False]
 
 
-def test_the_last_page_stays_the_last_where_a_fault_needs_more(tried: Running) -> None:
+def test_the_last_page_stays_the_last_where_a_fault_needs_more(sandbox: Running) -> None:
     last = "/v2/usage?limit=500&offset=1000"
-    with tried.client(tried.token()) as client:
+    with sandbox.client(sandbox.token()) as client:
         right = client.get(last).json()
         for name in ("no-next-offset", "empty-page", "standstill", "jump"):
-            tried.fault(name)
+            sandbox.fault(name)
         assert client.get(last).json() == right
-        tried.fault("endless")
+        sandbox.fault("endless")
         assert client.get(last).json()["pagination"]["next_offset"] == 1500
 
 
-def test_a_bomb_is_small_until_it_is_read(tried: Running) -> None:
-    tried.fault("gzip-bomb", value=70)
+def test_a_bomb_is_small_until_it_is_read(sandbox: Running) -> None:
+    sandbox.fault("gzip-bomb", value=70)
     with (
-        tried.client(tried.token()) as client,
+        sandbox.client(sandbox.token()) as client,
         client.stream("GET", "/v2/usage", headers={"Accept-Encoding": "gzip"}) as answer,
     ):
         raw = b"".join(answer.iter_raw())
@@ -194,26 +194,26 @@ def test_a_bomb_is_small_until_it_is_read(tried: Running) -> None:
     assert len(gzip.decompress(raw)) == 70 * 2**20
 
 
-def test_a_plain_body_may_say_that_it_is_compressed(tried: Running) -> None:
-    tried.fault("gzip-lie")
-    with tried.client(tried.token()) as client, pytest.raises(httpx.DecodingError):
+def test_a_plain_body_may_say_that_it_is_compressed(sandbox: Running) -> None:
+    sandbox.fault("gzip-lie")
+    with sandbox.client(sandbox.token()) as client, pytest.raises(httpx.DecodingError):
         client.get("/v2/usage")
 
 
 @pytest.mark.parametrize(
     ("name", "code"), [("token-denied", 401), ("error-500", 500), ("html-200", 200)]
 )
-def test_the_token_route_fails_too(tried: Running, name: str, code: int) -> None:
-    tried.fault(name, "/oauth/token", times=1)
-    answer = tried.token_answer()
+def test_the_token_route_fails_too(sandbox: Running, name: str, code: int) -> None:
+    sandbox.fault(name, "/oauth/token", times=1)
+    answer = sandbox.token_answer()
     assert answer.status_code == code
     assert "access_token" not in answer.text
-    assert tried.token()
+    assert sandbox.token()
 
 
-def test_a_token_may_come_without_its_lifetime(tried: Running) -> None:
-    tried.fault("token-endless", times=1)
-    assert set(tried.token_answer().json()) == {"access_token", "token_type"}
+def test_a_token_may_come_without_its_lifetime(sandbox: Running) -> None:
+    sandbox.fault("token-endless", times=1)
+    assert set(sandbox.token_answer().json()) == {"access_token", "token_type"}
 
 
 # every, after, times -> which of eight requests are befallen
@@ -227,20 +227,20 @@ SCHEDULES = [
 
 
 @pytest.mark.parametrize(("scope", "expected"), SCHEDULES)
-def test_the_scope_of_a_fault(tried: Running, scope: dict[str, int], expected: list[int]) -> None:
-    tried.fault("error-500", "/v2/billing", **scope)
-    with tried.client(tried.token()) as client:
+def test_the_scope_of_a_fault(sandbox: Running, scope: dict[str, int], expected: list[int]) -> None:
+    sandbox.fault("error-500", "/v2/billing", **scope)
+    with sandbox.client(sandbox.token()) as client:
         assert client.get("/v2/usage").status_code == 200  # another path is another scope
         client.get("/v2/billing?limit=0")  # what fails anyway is not counted
         statuses = [client.get("/v2/billing").status_code for _ in range(8)]
     assert [n for n, status in enumerate(statuses, 1) if status == 500] == expected
 
 
-def test_a_token_is_refused_every_so_many_requests(tried: Running) -> None:
-    tried.fault("token-refused", every=4)
-    with tried.client(tried.token()) as client:
+def test_a_token_is_refused_every_so_many_requests(sandbox: Running) -> None:
+    sandbox.fault("token-refused", every=4)
+    with sandbox.client(sandbox.token()) as client:
         assert [client.get("/v2/whoami").status_code for _ in range(5)] == [200, 200, 200, 401, 401]
-        client.headers["Authorization"] = f"Bearer {tried.token()}"
+        client.headers["Authorization"] = f"Bearer {sandbox.token()}"
         assert client.get("/v2/whoami").status_code == 200
 
 

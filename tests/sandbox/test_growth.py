@@ -89,4 +89,4 @@ def test_nothing_is_dated_after_the_day_it_is_served_on() -> None:
 
 
 def test_without_now_the_data_never_depend_on_the_date(sandbox: Running) -> None:
-    assert len(sandbox.records("/v2/usage", 500)) == 2345
+    assert len(sandbox.records("/v2/usage", 500)) == 1500

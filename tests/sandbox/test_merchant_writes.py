@@ -258,7 +258,6 @@ def test_writes_outlive_a_killed_process(tmp_path: Path) -> None:
     assert len(expected) == 2
 
 
-@pytest.mark.trial
 def test_without_a_store_everything_begins_anew(tmp_path: Path) -> None:
     options = ("--rate", "0", "--usage", "1", "--clients", keys_file(tmp_path))
     counts = []
@@ -270,7 +269,6 @@ def test_without_a_store_everything_begins_anew(tmp_path: Path) -> None:
     assert counts == [2, 2]
 
 
-@pytest.mark.trial
 def test_a_store_of_another_seed_or_no_store_at_all_is_refused(tmp_path: Path) -> None:
     store, text = tmp_path / "store.sqlite", tmp_path / "text"
     text.write_text("no database" * 100, encoding="utf-8")

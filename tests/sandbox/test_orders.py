@@ -36,11 +36,11 @@ def whole(running: Running) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [2, 7, 60, 10**6])
-def test_each_tie_is_in_another_order_at_each_request(tried: Running, size: int) -> None:
-    still = keys(tried)
-    tried.fault("ties", BILLING, value=size)
-    with tried.scan("billing") as truth:
-        once, again = keys(tried), keys(tried)
+def test_each_tie_is_in_another_order_at_each_request(sandbox: Running, size: int) -> None:
+    still = keys(sandbox)
+    sandbox.fault("ties", BILLING, value=size)
+    with sandbox.scan("billing") as truth:
+        once, again = keys(sandbox), keys(sandbox)
     assert len({*map(tuple, (still, once, again))}) == 3
     for shown in (once, again) if size <= 60 else ():
         ties = range(0, 100 - size, size)
@@ -48,41 +48,41 @@ def test_each_tie_is_in_another_order_at_each_request(tried: Running, size: int)
     assert len(set(once)) == 100
     assert set(truth["lived"]) == set(still) | set(truth["lived"][100:])
     assert not any(truth[kind] for kind in ("insert", "delete", "move", "update", "repeated"))
-    tried.told("DELETE", "/faults")
-    assert keys(tried) == still
+    sandbox.told("DELETE", "/faults")
+    assert keys(sandbox) == still
 
 
-def test_the_same_requests_see_the_same_order(tried: Running) -> None:
+def test_the_same_requests_see_the_same_order(sandbox: Running) -> None:
     found = []
     for _ in range(2):
-        tried.reset()
-        tried.fault("ties", BILLING)
-        tried.fault("last-change", BILLING)
-        found.append([rows(tried), rows(tried, 50)])
+        sandbox.reset()
+        sandbox.fault("ties", BILLING)
+        sandbox.fault("last-change", BILLING)
+        found.append([rows(sandbox), rows(sandbox, 50)])
     assert found[0] == found[1]
 
 
-def test_a_record_that_came_later_is_in_the_tie_of_the_one_before_it(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("ties", BILLING, value=50)
-    tried.change("billing", insert=1, where="ends")
-    with tried.scan("billing") as truth:
-        keys(tried)  # one is added at one end, which belongs to the beginning of the scan
-        shown = whole(tried)
+def test_a_record_that_came_later_is_in_the_tie_of_the_one_before_it(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("ties", BILLING, value=50)
+    sandbox.change("billing", insert=1, where="ends")
+    with sandbox.scan("billing") as truth:
+        keys(sandbox)  # one is added at one end, which belongs to the beginning of the scan
+        shown = whole(sandbox)
     assert len(truth["insert"]) == 2
     assert len(truth["lived"]) == 151
     assert len(set(shown) - set(still)) >= 2
 
 
 @pytest.mark.parametrize(("name", "offset"), [("last-change", 148), ("last-change-first", 0)])
-def test_records_that_change_move_to_an_end(tried: Running, name: str, offset: int) -> None:
-    before = {row["billingId"]: row["revision"] for row in tried.records(BILLING, 100)}
-    tried.fault(name, BILLING)
-    with tried.scan("billing") as truth:
-        keys(tried)
-        keys(tried)
-        shown = [*rows(tried), *rows(tried, 100)]  # the second page changes two more
-    end = rows(tried, offset, 2)
+def test_records_that_change_move_to_an_end(sandbox: Running, name: str, offset: int) -> None:
+    before = {row["billingId"]: row["revision"] for row in sandbox.records(BILLING, 100)}
+    sandbox.fault(name, BILLING)
+    with sandbox.scan("billing") as truth:
+        keys(sandbox)
+        keys(sandbox)
+        shown = [*rows(sandbox), *rows(sandbox, 100)]  # the second page changes two more
+    end = rows(sandbox, offset, 2)
     assert len(shown) == 150
     assert all(row["revision"] > before[row["billingId"]] for row in end)
     assert set(truth["update"]) == set(truth["move"])
@@ -99,11 +99,11 @@ REPEATED = [
 
 
 @pytest.mark.parametrize(("name", "kind", "distances"), REPEATED)
-def test_rows_are_there_twice(tried: Running, name: str, kind: str, distances: range) -> None:
-    still = tried.records(BILLING, 100)
-    tried.fault(name, BILLING, value=2)
-    with tried.scan("billing") as truth:
-        shown = tried.records(BILLING, 100)
+def test_rows_are_there_twice(sandbox: Running, name: str, kind: str, distances: range) -> None:
+    still = sandbox.records(BILLING, 100)
+    sandbox.fault(name, BILLING, value=2)
+    with sandbox.scan("billing") as truth:
+        shown = sandbox.records(BILLING, 100)
     shown_keys = [row["billingId"] for row in shown]
     places = [[at for at, key in enumerate(shown_keys) if key == one] for one in truth[kind]]
     assert len(shown) == 153
@@ -112,68 +112,68 @@ def test_rows_are_there_twice(tried: Running, name: str, kind: str, distances: r
         assert second - first in distances
         assert (shown[first] == shown[second]) == (kind == "repeated")
         assert any(row in still for row in (shown[first], shown[second]))
-    assert tried.records(BILLING, 100) == shown  # the same at every request
+    assert sandbox.records(BILLING, 100) == shown  # the same at every request
     assert len(truth["lived"]) == 150
 
 
-def test_a_repeated_record_that_is_removed_is_gone_twice(tried: Running) -> None:
-    tried.fault("repeated-rows", BILLING, value=100)
-    assert Counter(Counter(whole(tried)).values()) == {2: 150}
-    tried.change("billing", delete=3)
-    whole(tried)
-    tried.told("DELETE", "/changes")
-    left = Counter(whole(tried))
+def test_a_repeated_record_that_is_removed_is_gone_twice(sandbox: Running) -> None:
+    sandbox.fault("repeated-rows", BILLING, value=100)
+    assert Counter(Counter(whole(sandbox)).values()) == {2: 150}
+    sandbox.change("billing", delete=3)
+    whole(sandbox)
+    sandbox.told("DELETE", "/changes")
+    left = Counter(whole(sandbox))
     assert len(left) < 150
     assert set(left.values()) == {2}
 
 
-def test_a_row_moves_from_the_last_quarter_to_the_first_and_stays(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("moved-row", BILLING, times=1)
-    with tried.scan("billing") as truth:
-        shown = keys(tried)
+def test_a_row_moves_from_the_last_quarter_to_the_first_and_stays(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("moved-row", BILLING, times=1)
+    with sandbox.scan("billing") as truth:
+        shown = keys(sandbox)
     assert len(truth["move"]) <= 1
     (moved,) = set(shown[:30]) - set(still[:30])
     assert moved in still[112:]
-    assert [key for key in whole(tried) if key != moved] == [key for key in still if key != moved]
-    assert whole(tried)[:100] == shown
+    assert [key for key in whole(sandbox) if key != moved] == [key for key in still if key != moved]
+    assert whole(sandbox)[:100] == shown
 
 
-def test_some_places_hold_rows_that_no_page_shows(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("hidden-rows", BILLING, value=5)
-    with tried.scan("billing") as truth:
-        page = answer(tried)
+def test_some_places_hold_rows_that_no_page_shows(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("hidden-rows", BILLING, value=5)
+    with sandbox.scan("billing") as truth:
+        page = answer(sandbox)
     assert len(page["data"]) == 95
     assert page["pagination"]["next_offset"] == 100
     assert truth["hidden"] == still[75:80]
     assert truth["lived"] == still[:75] + still[80:]
 
 
-def test_the_page_in_the_middle_is_short(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("short-page", BILLING)
-    page = answer(tried, 45, 50)
+def test_the_page_in_the_middle_is_short(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("short-page", BILLING)
+    page = answer(sandbox, 45, 50)
     assert [row["billingId"] for row in page["data"]] == still[45:70]
     assert page["pagination"]["next_offset"] == 95
-    assert keys(tried, 70, 50) == still[70:95]  # the middle is on this page too
-    assert keys(tried, 100, 50) == still[100:]
-    assert keys(tried, 70) == still[70:]  # not where nothing follows
+    assert keys(sandbox, 70, 50) == still[70:95]  # the middle is on this page too
+    assert keys(sandbox, 100, 50) == still[100:]
+    assert keys(sandbox, 70) == still[70:]  # not where nothing follows
 
 
-def test_pages_never_end(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("never-ending", BILLING)
-    page = answer(tried, 1000)
+def test_pages_never_end(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("never-ending", BILLING)
+    page = answer(sandbox, 1000)
     assert page["pagination"]["next_offset"] == 1100
     assert [row["billingId"] for row in page["data"]] == still[100:] + still[:50]
 
 
-def test_keys_never_come_back(tried: Running) -> None:
-    still = whole(tried)
-    tried.fault("new-keys", BILLING)
-    with tried.scan("billing") as truth:
-        once, again = keys(tried), keys(tried)
+def test_keys_never_come_back(sandbox: Running) -> None:
+    still = whole(sandbox)
+    sandbox.fault("new-keys", BILLING)
+    with sandbox.scan("billing") as truth:
+        once, again = keys(sandbox), keys(sandbox)
     assert len({*once, *again, *still}) == 350
     assert {len(key) for key in once} == {len(key) for key in still}
     assert truth["lived"] == []
@@ -186,9 +186,9 @@ def test_an_empty_list_stays_empty() -> None:
         assert answer(running)["data"] == []
 
 
-def test_other_lists_are_as_they_were(tried: Running) -> None:
-    before = tried.records("/v2/usage", 500)
+def test_other_lists_are_as_they_were(sandbox: Running) -> None:
+    before = sandbox.records("/v2/usage", 500)
     for name in OF_LISTS:
-        tried.fault(name, BILLING)
-    assert tried.records("/v2/usage", 500) == before
-    assert rows(tried)
+        sandbox.fault(name, BILLING)
+    assert sandbox.records("/v2/usage", 500) == before
+    assert rows(sandbox)

@@ -13,8 +13,8 @@ LISTS = [
     ("/v2/plans", 20, 100, 15),
     ("/v2/partners", 20, 100, 25),
     ("/v2/organizations", 20, 100, 75),
-    ("/v2/usage", 100, 500, 2345),
-    ("/v2/billing", 50, 100, 234),
+    ("/v2/usage", 100, 500, 1500),
+    ("/v2/billing", 50, 100, 150),
 ]
 NO_INTEGERS = ["x", "", "1.0", " 1", "1 ", "1_0", "0x1", "1e1", "true", "\uff11", "--1", "+1"]
 MEMBERS = {"limit", "offset", "has_more", "next_offset", "prev_offset"}

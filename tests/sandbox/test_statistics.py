@@ -84,7 +84,7 @@ WAITS = [
 
 @pytest.mark.parametrize(("text", "seconds"), WAITS)
 def test_what_a_retry_after_asks_for(text: str | None, seconds: int) -> None:
-    assert wait(text) == seconds * NANOSECONDS
+    assert wait(text, 0.0) == seconds * NANOSECONDS
 
 
 def test_a_caller_is_early_until_the_moment_it_was_told() -> None:

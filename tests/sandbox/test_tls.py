@@ -1,7 +1,4 @@
-"""HTTPS with a certificate made at start: who trusts its authority may talk, and nobody else.
-
-Here: any client. Not here: ours with its ``ca_file`` (end_to_end/test_certificate).
-"""
+"""HTTPS with a certificate made at start: who trusts its authority may talk, and nobody else."""
 
 import re
 import socket

@@ -24,21 +24,21 @@ BROKEN: list[tuple[str, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("name", "error", "text"), BROKEN)
 def test_the_connection_breaks_and_the_next_one_serves(
-    tried: Running, name: str, error: type[Exception], text: str
+    sandbox: Running, name: str, error: type[Exception], text: str
 ) -> None:
     scope: dict[str, Any] = {"times": 1} | ({"value": 0.1} if name == "stall" else {})
-    number = tried.fault(name, **scope)
-    with tried.client(tried.token()) as client:
+    number = sandbox.fault(name, **scope)
+    with sandbox.client(sandbox.token()) as client:
         with pytest.raises(error, match=text):
             client.get("/v2/usage")
         assert client.get("/v2/usage").status_code == 200
-    assert tried.befallen(number) == 1
+    assert sandbox.befallen(number) == 1
 
 
-def test_a_body_without_length_looks_whole(tried: Running) -> None:
-    with tried.client(tried.token()) as client:
+def test_a_body_without_length_looks_whole(sandbox: Running) -> None:
+    with sandbox.client(sandbox.token()) as client:
         right = client.get("/v2/usage")
-        tried.fault("cut-no-length", times=1)
+        sandbox.fault("cut-no-length", times=1)
         wrong = client.get("/v2/usage")
     assert wrong.status_code == 200
     assert not {"content-length", "transfer-encoding"} & set(wrong.headers)
@@ -46,19 +46,19 @@ def test_a_body_without_length_looks_whole(tried: Running) -> None:
 
 
 @pytest.mark.parametrize("name", ["dribble", "late"])
-def test_a_slow_answer_is_right_in_the_end(tried: Running, name: str) -> None:
-    with tried.client(tried.token()) as client:
+def test_a_slow_answer_is_right_in_the_end(sandbox: Running, name: str) -> None:
+    with sandbox.client(sandbox.token()) as client:
         right = client.get("/v2/usage").content
-        tried.fault(name, times=1, value=0.4)
+        sandbox.fault(name, times=1, value=0.4)
         begun = time.monotonic()
         assert client.get("/v2/usage").content == right
         assert 0.35 < time.monotonic() - begun < 2
 
 
-def test_a_stalled_answer_holds_up_nobody_else(tried: Running) -> None:
-    tried.fault("stall", times=1, value=60)
-    token = tried.token()
-    with tried.client(token) as stalled, tried.client(token) as other:
+def test_a_stalled_answer_holds_up_nobody_else(sandbox: Running) -> None:
+    sandbox.fault("stall", times=1, value=60)
+    token = sandbox.token()
+    with sandbox.client(token) as stalled, sandbox.client(token) as other:
         with pytest.raises(httpx.ReadTimeout):
             stalled.get("/v2/usage", timeout=0.2)
         begun = time.monotonic()
@@ -66,10 +66,12 @@ def test_a_stalled_answer_holds_up_nobody_else(tried: Running) -> None:
         assert time.monotonic() - begun < 1
 
 
-def test_it_is_the_connection_that_ends_and_not_the_body(tried: Running) -> None:
-    tried.fault("drop", "/v2/whoami", times=1)
-    port = int(tried.url.rsplit(":", 1)[1])
-    request = f"GET /v2/whoami HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tried.token()}\r\n\r\n"
+def test_it_is_the_connection_that_ends_and_not_the_body(sandbox: Running) -> None:
+    sandbox.fault("drop", "/v2/whoami", times=1)
+    port = int(sandbox.url.rsplit(":", 1)[1])
+    request = (
+        f"GET /v2/whoami HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {sandbox.token()}\r\n\r\n"
+    )
     with socket.create_connection(("127.0.0.1", port), timeout=5) as line:
         line.sendall(request.encode())
         received = b""

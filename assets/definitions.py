@@ -1,0 +1,63 @@
+"""The code location. Dagster calls `defs` when it loads; importing this module reads nothing."""
+
+import dagster as dg
+
+from assets import automation, sensors
+from assets.checks import warehouse_checks
+from assets.killed_runs import killed_runs
+from assets.partitions import connection_days
+from assets.raw import raw_assets, service_asset
+from assets.resources import HomeResource
+from assets.warehouse import warehouse_assets
+from pipelines.config.settings import Settings, load_settings
+
+MAX_RUNTIME_SECONDS = 12 * 3600  # a read that takes longer hangs; what it read is kept
+
+
+def build_defs(settings: Settings) -> dg.Definitions:
+    """Return the definitions for a home. Connections are read later, whenever they are needed."""
+    partitions = connection_days(settings)
+    raw = raw_assets(settings, partitions)
+    warehouse = warehouse_assets(settings)
+    return dg.Definitions(
+        assets=[service_asset(), raw, warehouse],
+        asset_checks=[warehouse_checks(settings)],
+        jobs=[
+            dg.define_asset_job(
+                automation.READ_JOB,
+                selection=dg.AssetSelection.assets(raw),
+                description="Reads every list of a connection. `publish` follows by a sensor.",
+                tags={"dagster/max_runtime": str(MAX_RUNTIME_SECONDS)},
+            ),
+            dg.define_asset_job(
+                automation.PUBLISH_JOB,
+                selection=dg.AssetSelection.assets(warehouse),
+                description="Builds and publishes one version of every scan, then checks it.",
+            ),
+            dg.define_asset_job(
+                automation.CHECK_JOB,
+                selection=dg.AssetSelection.all_asset_checks(),
+                description="Evaluates every check. Sends no request and builds nothing.",
+            ),
+            automation.rebuild,
+            automation.maintenance,
+        ],
+        schedules=[
+            automation.nightly_schedule(settings, partitions),
+            automation.maintenance_schedule(settings),
+        ],
+        sensors=[
+            sensors.publish_after_reads,
+            sensors.connections_sensor(settings),
+            sensors.findings_sensor(settings),
+            killed_runs,
+        ],
+        resources={"home": HomeResource(path=str(settings.home))},
+        executor=dg.in_process_executor,  # no job has more than two steps
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return the definitions for the home that the environment names."""
+    return build_defs(load_settings())

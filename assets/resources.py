@@ -1,0 +1,79 @@
+"""What asset bodies receive: the path of the home. Secrets are read by the application only."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+
+from pipelines.app.session import AppSession, open_session
+from pipelines.config.home import Home
+from pipelines.core.errors import PartnerSyncError
+
+LOG_EVERY_SECONDS = 60
+
+
+class HomeResource(dg.ConfigurableResource[None]):
+    """Opens the home of this deployment."""
+
+    path: str
+
+    @contextmanager
+    def session(self) -> Iterator[AppSession]:
+        """Open the home for the block. An expected failure becomes a failed step, without retry.
+
+        A request to stop the run arrives as KeyboardInterrupt: the application closes its scan
+        files, so that a later run resumes them, and Dagster marks the run as canceled.
+        """
+        try:
+            with _keyboard_interrupt(), open_session(Home(Path(self.path))) as session:
+                yield session
+        except PartnerSyncError as error:
+            raise failure(str(error), error.remedy) from None
+
+
+def failure(message: str, remedy: str = "") -> dg.Failure:
+    """Return the failure of a step. Dagster does not retry it: the client has retried already."""
+    return dg.Failure(f"{message} {remedy}".strip(), allow_retries=False)
+
+
+@contextmanager
+def _keyboard_interrupt() -> Iterator[None]:
+    """Let SIGINT and SIGTERM raise KeyboardInterrupt in the block, instead of Dagster's own error.
+
+    asyncio would log Dagster's error and go on where it is raised in a callback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    handlers = {each: signal.signal(each, signal.default_int_handler) for each in signals}
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+
+
+class LogProgress:
+    """Writes progress to the run's log: every note, and each list once a minute."""
+
+    def __init__(self, log: dg.DagsterLogManager) -> None:
+        self._log = log
+        self._logged_at: dict[str, float] = {}
+
+    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        """Log how far the read of one list is."""
+        now = time.monotonic()
+        if now - self._logged_at.setdefault(stream, now) < LOG_EVERY_SECONDS:
+            return
+        self._logged_at[stream] = now
+        of = f" of about {expected_rows:,}" if expected_rows else ""
+        self._log.info("%s: %s%s rows, %s requests", stream, f"{rows:,}", of, f"{requests:,}")
+
+    def note(self, message: str) -> None:
+        """Log one sentence."""
+        self._log.info(message)

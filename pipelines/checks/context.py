@@ -1,0 +1,182 @@
+"""What checks look at: the published version and the metadata database, read once."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import duckdb
+from sqlalchemy.orm import Session
+
+from pipelines.checks.check import Finding, Severity
+from pipelines.core.errors import PartnerSyncError
+from pipelines.core.text import printable, quote_identifier
+from pipelines.metadata import runs, scans
+from pipelines.metadata.engine import Metadata
+from pipelines.metadata.tables import Run, Scan
+from pipelines.metadata.versions import list_versions
+from pipelines.warehouse.protocol import Version, Warehouse
+
+LOADED = """
+SELECT
+    scans.connection, scans.stream, scans.scan_id, scans.complete, scans.ended_at, scans.rows,
+    scans.sentence
+FROM meta.loads AS scans
+ORDER BY scans.valid_time
+"""
+QUARANTINED = """
+SELECT records.connection, records.stream, count(*)
+FROM quarantine.records AS records
+GROUP BY records.connection, records.stream
+"""
+LOAD_FINDINGS = """
+SELECT
+    findings.scan_id, findings.code, findings.severity, findings.connection, findings.stream,
+    findings.subject, findings.message, findings.remedy, findings.blocks
+FROM meta.load_findings AS findings
+"""
+HISTORIES = """
+SELECT tables.table_name
+FROM duckdb_tables() AS tables
+WHERE tables.database_name = current_database() AND tables.schema_name = 'history'
+"""
+NOT_FITTING = """
+SELECT history._connection, count(*)
+FROM history.{table} AS history
+WHERE history._valid_to IS NULL AND history._extra IS NOT NULL
+GROUP BY history._connection
+"""
+
+
+@dataclass(frozen=True)
+class ListName:
+    """One list of one connection."""
+
+    connection: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"{self.connection}/{self.stream}"
+
+
+@dataclass(frozen=True)
+class LoadedScan:
+    """One scan that the published version holds."""
+
+    scan_id: str
+    complete: bool
+    ended_at: datetime
+    rows: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class PublishedState:
+    """What the published version says. `problem` says why it cannot be read, empty if it can."""
+
+    version: Version | None = None
+    problem: str = ""
+    loaded: dict[ListName, list[LoadedScan]] = field(default_factory=dict)
+    quarantined: dict[ListName, int] = field(default_factory=dict)  # records
+    not_fitting: dict[ListName, int] = field(default_factory=dict)  # current rows with `_extra`
+    findings: dict[str, list[Finding]] = field(default_factory=dict)  # of loads, by scan
+
+
+@dataclass(frozen=True)
+class MetadataState:
+    """What the metadata database says. `runs`: newest first, `scans`: the newest of each list."""
+
+    scans: dict[ListName, Scan]
+    held: dict[ListName, Scan]
+    waiting: dict[ListName, Scan]
+    runs: Sequence[Run]
+    versions: dict[int, str]  # number -> status
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """Everything that checks look at. `lists` are those that the configuration reads."""
+
+    lists: tuple[ListName, ...]
+    published: PublishedState
+    metadata: MetadataState
+    now: datetime
+    stale_after_hours: float
+
+    @property
+    def connections(self) -> list[str]:
+        """Names of the connections, each once."""
+        return list(dict.fromkeys(each.connection for each in self.lists))
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Times that a check compares with."""
+
+    now: datetime
+    stale_after_hours: float
+
+
+def read_context(
+    warehouse: Warehouse, metadata: Metadata, lists: Sequence[ListName], clocks: Clocks
+) -> CheckContext:
+    """Read what checks look at. Raises StorageFailed where the metadata database fails."""
+    published = _read_published(warehouse)
+    loaded = frozenset(each.scan_id for scans in published.loaded.values() for each in scans)
+    with metadata.transaction() as session:
+        state = _read_metadata(session, lists, loaded)
+    return CheckContext(tuple(lists), published, state, clocks.now, clocks.stale_after_hours)
+
+
+def _read_metadata(
+    session: Session, lists: Sequence[ListName], loaded: frozenset[str]
+) -> MetadataState:
+    newest = {each: scans.newest_sealed(session, each.connection, each.stream) for each in lists}
+    return MetadataState(
+        scans={each: scan for each, scan in newest.items() if scan is not None},
+        held={_list_of(scan): scan for scan in scans.held_scans(session)},
+        waiting={_list_of(scan): scan for scan in scans.buildable_scans(session, loaded)},
+        runs=runs.recent_runs(session, limit=0),
+        versions={row.number: row.status for row in list_versions(session)},
+    )
+
+
+def _list_of(scan: Scan) -> ListName:
+    return ListName(scan.connection, scan.stream)
+
+
+def _read_published(warehouse: Warehouse) -> PublishedState:
+    version = None
+    try:
+        version = warehouse.published()
+        if version is None:
+            return PublishedState()
+        with closing(warehouse.open(version.number)) as db:
+            return _read_version(db, version)
+    except (PartnerSyncError, duckdb.Error) as error:
+        return PublishedState(version, problem=printable(error))
+
+
+def _read_version(db: duckdb.DuckDBPyConnection, version: Version) -> PublishedState:
+    loaded: dict[ListName, list[LoadedScan]] = {}
+    for connection, stream, *values in db.execute(LOADED).fetchall():
+        loaded.setdefault(ListName(connection, stream), []).append(LoadedScan(*values))
+    findings: dict[str, list[Finding]] = {}
+    for scan_id, code, severity, *texts in db.execute(LOAD_FINDINGS).fetchall():
+        findings.setdefault(scan_id, []).append(Finding(code, Severity(severity), *texts))
+    quarantined = {
+        ListName(connection, stream): records
+        for connection, stream, records in db.execute(QUARANTINED).fetchall()
+    }
+    return PublishedState(version, "", loaded, quarantined, _count_not_fitting(db), findings)
+
+
+def _count_not_fitting(db: duckdb.DuckDBPyConnection) -> dict[ListName, int]:
+    counted: dict[ListName, int] = {}
+    for (table,) in db.execute(HISTORIES).fetchall():
+        stream = table.partition("__")[0]
+        query = NOT_FITTING.format(table=quote_identifier(table))
+        for connection, rows in db.execute(query).fetchall():
+            name = ListName(connection, stream)
+            counted[name] = counted.get(name, 0) + rows
+    return counted

@@ -1,0 +1,128 @@
+"""Which field identifies the rows of a list: decided over the whole first scan."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipelines.core.completeness import ListMemory
+from pipelines.extract.marks import Marks, StoredPage
+
+LACKING = 0.01  # share of rows in which a key may be null or missing
+CONFLICTING = 0.02  # share of its values that rows with other content may have too
+SHARED = 0.5  # a key has at least so many values a row
+CLEARLY = 5  # times as much as may be: no need to read on
+
+
+@dataclass
+class KeySearch:
+    """Decides the key of a list, page by page.
+
+    `key` is the field in use. A field is tried once only.
+    """
+
+    configured: str | None
+    memory: ListMemory
+    key: str | None = None
+    _fields: tuple[str, ...] = ()
+    _pages: list[StoredPage] = field(default_factory=list)  # rows that no earlier page reached
+    _reached: int = 0
+    _tried: set[str | None] = field(default_factory=set)
+    _suspicious: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def learn(self, stored: StoredPage) -> None:
+        """Note what a page shows of the candidates, if it shows more of the list."""
+        first = not self._pages
+        page, rows = stored.page, len(stored.digests)
+        begin = max(0, self._reached - page.request.offset)
+        if self.memory.key_decided or begin >= rows:
+            if first:
+                self.key = self.memory.key
+            return
+        self._reached = page.request.offset + rows
+        self._pages.append(
+            StoredPage(page, stored.digests[begin:], stored.values[:, begin:])
+        )
+        if first:
+            self._fields = page.fields
+            self._choose()
+        for name in self._fields:
+            self._suspect(name)
+
+    def is_refuted(self) -> bool:
+        """Return whether the field in use is so clearly no key that reading on is of no use."""
+        if self.key is None or self.memory.key_decided:
+            return False
+        lacking, conflicting = self._suspicious.get(self.key, (0, 0))
+        rows = sum(len(page.digests) for page in self._pages)
+        return (
+            lacking > CLEARLY * LACKING * rows or conflicting > CLEARLY * CONFLICTING * rows
+        )
+
+    def change(self) -> bool:
+        """Use another field if the one in use is not the best; return whether it changed."""
+        if self.memory.key_decided or not self._pages:
+            return False
+        before = self.key
+        self._choose()
+        if self.key == before or self.key in self._tried:
+            self.key = before
+            return False
+        return True
+
+    def _choose(self) -> None:
+        self._tried.add(self.key)
+        found: list[tuple[bool, int, str]] = []
+        for place, name in enumerate(self._fields):
+            conflicts = self._conflicts(name)
+            if conflicts is not None:
+                found.append((conflicts > 0 and name != self.configured, place, name))
+        self.key = min(found)[2] if found else None
+
+    def _conflicts(self, name: str) -> int | None:
+        """Return how many values have rows of other content; None if the field is no key."""
+        values = np.concatenate([self._values(page, name) for page in self._pages])
+        digests = np.concatenate([page.digests for page in self._pages])
+        present = values != 0
+        values, digests = values[present], digests[present]
+        conflicts, distinct = _conflicting(values, digests), len(np.unique(values))
+        certain = self._is_named(name)
+        lacking = len(present) - len(values)
+        if lacking > (LACKING if certain else 0) * len(present):
+            return None
+        if conflicts > (CONFLICTING if certain else 0) * distinct:
+            return None
+        return None if distinct < SHARED * len(values) else conflicts
+
+    def _suspect(self, name: str) -> None:
+        page = self._pages[-1]
+        values = self._values(page, name)
+        lacking, conflicting = self._suspicious.get(name, (0, 0))
+        self._suspicious[name] = (
+            lacking + int(np.count_nonzero(values == 0)),
+            conflicting + _conflicting(values[values != 0], page.digests[values != 0]),
+        )
+
+    def _values(self, page: StoredPage, name: str) -> Marks:
+        return page.values[self._fields.index(name)]
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether a name says that the field is an identifier."""
+        return name == self.configured or name == "id" or name.endswith(("Id", "_id"))
+
+
+def _conflicting(values: Marks, digests: Marks) -> int:
+    """Return how many values belong to rows of different content."""
+    order = np.lexsort((digests, values))
+    values, digests = values[order], digests[order]
+    different = (values[1:] == values[:-1]) & (digests[1:] != digests[:-1])
+    return len(np.unique(values[1:][different]))
+
+
+def candidate_fields(
+    configured: str | None, stream: str, names: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the fields that may be the key of a stream, the likeliest first."""
+    singular = stream.removesuffix("s")
+    likely = [configured, "id", f"{stream}Id", f"{singular}Id", f"{singular}_id", *names]
+    return tuple(dict.fromkeys(name for name in likely if name is not None))

@@ -1,0 +1,88 @@
+"""Who a connection is to the service: the lasting members of whoami, and the limiter's actor."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from pipelines.config.connections import Connection
+from pipelines.core.text import printable
+
+# Words in a member's name that mark what changes by itself: rights, times, numbers of requests.
+PASSING = {
+    *("scope", "scopes", "permission", "permissions", "version"),
+    *("time", "timestamp", "date", "at", "iat", "exp", "nbf", "expires", "expiry", "issued"),
+    *("jti", "nonce", "token", "request", "trace", "session", "correlation"),
+}
+TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", re.DOTALL)
+CLAIMS = ("actor", "sub")
+DEEPEST = 8
+DIGEST_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class ServiceIdentity:
+    """Who the service says a connection is; equal for two runs of the same account.
+
+    The members of whoami are not documented. So `members` holds all that can tell one account from
+    another, by path (`account.id`), and none that changes by itself.
+    """
+
+    actor: str  # distributor, partner, organization; empty if unknown
+    members: dict[str, str | int]
+
+    def __str__(self) -> str:
+        shown = (f"{name} {value}" for name, value in sorted(self.members.items()))
+        return printable(", ".join(shown)) or "unnamed"
+
+
+def service_identity(
+    connection: Connection, whoami: Mapping[str, Any], claims: Mapping[str, Any]
+) -> ServiceIdentity:
+    """Return the identity that whoami states; where it states none, that of the token's claims.
+
+    The merchant surface has no whoami: there the connection's name stands for the identity.
+    """
+    actor = next((str(each["actor"]) for each in (claims, whoami) if each.get("actor")), "")
+    if connection.surface == "merchant":
+        return ServiceIdentity("organization", {"connection": connection.name})
+    own = {name: str(claims[name]) for name in CLAIMS if name in claims}
+    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or dict(own))
+
+
+def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
+    """Return the name under which the rate limit of a connection is counted.
+
+    That is the setting rate_limit_key, else the identity pinned for the connection (the `members`
+    of a ServiceIdentity), before that the client id or API key. Only digests leave this function.
+    """
+    host = httpx.URL(connection.base_url).host
+    if connection.rate_limit_key:
+        return f"key:{connection.rate_limit_key}"
+    if pinned and connection.surface == "partner":
+        return f"identity:{_digest(host, dict(pinned))}"
+    if connection.surface == "merchant":
+        return f"api-key:{_digest(host, connection.read_secret())}"
+    return f"client:{_digest(host, connection.client_id)}"
+
+
+def _digest(*parts: object) -> str:
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def _lasting(answer: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | int]]:
+    """Yield the texts, and the numbers called an id, of an object and those in it; no lists."""
+    for name, value in answer.items():
+        words = set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_"))
+        if words & PASSING:
+            continue
+        if isinstance(value, dict) and path.count(".") < DEEPEST:
+            yield from _lasting(value, f"{path}{name}.")
+        is_id = type(value) is int and "id" in words
+        if is_id or (isinstance(value, str) and not TIME.fullmatch(value)):
+            yield path + name, value

@@ -1,0 +1,142 @@
+"""Headers, exchanges and proofs for tests of scan files."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import zstandard
+from hypothesis import strategies as st
+
+from pipelines.archive.scan_file import Exchange, OpenScan, ScanHeader
+from pipelines.core.completeness import Completeness, ListMemory, Method, ReadBudget
+
+START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)
+HEADER = ScanHeader(
+    scan_id="20261001T235958-00000001",
+    run_id="run",
+    connection="acme",
+    stream="usage",
+    path="/v2/usage",
+    actor="actor",
+    started_at=START,
+    day=START.date(),
+    configured_key=None,
+    memory=ListMemory(key="usageId", key_decided=True, length=7),
+    budget=ReadBudget(page_size=500),
+    algorithm=1,
+)
+
+
+def exchange(body: bytes | None, number: int = 1, status: int | None = 200) -> Exchange:
+    return Exchange(
+        ask=number,
+        sent=2 * number - 1,
+        received=2 * number,
+        offset=500 * (number - 1),
+        limit=500,
+        purpose="page",
+        status=status,
+        sent_at=START + timedelta(seconds=number),
+        received_at=START + timedelta(seconds=number, microseconds=7),
+        request_id="abc",
+        headers={"content-type": "application/json", "body": 'x","body":{"a":1'},
+        body=body,
+    )
+
+
+def page(*records: object) -> bytes:
+    pagination = {"limit": 500, "offset": 0, "has_more": False, "next_offset": None}
+    return json.dumps({"data": records, "pagination": pagination}).encode()
+
+
+def proof(
+    used: dict[int, tuple[tuple[int, int], ...]] | None = None,
+    conflicting: dict[int, tuple[tuple[int, int], ...]] | None = None,
+) -> Completeness:
+    return Completeness(
+        complete=True,
+        method=Method.OVERLAPPING_PAGES,
+        rows=3,
+        repeated=1,
+        not_seen=None,
+        reason="",
+        requests=2,
+        started_at=START,
+        ended_at=START + timedelta(minutes=1),
+        used=used or {},
+        conflicting=conflicting or {},
+        memory=ListMemory(key="usageId", key_decided=True, length=3, stable_order=False),
+    )
+
+
+def written(path: Path, exchanges: list[Exchange]) -> OpenScan:
+    scan = OpenScan.create(path, HEADER)
+    for number, each in enumerate(exchanges, 1):
+        assert scan.append(each, durable=number % 2 == 0) == number
+    return scan
+
+
+def numbered(exchanges: list[Exchange]) -> list[tuple[int, Exchange]]:
+    return list(enumerate(exchanges, 1))
+
+
+def json_lines(file: Path) -> list[dict[str, object]]:
+    """Read a file as any tool would: decompress all frames, parse every line strictly."""
+    with file.open("rb") as source:
+        reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+        text = reader.read().decode()
+    assert text.endswith("\n")
+
+    def refuse(constant: str) -> object:
+        raise AssertionError(constant)
+
+    return [json.loads(line, parse_constant=refuse) for line in text[:-1].split("\n")]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+BODIES = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.text(max_size=20).map(str.encode),
+    JSON_VALUES.map(lambda value: json.dumps(value).encode()),
+    JSON_VALUES.map(lambda value: json.dumps(value, indent=1, ensure_ascii=False).encode()),
+    st.sampled_from(
+        [
+            b"",
+            b" {} ",
+            b"{}\n",
+            b"{}\r",
+            b'{"a":NaN}',
+            b'{"a":"\xff"}',
+            b'{"a":"\\ud800"}',
+            b'{"a":1e999,"a":1}',
+            b'{"body":1,"sha256":"x"}',
+            b"<html>\x00</html>",
+            "{\"a\":\"\u2028\ufeff\"}".encode(),
+            b"\xef\xbb\xbf{}",
+            b"[" * 2000 + b"]" * 2000,
+        ]
+    ),
+)
+TIMES = st.datetimes(min_value=datetime(2000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+COUNTS = st.integers(min_value=0, max_value=2**40)
+EXCHANGES = st.builds(
+    Exchange,
+    ask=st.none() | COUNTS,
+    sent=COUNTS,
+    received=COUNTS,
+    offset=COUNTS,
+    limit=COUNTS,
+    purpose=st.sampled_from(["page", "length", "stop"]),
+    status=st.none() | st.integers(100, 599),
+    sent_at=TIMES,
+    received_at=TIMES,
+    request_id=st.none() | st.text(max_size=8),
+    headers=st.dictionaries(st.text(max_size=8) | st.just("body"), st.text(max_size=8), max_size=3),
+    body=BODIES,
+    error=st.none() | st.text(max_size=8),
+)

@@ -1,0 +1,109 @@
+"""Cutting pages into records: odd records, wrong envelopes, too many records."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.archive.records import ParsedPage, most_records, parse_page
+from pipelines.core.errors import UnexpectedAnswer
+
+PAGINATION = b'"pagination":{"limit":2,"offset":0,"has_more":false,"next_offset":null}'
+LIMITS = (None, 2)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def page(*records: bytes) -> bytes:
+    return b'{"data":[' + b",".join(records) + b"]," + PAGINATION + b"}"
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_records_are_the_bytes_received(limit: int | None) -> None:
+    body = (
+        b'{"pagination":{"limit":5,"offset":10,"has_more":true,"next_offset":15,"prev_offset":5},'
+        b'"total":9,"data":[ {"a" : 1e2} , {"b":[1,{"c":"],"}]},7 ]}'
+    )
+    records = [b'{"a" : 1e2}', b'{"b":[1,{"c":"],"}]}', b"7"]
+    assert parse_page(body, limit) == ParsedPage(records, 5, 10, True, 15)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"a":NaN}',
+        b'{"a":-Infinity,"b":"],["}',
+        b'{"a":"\\ud83d"}',
+        b'{"a":1e999}',
+        b'{"a":"\xff\xfe"}',
+        b'{"a":"\x00"}',
+        b'{"a":1,"a":2}',
+        b'{"a":"\xff","b":NaN}',
+        b'{"a":"' + 10**7 * b"x" + b'"}',
+        b"[" * 100 + b"]" * 100,
+        b"[" * 5000 + b"]" * 5000,
+        b'"no object"',
+        b"null",
+    ],
+    ids=lambda odd: repr(odd[:16]),
+)
+@pytest.mark.parametrize("limit", LIMITS)
+def test_an_odd_record_does_not_cost_the_page(odd: bytes, limit: int | None) -> None:
+    assert parse_page(page(b"1", odd, b'{"z":"\\""}'), limit).records == [b"1", odd, b'{"z":"\\""}']
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"<html>",
+        b'{"data":[]}',
+        b'{"data":{},' + PAGINATION + b"}",
+        b'{"data":null,' + PAGINATION + b"}",
+        b"{" + PAGINATION + b"}",
+        b'{"data":[],"pagination":[]}',
+        b'{"data":[],"pagination":{"limit":"2","offset":0,"has_more":false}}',
+        b'{"data":[],"pagination":{"limit":2,"offset":0,"has_more":1}}',
+        b'{"data":[],"pagination":{"limit":2,"offset":-1,"has_more":true}}',
+        b'{"data":[],"pagination":{"limit":0,"offset":0,"has_more":true}}',
+        b'{"data":[],"pagination":{"limit":2.5,"offset":0,"has_more":true}}',
+        b'{"data":[NaN],"pagination":{"limit":2}}',
+        page(b"1", b"NaN")[:-1],
+        page(b"1", b"2")[:-9],
+        page(b"1", b"NaN") + b"}",
+        page(b"NaN", b"-01"),
+        page(b"NaN", b""),
+        page(b"NaN", b'"'),
+        b'{"data":[NaN],"data":[NaN],' + PAGINATION + b"}",
+        b"[" * 200_000,
+    ],
+    ids=lambda body: repr(body[:40]),
+)
+@pytest.mark.parametrize("limit", LIMITS)
+def test_what_is_not_a_page_is_refused(body: bytes, limit: int | None) -> None:
+    with pytest.raises(UnexpectedAnswer, match="not a page of a list"):
+        parse_page(body, limit)
+
+
+@pytest.mark.parametrize("record", [b"1", b"NaN"])
+def test_far_more_records_than_requested_are_refused(record: bytes) -> None:
+    most = most_records(2)
+    assert len(parse_page(page(*most * [record]), 2).records) == most == 104
+    with pytest.raises(UnexpectedAnswer, match="more than 104 records"):
+        parse_page(page(*(most + 1) * [record]), 2)
+
+
+@given(values=st.lists(VALUES, max_size=6), odd=st.booleans())
+def test_every_list_of_records_is_cut_where_it_was_joined(
+    values: list[object],
+    odd: bool,  # noqa: FBT001 - a drawn value
+) -> None:
+    records = [json.dumps(value).encode() for value in values] + odd * [b"NaN"]
+    assert parse_page(page(*records), 2).records == records
+    assert parse_page(page(*records)).records == records

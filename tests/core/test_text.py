@@ -1,0 +1,47 @@
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.core.text import REDACTED, Redactor, printable, quote_identifier
+
+SECRET = 'p@ss/wörd"+=1'
+ENCODINGS = {
+    "plain": SECRET,
+    "base64": base64.b64encode(SECRET.encode()).decode(),
+    "percent": quote(SECRET, safe=""),
+    "form": quote_plus(SECRET),
+    "json": json.dumps(SECRET)[1:-1],
+    "json, not ASCII": json.dumps(SECRET, ensure_ascii=False)[1:-1],
+    "hex": SECRET.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("encoded", ENCODINGS.values(), ids=ENCODINGS.keys())
+def test_a_credential_is_removed_in_every_encoding(encoded: str) -> None:
+    redactor = Redactor([SECRET])
+    assert redactor.clean(f"before {encoded} after") == f"before {REDACTED} after"
+    assert SECRET not in repr(redactor)
+
+
+def test_text_without_credentials_is_the_same_object() -> None:
+    data = b'{"data": []}'
+    assert Redactor([SECRET]).clean_bytes(data) is data
+
+
+@given(st.text())
+def test_printable_text_has_no_control_and_no_bidi_character(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    assert len(shown) <= 300 * 10
+
+
+def test_escapes_are_visible() -> None:
+    assert printable("a\x1b[31m\u202eb\nc\ud800") == "a\\x1b[31m\\u202eb\\nc\\ud800"
+
+
+def test_quoted_identifiers_end_where_they_should() -> None:
+    assert quote_identifier('a"; DROP') == '"a""; DROP"'

@@ -1,0 +1,214 @@
+"""Kinds of lists: how the rows are ordered and what happens to them while they are read."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from pipelines.extract.pages import Page
+from tests.extract.lists import Change, Model, Row
+
+Kind = Callable[[int, int, Random], Model]
+EVERY = 10
+
+
+def ties(size: int, rows: int, limit: int, chance: Random) -> Model:
+    all_rows = [Row(key, chance.randrange(1000)) for key in range(rows)]
+    return Model([all_rows[at : at + size] for at in range(0, rows, size)], limit, chance)
+
+
+def stable(rows: int, limit: int, chance: Random) -> Model:
+    return ties(1, rows, limit, chance)
+
+
+def tied(size: int) -> Kind:
+    return lambda rows, limit, chance: ties(size or max(1, rows), rows, limit, chance)
+
+
+def changing(kind: Kind, change: Change) -> Kind:
+    return lambda rows, limit, chance: replace(kind(rows, limit, chance), change=change)
+
+
+def _grow(*, head: bool, tail: bool = False) -> Change:
+    def change(model: Model, number: int) -> None:
+        if number % 2 == 0 and number < 400:
+            if head:
+                model.add(0)
+            if tail:
+                model.add(len(model.groups))
+
+    return change
+
+
+def _touch(*, head: bool) -> Change:
+    def change(model: Model, _number: int) -> None:
+        for _row in range(2):
+            if len(model):
+                model.change_and_move(model.chance.randrange(len(model)), head=head)
+
+    return change
+
+
+def _every_tenth(*, added: bool) -> Change:
+    def change(model: Model, number: int) -> None:
+        if number % EVERY:
+            return
+        if added:
+            model.add(0)
+            model.add(len(model.groups))
+        elif len(model):
+            model.remove(model.chance.randrange(len(model)))
+
+    return change
+
+
+def mixed(model: Model, number: int) -> None:
+    """Add at the head, the tail and in the middle, and remove, for a while."""
+    chance = model.chance
+    if number > 200:
+        return
+    for rate, happens in (
+        (0.5, lambda: model.add(0)),
+        (0.3, lambda: model.add(len(model.groups))),
+        (0.2, lambda: model.add(chance.randint(0, len(model.groups)))),
+        (0.5, lambda: len(model) and model.remove(chance.randrange(len(model)))),
+    ):
+        if chance.random() < rate:
+            happens()
+
+
+def moves_and_removals(rate: float) -> Change:
+    def change(model: Model, _number: int) -> None:
+        chance = model.chance
+        if len(model) and chance.random() < rate:
+            model.move(chance.randrange(len(model)), chance.randint(0, len(model.groups) - 1))
+        if len(model) and chance.random() < rate:
+            model.remove(chance.randrange(len(model)))
+
+    return change
+
+
+def repeated(rows: int, limit: int, chance: Random, *, near: bool, conflict: bool) -> Model:
+    """Return a list of which one row in a hundred is there twice."""
+    model = stable(rows, limit, chance)
+    near = near or rows < 2 * limit
+    for key in chance.sample(range(rows), -(-rows // 100)):
+        at = next(i for i, group in enumerate(model.groups) if group[0].key == key)
+        apart = chance.randint(1, max(1, limit // 2)) if near else chance.randint(limit, rows)
+        place = at + 1 + apart if at + 1 + apart <= len(model.groups) else max(0, at - apart)
+        copy = Row(key, model.groups[at][0].content + conflict)
+        model.groups.insert(place, [copy])
+    return model
+
+
+def _move_once(model: Model, number: int) -> None:
+    """Move a single row from the part that is not read yet to the part that is."""
+    if number != max(1, model.plain // 2):
+        return
+    reached = max(offset for offset, _purpose in model.asked) + model.limit
+    keys = [row.key for row in model.rows]
+    single = [at for at in range(min(reached, len(keys)), len(keys)) if keys.count(keys[at]) == 1]
+    if single:
+        model.move(model.chance.choice(single), model.chance.randint(0, reached // 2))
+
+
+def repeats(*, near: bool, conflict: bool, move: bool = False) -> Kind:
+    def kind(rows: int, limit: int, chance: Random) -> Model:
+        model = repeated(rows, limit, chance, near=near, conflict=conflict)
+        return replace(model, change=_move_once) if move else model
+
+    return kind
+
+
+def _replace_all(model: Model, _number: int) -> None:
+    model.removed.update(model.rows)
+    model.groups[:] = [[Row(next(model.new))] for _row in range(len(model))]
+    model.added.update(model.rows)
+
+
+def keyless(kind: Kind, contents: int) -> Kind:
+    def made(rows: int, limit: int, chance: Random) -> Model:
+        model = kind(rows, limit, chance)
+        for row in model.rows:
+            row.content = chance.randrange(contents) if contents else row.key or 0
+            row.key = None
+        return replace(model, contents=contents)
+
+    return made
+
+
+def lying(kind: Kind, lie: Callable[[Page], Page], share: float) -> Kind:
+    def made(rows: int, limit: int, chance: Random) -> Model:
+        def tell(page: Page, model: Model) -> Page:
+            return lie(page) if model.chance.random() < share else page
+
+        return replace(kind(rows, limit, chance), lie=tell)
+
+    return made
+
+
+def short(page: Page) -> Page:
+    """Show half of a page that is not the last."""
+    half = max(1, len(page.rows) // 2)
+    if not page.has_more:
+        return page
+    return replace(page, rows=page.rows[:half], next_offset=page.request.offset + half)
+
+
+def ended_early(page: Page) -> Page:
+    return replace(page, has_more=False, next_offset=None)
+
+
+def endless(page: Page) -> Page:
+    return replace(page, has_more=True, next_offset=page.request.offset + page.limit)
+
+
+def empty(page: Page) -> Page:
+    return replace(page, rows=()) if page.has_more else page
+
+
+def null_next(page: Page) -> Page:
+    return replace(page, next_offset=None)
+
+
+def looping(page: Page) -> Page:
+    return replace(page, next_offset=0)
+
+
+def cut(page: Page) -> Page:
+    """Leave out the last row of a page that is not the last."""
+    return replace(page, rows=page.rows[:-1]) if page.has_more and len(page.rows) > 1 else page
+
+
+LIES = {f.__name__: f for f in (short, ended_early, endless, empty, null_next, looping, cut)}
+
+KINDS: dict[str, Kind] = {
+    "stable": stable,
+    "head grows": changing(stable, _grow(head=True)),
+    "tail grows": changing(stable, _grow(head=False, tail=True)),
+    "ties of 2": tied(2),
+    "ties of 7": tied(7),
+    "ties of 60": tied(60),
+    "ties of 700": tied(700),
+    "one tie": tied(0),
+    "newest change first": changing(stable, _touch(head=True)),
+    "newest change last": changing(stable, _touch(head=False)),
+    "near repeats": repeats(near=True, conflict=False),
+    "far repeats": repeats(near=False, conflict=False),
+    "near conflicts": repeats(near=True, conflict=True),
+    "far conflicts": repeats(near=False, conflict=True),
+    "near repeats, one moves": repeats(near=True, conflict=False, move=True),
+    "far conflicts, one moves": repeats(near=False, conflict=True, move=True),
+    "ties of 7, additions": changing(tied(7), _every_tenth(added=True)),
+    "ties of 7, removals": changing(tied(7), _every_tenth(added=False)),
+    "mixed": changing(stable, mixed),
+    "moves and removals": changing(stable, moves_and_removals(0.5)),
+    "few moves and removals": changing(stable, moves_and_removals(0.1)),
+    "new keys": changing(stable, _replace_all),
+}
+for _contents in (0, 2, 20, 100):
+    for _name in ("stable", "head grows", "tail grows", "mixed", "ties of 7"):
+        KINDS[f"keyless {_contents}: {_name}"] = keyless(KINDS[_name], _contents)
+for _name, _lie in LIES.items():
+    for _share in (0.1, 1.0):
+        KINDS[f"{_name} {_share}"] = lying(stable, _lie, _share)
+    KINDS[f"{_name} in ties"] = lying(tied(7), _lie, 0.2)

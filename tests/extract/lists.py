@@ -1,0 +1,222 @@
+"""A list in memory that changes between requests, the truth about it, and what is judged."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+
+from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.extract.pages import ALONE, Ask, Page, Proof, RowRef, Stop
+from pipelines.extract.read_list import read_list
+
+NEW = 10_000_000  # the first key of a row that is added
+
+
+@dataclass(eq=False)
+class Row:
+    """A row: its key, what else it says, and how many rows share its place in the order."""
+
+    key: int | None
+    content: int = 0
+
+    @property
+    def ref(self) -> RowRef:
+        says = hash((self.key, self.content, "digest"))
+        text = None if self.key is None else str(self.key)
+        return RowRef((says % 2**64).to_bytes(8), (text,))
+
+    @property
+    def keyless(self) -> RowRef:
+        return RowRef((hash((self.content, "row")) % 2**64).to_bytes(8), (None,))
+
+
+Change = Callable[["Model", int], None]
+
+
+def _nothing(_model: "Model", _number: int) -> None:
+    """Change nothing."""
+
+
+@dataclass
+class Model:
+    """A list of groups of rows; the rows of a group come in another order at each request.
+
+    `change` is called before each request but the first. `lie` alters an answer.
+    """
+
+    groups: list[list[Row]]
+    limit: int
+    chance: Random
+    change: Change = _nothing
+    lie: Callable[[Page, "Model"], Page] = lambda page, _model: page
+    contents: int | None = None  # without a key: how many contents there are; 0: one for each row
+    removed: set[Row] = field(default_factory=set)
+    added: set[Row] = field(default_factory=set)
+    lengths: list[int] = field(default_factory=list)
+    shown: dict[int, list[Row]] = field(default_factory=dict)
+    asked: list[tuple[int, str]] = field(default_factory=list)
+    new: Iterator[int] = field(default_factory=lambda: count(NEW))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for group in self.groups for row in group]
+
+    @property
+    def plain(self) -> int:
+        return max(1, -(-max(self.lengths) // self.limit))
+
+    def add(self, at: int, row: Row | None = None) -> None:
+        """Add a row before the group at a place of `groups`."""
+        row = row or self.made()
+        self.added.add(row)
+        self.groups.insert(at, [row])
+
+    @property
+    def keyed(self) -> bool:
+        return self.contents is None
+
+    def made(self) -> Row:
+        """Return a row that the list has not had."""
+        if self.contents is None:
+            return Row(next(self.new), self.chance.randrange(1000))
+        return Row(None, self.chance.randrange(self.contents) if self.contents else next(self.new))
+
+    def pop(self, place: int) -> Row:
+        for at, group in enumerate(self.groups):
+            if place < len(group):
+                row = group.pop(place)
+                if not group:
+                    del self.groups[at]
+                return row
+            place -= len(group)
+        raise IndexError(place)
+
+    def remove(self, place: int) -> None:
+        self.removed.add(self.pop(place))
+
+    def move(self, place: int, at: int) -> None:
+        row = self.pop(place)
+        self.groups.insert(at, [row])
+
+    def change_and_move(self, place: int, *, head: bool) -> None:
+        row = self.pop(place)
+        row.content += 1
+        self.groups.insert(0 if head else len(self.groups), [row])
+
+    def answer(self, ask: Ask, number: int, event: int) -> Page:
+        if self.asked:
+            self.change(self, len(self.asked))
+        offset, limit, purpose = ask.request
+        limit = min(limit, self.limit)
+        rows = self._rows(offset, limit)
+        self.lengths.append(len(self))
+        self.asked.append((offset, purpose))
+        self.shown[number] = rows
+        refs = [row.ref if self.keyed else row.keyless for row in rows]
+        more = offset + limit < len(self)
+        behind = offset + limit if more else None
+        fields = ("id",)
+        page = Page(number, ask.request, refs, fields, limit, more, behind, event, event + 1)
+        lied = self.lie(page, self)
+        self.shown[number] = self.shown[number][: len(lied.rows)]
+        return lied
+
+    def _rows(self, offset: int, limit: int) -> list[Row]:
+        found: list[Row] = []
+        begin, last = 0, offset + limit
+        for group in self.groups:
+            end = begin + len(group)
+            if begin >= last:
+                break
+            if end > offset:
+                if len(group) == 1:
+                    found += group
+                else:
+                    found += self.chance.sample(group, min(end, last) - max(begin, offset))
+            begin = end
+        return found
+
+    def again(self) -> "Model":
+        """Return the list as the next scan meets it."""
+        return replace(self, removed=set(), added=set(), lengths=[], shown={}, asked=[])
+
+
+def drive(
+    model: Model, memory: ListMemory | None = None, key: str | None = None, stop: int = 10**9
+) -> Proof:
+    """Read a model to the end."""
+    steps = read_list(key, memory or ListMemory(), ReadBudget(page_size=model.limit))
+    try:
+        ask = next(steps)
+        for number in count(1):
+            if number > stop:
+                ask = steps.send(Stop("time is up"))
+            else:
+                ask = steps.send(model.answer(ask, number, 2 * number))
+    except StopIteration as end:
+        proof: Proof = end.value
+        return proof
+    raise AssertionError
+
+
+@dataclass
+class Truth:
+    """What a proof claims, compared with the model."""
+
+    model: Model
+    proof: Proof
+
+    def loaded(self) -> list[Row]:
+        return [
+            self.model.shown[page][row]
+            for page, ranges in self.proof.used.items()
+            for first, end in ranges
+            for row in range(first, end)
+        ]
+
+    def quarantined(self) -> list[Row]:
+        return [
+            self.model.shown[page][row]
+            for page, ranges in self.proof.conflicting.items()
+            for first, end in ranges
+            for row in range(first, end)
+        ]
+
+    def lost(self) -> int:
+        """Return how many rows that were there throughout are not loaded."""
+        there = [row for row in self.model.rows if row not in self.model.added]
+        if self.model.keyed:
+            keys = {row.key for row in self.loaded()}
+            return len({row.key for row in there} - keys - {None})
+        return (Counter(row.content for row in there) - self._contents()).total()
+
+    def doubled(self) -> int:
+        """Return how many rows are loaded more often than there were."""
+        if self.model.keyed:
+            loaded = Counter(row.key for row in self.loaded())
+            return loaded.total() - len(loaded)
+        ever = {row for rows in self.model.shown.values() for row in rows}
+        return (self._contents() - Counter(row.content for row in ever)).total()
+
+    def _contents(self) -> Counter[int]:
+        return Counter(row.content for row in self.loaded())
+
+    def problems(self) -> list[str]:
+        """Return what is not as the proof says."""
+        proof = self.proof
+        found = []
+        if proof.complete and self.lost():
+            found.append(f"{self.lost()} rows lost under COMPLETE")
+        if self.doubled():
+            found.append(f"{self.doubled()} rows doubled")
+        if proof.rows != len(self.loaded()):
+            found.append("rows")
+        if proof.not_seen is not None and (proof.complete or proof.not_seen < 0):
+            found.append("not_seen")
+        if proof.complete == bool(proof.reason):
+            found.append("reason")
+        return found

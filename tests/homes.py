@@ -1,0 +1,77 @@
+"""Homes for tests: a folder with one connection to a running sandbox."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+
+from pipelines.app.progress import NoProgress
+from pipelines.app.results import SyncResult
+from pipelines.app.session import AppSession, open_session
+from pipelines.app.sync import ReadRequest, sync
+from pipelines.config.connections import add_connection
+from pipelines.config.home import Home
+from pipelines.core.files import write_durably
+from tests.sandbox.running import AUDIENCE, SECRET, Running
+
+LISTS = {"partners": 100, "usage": 500, "billing": 100}
+
+
+def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any) -> Home:
+    """Make a home whose connection reads the sandbox; further fields go into the connection."""
+    home = Home(folder).prepare()
+    secret_file = folder / "config" / f"{name}-secret"
+    write_durably(secret_file, SECRET.encode())
+    connection = {
+        "base_url": sandbox.url,
+        "auth_url": sandbox.url,
+        "audience": AUDIENCE,
+        "client_id": "demo",
+        "secret_file": str(secret_file),
+    }
+    add_connection(home.connections_file, name, connection | fields)
+    return home
+
+
+@contextmanager
+def opened(home: Home) -> Iterator[AppSession]:
+    """Open a home for the block."""
+    with open_session(home) as session:
+        yield session
+
+
+def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult:
+    """Sync one connection, all its streams or some."""
+    with open_session(home) as session:
+        request = ReadRequest(connection, streams or None)
+        return sync(session, [request], NoProgress())
+
+
+def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
+    """Return a query's rows from the published version."""
+    with duckdb.connect(home.link, read_only=True) as db:
+        return db.sql(sql).fetchall()
+
+
+def records(sandbox: Running, stream: str) -> list[dict[str, Any]]:
+    """Read a whole list from the sandbox while nothing changes; numbers stay exact."""
+    found: list[dict[str, Any]] = []
+    with sandbox.client(sandbox.token()) as client:
+        offset: int | None = 0
+        while offset is not None:
+            params = {"limit": LISTS[stream], "offset": offset}
+            answer = client.get(f"/v2/{stream}", params=params).raise_for_status()
+            page = exact(answer)
+            found += page["data"]
+            offset = page["pagination"]["next_offset"]
+    return found
+
+
+def exact(answer: httpx.Response) -> Any:
+    """Decode an answer without floating point."""
+    return json.loads(answer.text, parse_float=Decimal)

@@ -1,0 +1,191 @@
+"""A clock that is moved by hand, a limiter without a limit, and services that answer as told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any, TypeVar
+
+import httpx
+
+from pipelines.config.connections import Connection
+from pipelines.core.text import Redactor
+from pipelines.http.client import Attempt, ClientOptions, ServiceClient
+from pipelines.rate_limit.limiter import Slot
+
+T = TypeVar("T")
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+
+BASE_URL = "http://127.0.0.1:8000"
+AUDIENCE = "partner-sync-sandbox"
+SECRET = "canary-secret/+é-7f3a9c"
+API_KEY = "canary-api-key-5d81e2"
+SECRET_VARIABLE, KEY_VARIABLE = "HTTP_TEST_SECRET", "HTTP_TEST_KEY"
+EPOCH = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+
+
+class HandClock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def time(self) -> float:
+        return EPOCH.timestamp() + self.passed
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed += max(0.0, seconds)
+        await asyncio.sleep(0)
+
+
+class Unlimited:
+    """A limiter that keeps blocks and nothing else; it remembers its slots."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self.slots: list[Slot] = []
+        self.blocks: list[float] = []
+        self._clock = clock
+        self._blocked_until = 0.0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        while (wait := self._blocked_until - self._clock.time()) > 0:
+            await self._clock.sleep(wait)
+        self.slots.append(Slot(len(self.slots) + 1))
+        yield self.slots[-1]
+
+    def block(self, seconds: float) -> None:
+        self.blocks.append(seconds)
+        self._blocked_until = max(self._blocked_until, self._clock.time() + seconds)
+
+    def spare(self) -> bool:
+        return not self.blocks
+
+
+def partner(base_url: str = BASE_URL, **fields: Any) -> Connection:
+    given = {"auth_url": base_url, "audience": AUDIENCE, "client_id": "demo"}
+    given |= {"base_url": base_url, "secret": SECRET_VARIABLE}
+    return Connection.model_validate({"name": "acme", **given, **fields})
+
+
+def merchant(base_url: str = BASE_URL, **fields: Any) -> Connection:
+    given = {"surface": "merchant", "base_url": base_url, "secret": KEY_VARIABLE}
+    return Connection.model_validate({"name": "shop", **given, **fields})
+
+
+@dataclass
+class Desk:
+    """A client with all that it was given, and what it reported."""
+
+    connection: Connection
+    transport: httpx.AsyncBaseTransport | None = None
+    timeout_seconds: float = 60.0
+    use_proxy: bool = False
+    clock: HandClock = field(default_factory=HandClock)
+    redactor: Redactor = field(default_factory=Redactor)
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.limiter = Unlimited(self.clock)
+
+    def client(self) -> ServiceClient:
+        options = ClientOptions(
+            timeout_seconds=self.timeout_seconds,
+            use_proxy=self.use_proxy,
+            transport=self.transport,
+        )
+        return ServiceClient(self.connection, options, self.limiter, self.redactor, self.clock)
+
+    def run(self, ask: Callable[[ServiceClient], Awaitable[T]]) -> T:
+        """Open a client, ask, close it."""
+
+        async def main() -> T:
+            async with self.client() as client:
+                return await ask(client)
+
+        return asyncio.run(main())
+
+    def page(self, path: str = "/v2/usage", limit: int = 10) -> Attempt:
+        return self.run(lambda client: client.page(path, 0, limit, self.attempts.append))
+
+    @property
+    def statuses(self) -> list[int | None]:
+        """The statuses of all attempts that failed or were refused."""
+        return [attempt.status for attempt in self.attempts]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a scripted service; it may take seconds of the hand-moved clock."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def page_reply(rows: Iterable[Any] = (), seconds: float = 0.0, **headers: str) -> Reply:
+    pagination = {"limit": 10, "offset": 0, "has_more": False, "next_offset": None}
+    body = json.dumps({"data": list(rows), "pagination": pagination}).encode()
+    return Reply(body=body, headers=headers, seconds=seconds)
+
+
+def problem_reply(status: int, detail: str = "", **headers: str) -> Reply:
+    body = json.dumps({"status": status, "title": "Title", "detail": detail}).encode()
+    return Reply(status, body, headers)
+
+
+class Script:
+    """An ASGI service that answers from a script, the last reply for ever, and gives tokens.
+
+    Tokens are `token-1`, `token-2` …; `refused` are answered 401.
+    """
+
+    def __init__(self, *replies: Reply, clock: HandClock | None = None) -> None:
+        self.replies = list(replies)
+        self.token_replies: list[Reply] = []
+        self.refused: set[str] = set()
+        self.expires_in: Any = 3600
+        self.requests: list[tuple[float, httpx.Request]] = []
+        self.token_requests: list[tuple[float, httpx.Request]] = []
+        self.clock = clock or HandClock()
+
+    def desk(self, connection: Connection | None = None, **fields: Any) -> Desk:
+        return Desk(connection or partner(), httpx.ASGITransport(self), clock=self.clock, **fields)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = (await receive()).get("body", b"")
+        headers = [(name.decode(), value.decode("latin-1")) for name, value in scope["headers"]]
+        request = httpx.Request(scope["method"], scope["path"], headers=headers, content=body)
+        is_token = scope["path"].endswith("/oauth/token")
+        log = self.token_requests if is_token else self.requests
+        log.append((self.clock.passed, request))
+        reply = self._token() if is_token else self._reply(request)
+        await self.clock.sleep(reply.seconds)
+        head = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+        await send({"type": "http.response.start", "status": reply.status, "headers": head})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    def _token(self) -> Reply:
+        if self.token_replies:
+            return self.token_replies.pop(0)
+        token = {"access_token": f"token-{len(self.token_requests)}", "token_type": "Bearer"}
+        return Reply(body=json.dumps(token | {"expires_in": self.expires_in}).encode())
+
+    def _reply(self, request: httpx.Request) -> Reply:
+        if request.headers.get("authorization", "").removeprefix("Bearer ") in self.refused:
+            return problem_reply(401, "The token is invalid or missing.")
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+def http_date(seconds: float = 0.0) -> str:
+    """Return the HTTP date so many seconds after the clock's start."""
+    return format_datetime(datetime.fromtimestamp(EPOCH.timestamp() + seconds, UTC), usegmt=True)

@@ -1,0 +1,79 @@
+"""Who a connection is: what lasts of whoami, and the actor whose rate limit is counted."""
+
+from typing import Any
+
+import pytest
+
+from pipelines.http.identity import actor_key, service_identity
+from tests.http.conftest import Inside
+from tests.http.support import API_KEY, KEY_VARIABLE, merchant, partner
+
+# whoami, and what of it makes up the identity.
+ANSWERS: list[tuple[dict[str, Any], dict[str, str | int]]] = [
+    ({"actor": "partner", "partnerId": "p1"}, {"actor": "partner", "partnerId": "p1"}),
+    ({"account": {"id": 7, "name": "A"}}, {"account.id": 7, "account.name": "A"}),
+    ({"id": True, "count": 9, "name": None, "list": ["a"]}, {}),
+    ({"scopes": ["a"], "scope": "x", "permission": "y", "apiVersion": "2"}, {}),
+    ({"issuedAt": "x", "iat": 1, "requestId": "r", "trace_id": "t", "sessionId": "s"}, {}),
+    (
+        {"since": "2026-11-24T10:00:00Z", "day": "2026-11-24", "sku": "2026-11-24x"},
+        {"sku": "2026-11-24x"},
+    ),
+    ({"Token": {"id": "t"}, "owner": {"id": "o"}}, {"owner.id": "o"}),
+]
+
+
+@pytest.mark.parametrize(("whoami", "members"), ANSWERS)
+def test_what_lasts(whoami: dict[str, Any], members: dict[str, Any]) -> None:
+    assert service_identity(partner(), whoami, {}).members == members
+
+
+def test_the_claims_stand_in_for_an_answer_that_says_nothing() -> None:
+    found = service_identity(partner(), {}, {"actor": "partner", "sub": "demo", "exp": 1})
+    assert found.members == {"actor": "partner", "sub": "demo"}
+    assert found.actor == "partner"
+
+
+def test_the_sandbox_tells_its_clients_apart(inside: Inside) -> None:
+    found = []
+    for client_id in ("demo", "demo", "reseller"):
+        desk = inside.desk(client_id=client_id)
+        whoami = desk.run(lambda client: client.whoami())
+        found.append(service_identity(desk.connection, whoami, {}))
+    assert found[0] == found[1] != found[2]
+    assert [each.actor for each in found] == ["distributor", "distributor", "partner"]
+    assert "demo" in str(found[0])
+
+
+def test_the_merchant_surface_is_known_by_its_connection() -> None:
+    assert service_identity(merchant(), {}, {}).members == {"connection": "shop"}
+
+
+def test_an_identity_is_printable() -> None:
+    assert str(service_identity(partner(), {"name": "\x1b[2J" * 500}, {})).isprintable()
+    assert str(service_identity(partner(), {}, {})) == "unnamed"
+
+
+def test_the_setting_comes_before_the_identity_and_this_before_the_client() -> None:
+    pinned, other = {"id": "p1"}, {"id": "p2"}
+    by_setting = actor_key(partner(rate_limit_key="shared"), pinned)
+    assert by_setting == actor_key(merchant(rate_limit_key="shared"), None)
+    assert actor_key(partner(), pinned) == actor_key(partner(client_id="second"), pinned)
+    keys = [
+        by_setting,
+        actor_key(partner(), pinned),
+        actor_key(partner(), other),
+        actor_key(partner("http://localhost:1"), pinned),
+        actor_key(partner(), None),
+        actor_key(partner(client_id="second"), None),
+        actor_key(merchant(), None),
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_keys_share_an_actor_only_if_they_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = actor_key(merchant(), {"connection": "shop"})
+    assert first == actor_key(merchant(), None)
+    monkeypatch.setenv(KEY_VARIABLE, "another-key-4711")
+    assert actor_key(merchant(), None) != first
+    assert API_KEY not in first

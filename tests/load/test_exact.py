@@ -1,0 +1,77 @@
+"""Whatever the records are, the tables hold every value exactly, or a record is in quarantine."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.load.rebuild import plain, rebuild
+from tests.load.scans import Reading, Warehouse
+
+NAMES = st.sampled_from(["a", "b", "Id", "é", "a__b", "_extra", "", "count", "_key"])
+NUMBERS = (
+    st.integers(-(10**20), 10**20)
+    | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9)
+    | st.sampled_from([Decimal("1E+2"), Decimal("0.10"), 10**40, 2**63 - 1, -(2**63)])
+)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(
+    ["1.5", "-20.25", "007.5", "7", "2026-11-01", "2026-11-01T00:00:00Z", "2026-02-30T00:00:00Z"]
+    + ["2026-11-01T10:00:00.5+05:30", "9999-12-31T23:59:59Z", "0000-01-01", "null", "[]"]
+)
+SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+RECORDS = st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=5)
+
+
+def raw(value: Any) -> str:
+    """Write JSON with numbers exactly as they are."""
+    if isinstance(value, dict):
+        members = (f"{json.dumps(name)}: {raw(each)}" for name, each in value.items())
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(raw, value)) + "]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
+
+
+def check_scans(folder: Path, scans: list[list[dict[str, Any]]]) -> None:
+    """Load scans one after the other; after each, the tables hold what it has."""
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'")
+        db.execute("SET threads = 1")
+        warehouse = Warehouse(folder, db)
+        for records in scans:
+            named = {f"k{at}": record for at, record in enumerate(records)}
+            raws = [raw({"id": key, **record}) for key, record in named.items()]
+            result = warehouse.load(Reading(raws, page_size=3))
+            assert result.quarantined == 0
+            found = rebuild(warehouse)
+            assert found == {key: plain({"id": key, **each}) for key, each in named.items()}
+
+
+@given(scans=st.lists(RECORDS, min_size=1, max_size=3))
+@example([[{"a": 1}], [{"a": Decimal("1.5")}], [{"a": 10**40}, {"a": "1.5"}, {"a": [1, "x"]}]])
+@example([[{"a": [{"b": 1}, None, 5, {}]}], [{"a": []}, {"a": None}, {"a": {"b": 2}}]])
+@example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_value_of_any_record_is_in_the_tables(
+    tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
+) -> None:
+    check_scans(tmp_path_factory.mktemp("scans"), scans)
+
+
+@pytest.mark.long
+@given(scans=st.lists(RECORDS, min_size=1, max_size=4))
+@settings(max_examples=2_000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_value_of_many_records_is_in_the_tables(
+    tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
+) -> None:
+    check_scans(tmp_path_factory.mktemp("scans"), scans)

@@ -1,0 +1,181 @@
+"""Homes with real files and scans of made-up records."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pipelines.archive.scan_file import Exchange, ScanHeader
+from pipelines.archive.store import Archive
+from pipelines.config.home import Home
+from pipelines.config.settings import Settings
+from pipelines.core.completeness import Completeness, ListMemory, Method, ReadBudget
+from pipelines.metadata.engine import Metadata
+from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
+from pipelines.metadata.scans import create_scan, seal_scan
+from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.warehouse.duckdb_file import DuckDBFiles
+
+BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
+DAY = timedelta(days=1)
+Record = Mapping[str, Any]
+
+
+@dataclass
+class MovedClock:
+    """A clock that the test moves."""
+
+    now: datetime = BEGIN
+
+    def time(self) -> float:
+        return self.now.timestamp()
+
+    def monotonic(self) -> float:
+        return self.now.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass
+class Stores:
+    """Everything a build needs, of one home."""
+
+    settings: Settings
+    metadata: Metadata
+    archive: Archive
+    warehouse: DuckDBFiles
+    clock: MovedClock = field(default_factory=MovedClock)
+
+    @classmethod
+    def open(cls, folder: Path, **settings: Any) -> "Stores":
+        home = Home(folder).prepare()
+        return cls(
+            Settings(home=home.root, **settings),
+            Metadata.open(home.metadata_file),
+            Archive(home.archive),
+            DuckDBFiles(home),
+        )
+
+    def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
+        """Return a query's rows from a version, the published one by default."""
+        with closing(self.warehouse.open(number)) as db:
+            return db.execute(sql).fetchall()
+
+    def keys(self, number: int | None = None, stream: str = "usage") -> list[str]:
+        """Return the keys of the current rows of a list."""
+        return [
+            row[0] for row in self.rows(f"SELECT _key FROM current.{stream} ORDER BY 1", number)
+        ]
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of every scan."""
+        with self.metadata.transaction() as session:
+            return {scan.scan_id: scan.status for scan in session.query(Scan)}
+
+    def versions(self) -> dict[int, str]:
+        """Return the status of every version by number."""
+        with self.metadata.transaction() as session:
+            return {row.number: row.status for row in session.query(VersionRow)}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a scan found of a list."""
+
+    records: Sequence[Record]
+    stream: str = "usage"
+    connection: str = "acme"
+    complete: bool = True
+    page_size: int = 2
+
+
+def usage(*ids: int, amount: str = "1.10") -> list[Record]:
+    return [{"id": f"u{number}", "amount": amount, "lines": [{"n": number}]} for number in ids]
+
+
+def add_run(stores: Stores, outcome: Outcome | None = Outcome.COMPLETE, **start: Any) -> str:
+    """Add a run of a connection; one without an outcome has not ended."""
+    now = stores.clock.now
+    run_id = f"run-{now:%m%d%H%M%S}-{start.get('connection', 'acme')}"
+    values = {"connection": "acme", "trigger": "command", "started_at": now, **start}
+    with stores.metadata.transaction() as session:
+        start_run(session, RunStart(run_id, **values))
+        if outcome is not None:
+            end_run(session, run_id, RunEnd(now, outcome, None, requests=1, rate_limited=0))
+    return run_id
+
+
+def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
+    """Write and seal a scan, a day after the one before; return its identifier."""
+    stores.clock.now += DAY
+    started_at = stores.clock.now
+    header = ScanHeader(
+        scan_id=f"{reading.stream}-{started_at:%m%d}",
+        run_id=run_id or add_run(stores, connection=reading.connection),
+        connection=reading.connection,
+        stream=reading.stream,
+        path=f"/v2/{reading.stream}",
+        actor="partner",
+        started_at=started_at,
+        day=started_at.date(),
+        configured_key=None,
+        memory=ListMemory(),
+        budget=ReadBudget(reading.page_size),
+        algorithm=1,
+    )
+    with stores.metadata.transaction() as session:
+        create_scan(session, header)
+    file = stores.archive.create(header)
+    used = {}
+    for offset, page in _pages(reading):
+        number = file.append(_exchange(page, offset, started_at), durable=False)
+        used[number] = ((0, len(page)),)
+    sealed = file.seal(_proof(reading, started_at, used))
+    with stores.metadata.transaction() as session:
+        seal_scan(session, sealed)
+    return sealed.scan_id
+
+
+def _pages(reading: Reading) -> Iterator[tuple[int, Sequence[Record]]]:
+    for offset in range(0, max(1, len(reading.records)), reading.page_size):
+        yield offset, reading.records[offset : offset + reading.page_size]
+
+
+def _exchange(page: Sequence[Record], offset: int, at: datetime) -> Exchange:
+    pagination = {"limit": 500, "offset": offset, "has_more": False, "next_offset": None}
+    body = json.dumps({"data": page, "pagination": pagination})
+    return Exchange(
+        ask=1,
+        sent=1,
+        received=2,
+        offset=offset,
+        limit=500,
+        purpose="page",
+        status=200,
+        sent_at=at,
+        received_at=at,
+        request_id="r1",
+        headers={},
+        body=body.encode(),
+    )
+
+
+def _proof(reading: Reading, at: datetime, used: Any) -> Completeness:
+    return Completeness(
+        complete=reading.complete,
+        method=Method.OVERLAPPING_PAGES,
+        rows=len(reading.records),
+        repeated=0,
+        not_seen=None if reading.complete else 3,
+        reason="" if reading.complete else "the list changed too fast",
+        requests=len(used),
+        started_at=at,
+        ended_at=at + timedelta(minutes=1),
+        used=used,
+        conflicting={},
+        memory=ListMemory(key="id", key_decided=True),
+    )

@@ -1,0 +1,283 @@
+from contextlib import closing
+
+import pytest
+
+from pipelines.core.clock import utc_now
+from pipelines.core.errors import BuildFailed, VersionNotFound
+from pipelines.metadata.decisions import add_decision
+from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.tables import Decision, Scan, VersionRow
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.comments import find_uncommented
+from pipelines.publish.rollback import rollback
+from tests.publish.homes import Reading, Stores, add_run, read, usage
+from tests.warehouse.versions import analyst
+
+ALL = usage(*range(1, 11))
+FEW = usage(1, 2)
+
+
+def decide(stores: Stores, kind: str, scan_id: str) -> None:
+    decision = Decision(
+        decided_at=utc_now(stores.clock),
+        person="ann",
+        kind=kind,
+        subject=scan_id,
+        reason="checked",
+        details={"rows": 2},
+    )
+    with stores.metadata.transaction() as session:
+        add_decision(session, decision)
+        status = ScanStatus.APPROVED if kind == "approve" else ScanStatus.REJECTED
+        set_status(session, scan_id, status)
+
+
+def damage(stores: Stores, scan_id: str) -> None:
+    with stores.metadata.transaction() as session:
+        file = stores.archive.folder / session.get_one(Scan, scan_id).file
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    file.write_bytes(content)
+
+
+def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
+    first = read(stores, Reading(usage(1, 2, 3)))
+    built = build(stores)
+    assert built.is_new
+    assert [result.scan_id for result in built.results] == [first]
+    assert stores.keys() == ["u1", "u2", "u3"]
+    again = build(stores)
+    assert (again.is_new, again.version) == (False, built.version)
+    read(stores, Reading(usage(1, 2, 3, 4)))
+    read(stores, Reading([{"id": "b1"}], stream="billing", connection="zen"))
+    assert build(stores).is_new
+    assert stores.keys() == ["u1", "u2", "u3", "u4"]
+    assert stores.keys(stream="billing") == ["b1"]
+    assert stores.versions() == {1: "published", 2: "published"}
+
+
+def test_nothing_to_build_is_no_version(stores: Stores) -> None:
+    assert build(stores).version is None
+    assert build(stores).is_new is False
+    assert rebuild(stores).version is None
+
+
+def test_a_scan_of_a_run_that_is_not_over_waits(stores: Stores) -> None:
+    run_id = add_run(stores, outcome=None)
+    read(stores, Reading(ALL), run_id)
+    assert build(stores).version is None
+
+
+def test_meta_says_what_a_version_is_made_of(stores: Stores) -> None:
+    scan = read(stores, Reading(usage(1, 2, 3)))
+    build(stores)
+    partial = read(stores, Reading(usage(1), complete=False))
+    build(stores)
+    fresh = "SELECT last_scan_id, last_scan_complete, last_complete_scan_id, rows, "
+    fresh += "age_minutes = date_diff('minute', last_complete_at, now()) FROM meta.freshness"
+    assert stores.rows(fresh) == [(partial, False, scan, 3, True)]
+    proof = "SELECT sentence FROM meta.completeness ORDER BY started_at"
+    assert [text[:15] for (text,) in stores.rows(proof)] == ["usage: COMPLETE", "usage: PARTIAL."]
+    traced = """
+        SELECT history.id, requests.requested_offset, requests.status, requests.rows, history._row
+        FROM history.usage AS history
+        JOIN meta.requests AS requests
+            ON requests.scan_id = history._scan_id AND requests.page = history._page
+        ORDER BY history.id
+    """
+    assert stores.rows(traced) == [("u1", 0, 200, 2, 0), ("u2", 0, 200, 2, 1), ("u3", 2, 200, 1, 0)]
+    versions = "SELECT number, status, base FROM meta.versions ORDER BY number"
+    assert stores.rows(versions) == [(1, "published", None), (2, "building", 1)]
+    assert stores.rows("SELECT count(*), min(outcome) FROM meta.runs") == [(2, "complete")]
+
+
+def test_every_table_view_macro_and_column_has_a_comment(stores: Stores) -> None:
+    record = {
+        "id": "x",
+        "at": "2026-11-01T00:00:00+02:00",
+        "odd": "it's",
+        "deep": {"er": [1]},
+        "items": [{"parts": [{"part": 1}]}],
+    }
+    read(stores, Reading([record]))
+    build(stores)
+    with closing(stores.warehouse.open()) as db:
+        assert find_uncommented(db) == []
+        named = db.execute(
+            "SELECT count(*) FROM duckdb_columns() WHERE schema_name IN ('history', 'current', "
+            "'quarantine', 'meta') AND comment = 'Field ' || column_name || ' of the record.' "
+            "AND schema_name IN ('meta', 'quarantine')"
+        ).fetchall()
+    assert named == [(0,)]  # every column of ours has a text of its own
+
+
+def test_a_scan_that_cannot_be_loaded_does_not_hold_back_the_others(stores: Stores) -> None:
+    bad = read(stores, Reading(ALL))
+    good = read(stores, Reading([{"id": "b1"}], stream="billing"))
+    damage(stores, bad)
+    built = build(stores)
+    assert list(built.failed) == [bad]
+    assert "is damaged" in built.failed[bad]
+    assert [result.scan_id for result in built.results] == [good]
+    assert stores.statuses() == {bad: "failed", good: "sealed"}
+    assert build(stores).is_new is False
+    read(stores, Reading(ALL))
+    assert build(stores).is_new
+    assert len(stores.keys()) == 10
+
+
+def test_only_failing_scans_leave_the_base(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    base = build(stores).version
+    bad = read(stores, Reading(ALL))
+    damage(stores, bad)
+    built = build(stores)
+    assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
+    assert stores.warehouse.versions() == [base]
+
+
+def test_a_held_scan_waits_for_a_person_and_a_newer_one_supersedes_it(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    base = build(stores).version
+    held = read(stores, Reading(FEW))
+    built = build(stores)
+    assert (built.version, built.is_new) == (base, False)
+    assert "8 of 10 rows are gone" in str(built.results[0].held)
+    assert stores.statuses()[held] == "held"
+    newer = read(stores, Reading(FEW))
+    assert build(stores).is_new is False
+    assert (stores.statuses()[held], stores.statuses()[newer]) == ("superseded", "held")
+    decide(stores, "approve", newer)
+    assert build(stores).is_new
+    assert stores.keys() == ["u1", "u2"]
+    decided = "SELECT person, kind, subject, reason, details FROM meta.decisions"
+    assert stores.rows(decided) == [("ann", "approve", newer, "checked", '{"rows":2}')]
+
+
+def test_a_new_decision_alone_makes_a_version(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    build(stores)
+    held = read(stores, Reading(FEW))
+    build(stores)
+    decide(stores, "reject", held)
+    assert build(stores).is_new
+    assert stores.rows("SELECT kind FROM meta.decisions") == [("reject",)]
+    assert len(stores.keys()) == 10
+    assert build(stores).is_new is False
+
+
+def test_old_versions_are_dropped(stores: Stores) -> None:
+    for last in range(3, 8):
+        read(stores, Reading(usage(*range(1, last))))
+        build(stores)
+    assert [version.number for version in stores.warehouse.versions()] == [3, 4, 5]
+    assert stores.versions() == dict.fromkeys((1, 2), "deleted") | dict.fromkeys(
+        (3, 4, 5), "published"
+    )
+
+
+def test_nothing_is_built_on_a_file_that_was_changed(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    version = build(stores).version
+    assert version is not None
+    version.path.chmod(0o644)
+    with version.path.open("ab") as file:
+        file.write(b"x")
+    read(stores, Reading(usage(1)))
+    with pytest.raises(BuildFailed, match="Version 1 was changed after it was published"):
+        build(stores)
+    rebuilt = rebuild(stores)
+    assert rebuilt.is_new
+    assert len(stores.keys()) == 10
+    assert build(stores).results[0].held  # one row of ten
+
+
+def test_a_lost_or_emptied_file_is_named_and_rebuilt(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    version = build(stores).version
+    assert version is not None
+    version.path.unlink()
+    with pytest.raises(VersionNotFound, match="does not exist"):
+        build(stores)
+    assert rebuild(stores).is_new
+    assert len(stores.keys()) == 10
+
+
+def test_a_rebuild_holds_what_the_published_version_holds(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    build(stores)
+    held = read(stores, Reading(FEW))
+    build(stores)
+    decide(stores, "approve", held)
+    base = build(stores).version
+    assert base is not None
+    waiting = read(stores, Reading([{"id": "b1"}], stream="billing"))
+    rebuilt = rebuild(stores)
+    assert rebuilt.is_new
+    history = "SELECT _key, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
+    assert stores.rows(history) == stores.rows(history, base.number)
+    requests = "SELECT * FROM meta.requests ORDER BY ALL"
+    assert stores.rows(requests) == stores.rows(requests, base.number)
+    assert [result.scan_id for result in build(stores).results] == [waiting]
+
+
+def test_a_rebuild_refuses_where_a_scan_file_is_lost(stores: Stores) -> None:
+    scan = read(stores, Reading(ALL))
+    version = build(stores).version
+    damage(stores, scan)
+    with pytest.raises(BuildFailed, match=rf"Scan {scan} of acme/usage \(2026-11-02\) cannot be"):
+        rebuild(stores)
+    assert stores.warehouse.published() == version
+    assert stores.statuses() == {scan: "sealed"}
+
+
+def test_a_rollback_is_not_undone_by_the_next_build(stores: Stores) -> None:
+    read(stores, Reading(usage(1, 2, 3)))
+    build(stores)
+    second = read(stores, Reading(usage(1, 2, 3, 4)))
+    build(stores)
+    third = read(stores, Reading(usage(1, 2, 3, 4, 5)))
+    build(stores)
+    assert rollback(stores, 1, "ann", "wrong amounts").number == 1
+    assert stores.keys() == ["u1", "u2", "u3"]
+    assert build(stores).is_new is False
+    assert (stores.statuses()[second], stores.statuses()[third]) == ("superseded", "held")
+    read(stores, Reading(usage(1, 2, 3, 6)))
+    built = build(stores)
+    assert built.version is not None
+    assert built.version.number > 3
+    assert stores.keys() == ["u1", "u2", "u3", "u6"]
+    decisions = "SELECT kind, subject, person, reason FROM meta.decisions"
+    assert stores.rows(decisions) == [("rollback", "1", "ann", "wrong amounts")]
+
+
+def test_a_rollback_to_a_version_that_is_not_kept_changes_nothing(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    build(stores)
+    with pytest.raises(VersionNotFound, match=r"Version 7 is not kept \(kept: 1\)"):
+        rollback(stores, 7, "ann", "wrong")
+
+
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_an_analyst_does_not_hold_back_a_build(stores: Stores, access: str) -> None:
+    read(stores, Reading(usage(1, 2, 3)))
+    version = build(stores).version
+    assert version is not None
+    version.path.chmod(0o644)
+    with analyst(version.path, access, "SELECT count(*) FROM current.usage") as count:
+        read(stores, Reading(usage(1, 2, 3, 4)))
+        assert build(stores).is_new
+        assert count() == 3
+    assert len(stores.keys()) == 4
+
+
+def test_rows_of_versions_follow_the_files(stores: Stores) -> None:
+    read(stores, Reading(usage(1, 2, 3)))
+    build(stores)
+    with stores.metadata.transaction() as session:  # as from a backup before the first build
+        session.delete(session.get_one(VersionRow, 1))
+    read(stores, Reading(usage(1, 2, 3, 4)))
+    built = build(stores)
+    assert built.version is not None
+    assert built.version.number == 2
+    assert stores.versions() == {1: "published", 2: "published"}

@@ -1,0 +1,54 @@
+from contextlib import closing
+from pathlib import Path
+from subprocess import run
+from sys import executable
+
+import pytest
+
+from pipelines.publish.build import build
+from tests.publish.homes import Reading, Stores, read, usage
+
+BEFORE = ["u1", "u2", "u3"]
+AFTER = ["u1", "u2", "u3", "u4"]
+HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
+
+
+def test_a_build_that_is_killed_at_any_durable_step_is_done_by_the_next_one(
+    stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read(stores, Reading(usage(1, 2, 3)))
+    build(stores)
+    read(stores, Reading(usage(1, 2, 3, 4, amount="2.20")))
+    stores.metadata.close()
+    home = stores.settings.home
+    found = run(
+        [executable, "-m", "tests.publish.killed", str(home)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    points = int(found.stdout)
+    with capsys.disabled():
+        print(f" {points} points", end="")  # noqa: T201 - the number of points is a result
+    assert points >= 10
+    expected = None
+    for k in range(1, points + 2):
+        killed = Stores.open(Path(f"{home}-{k}"))
+        assert killed.keys() in (BEFORE, AFTER)  # what analysts see after the kill
+        build(killed)
+        with closing(killed.warehouse.open()) as db:
+            history = db.execute(HISTORY).fetchall()
+            loads = db.execute("SELECT count(*) FROM meta.loads").fetchall()
+        expected = expected or history
+        assert (history, loads) == (expected, [(2,)])
+        assert [row[0] for row in history if row[3] is None] == AFTER
+        _require_tidy(killed)
+        killed.metadata.close()
+
+
+def _require_tidy(stores: Stores) -> None:
+    files = sorted(file.name for file in stores.settings.places.versions.iterdir())
+    statuses = stores.versions()
+    rows = sorted(number for number, status in statuses.items() if status == "published")
+    assert files == [f"v{number:08}.duckdb" for number in rows]
+    assert set(statuses.values()) <= {"published", "deleted"}

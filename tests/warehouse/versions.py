@@ -1,0 +1,66 @@
+"""Versions to test with, and an analyst: another process that holds one open."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from sys import executable
+from typing import Any
+
+import duckdb
+
+from pipelines.warehouse.duckdb_file import DuckDBFiles
+from pipelines.warehouse.protocol import Version
+
+# Another process: DuckDB shares one open file within a process, which would hide the lock.
+HOLDER = """
+import sys, duckdb
+database = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read")
+if sys.argv[2] == "write":
+    database.execute("CREATE TABLE scribble AS SELECT 1 AS n")
+print("open", flush=True)
+for _line in sys.stdin:
+    print(database.execute(sys.argv[3]).fetchall()[0][0], flush=True)
+"""
+
+
+PIPES: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
+
+
+def accept(_reader: duckdb.DuckDBPyConnection) -> None:
+    """Verify nothing."""
+
+
+def add_version(files: DuckDBFiles, number: int, *, publish: bool = True) -> Version:
+    """Build a version whose table `numbers` has one row more than that of the published one."""
+    build = files.begin(files.published(), number)
+    build.db.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
+    build.db.execute("INSERT INTO numbers VALUES (?)", [number])
+    version = build.commit(accept)
+    if publish:
+        files.publish(version)
+    return version
+
+
+def numbers(files: DuckDBFiles, number: int | None = None) -> list[int]:
+    with closing(files.open(number)) as reader:
+        rows = reader.execute("SELECT numbers.n FROM numbers ORDER BY numbers.n").fetchall()
+    return [row[0] for row in rows]
+
+
+@contextmanager
+def analyst(file: Path, access: str, query: str) -> Iterator[Callable[[], int]]:
+    """Hold a file open in another process, to "read" or to "write"; yield what asks the query."""
+    with Popen([executable, "-c", HOLDER, str(file), access, query], **PIPES) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+
+        def ask() -> int:
+            requests.write("\n")
+            requests.flush()
+            return int(answers.readline())
+
+        assert answers.readline() == "open\n"
+        yield ask
+        process.kill()
