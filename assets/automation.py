@@ -9,7 +9,7 @@ from sqlalchemy import select
 from assets.partitions import partition_key, register_connections
 from assets.raw import SCHEDULED_AT_TAG, raw_key
 from assets.resources import HomeResource, LogProgress, failure
-from assets.warehouse import NOTHING
+from assets.warehouse import nothing_published
 from pipelines.app import versions
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
@@ -29,7 +29,7 @@ def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
     with home.session() as session:
         built = versions.rebuild(session, LogProgress(context.log))
         if built.version is None:
-            raise failure(NOTHING, "Launch nightly_sync first.")
+            raise nothing_published(built)
         context.log.info("Published version %s.", built.version.number)
 
 
@@ -42,7 +42,7 @@ def verify_archive(home: HomeResource) -> None:
             rows = list(db.scalars(select(Scan).where(Scan.sha256.is_not(None))))
         for row in rows:
             try:
-                session.archive.open(row).verify()
+                session.archive.open_sealed(row).verify()
             except (ArchiveDamaged, ScanNotFound) as error:
                 damaged.append(f"{row.connection}/{row.stream} {row.day}: {error}")
     if damaged:

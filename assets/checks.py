@@ -4,11 +4,10 @@ A check result of Dagster has no partition, so the checks stand on the assets wi
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 import dagster as dg
 
-from assets.resources import HomeResource
-from pipelines.app.checkup import run_checks
 from pipelines.checks.catalogue import CHECKS, Check, CheckResult, Scope, State
 from pipelines.checks.check import Severity
 from pipelines.config.settings import Settings
@@ -16,39 +15,38 @@ from pipelines.config.settings import Settings
 MOST_SHOWN = 20
 
 
-def warehouse_checks(settings: Settings) -> dg.AssetChecksDefinition:
-    """Return the step that evaluates all checks."""
-
-    @dg.multi_asset_check(name="checks", specs=list(_specs(settings)), can_subset=True)
-    def checks(
-        context: dg.AssetCheckExecutionContext, home: HomeResource
-    ) -> Iterator[dg.AssetCheckResult]:
-        with home.session() as session:
-            results = run_checks(session)
-        for key in sorted(context.selected_asset_check_keys):
-            asset = key.asset_key.to_user_string()
-            own = [each for each in results if (each.asset, each.code) == (asset, code_of(key))]
-            if own:  # none where no connection reads the list: the check then stays unevaluated
-                yield check_result(key, own)
-
-    return checks
-
-
-def _specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
+def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
+    """Yield what Dagster shows of each check before it is evaluated."""
     for check in CHECKS:
         streams = settings.all_streams() if check.scope is Scope.LIST else [""]
         for stream in streams:
             remedy = check.remedy.format(connection="CONNECTION", stream=stream)
             yield dg.AssetCheckSpec(
-                check.code.replace("-", "_"),
+                _dagster_name(check.code),
                 asset=dg.AssetKey.from_user_string(check.asset.format(stream=stream)),
                 description=f"{check.question}\n\nIf it fails: {remedy}",
             )
 
 
-def code_of(key: dg.AssetCheckKey) -> str:
-    """Return the code of a check; Dagster's names have no hyphen."""
-    return next(check.code for check in CHECKS if check.code.replace("-", "_") == key.name)
+def _dagster_name(code: str) -> str:
+    """Return the name of a check in Dagster, which allows no hyphen."""
+    return code.replace("-", "_")
+
+
+def check_results(
+    keys: AbstractSet[dg.AssetCheckKey], results: list[CheckResult]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield one result for each selected check that was asked about anything.
+
+    A check of a list that no connection reads yields nothing and stays unevaluated.
+    """
+    for key in sorted(keys):
+        asset = key.asset_key.to_user_string()
+        own = [
+            each for each in results if (each.asset, _dagster_name(each.code)) == (asset, key.name)
+        ]
+        if own:
+            yield check_result(key, own)
 
 
 def check_result(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:

@@ -3,7 +3,6 @@
 import dagster as dg
 
 from assets import automation, sensors
-from assets.checks import warehouse_checks
 from assets.killed_runs import killed_runs
 from assets.partitions import connection_days
 from assets.raw import raw_assets, service_asset
@@ -21,7 +20,6 @@ def build_defs(settings: Settings) -> dg.Definitions:
     warehouse = warehouse_assets(settings)
     return dg.Definitions(
         assets=[service_asset(), raw, warehouse],
-        asset_checks=[warehouse_checks(settings)],
         jobs=[
             dg.define_asset_job(
                 automation.READ_JOB,
@@ -53,7 +51,7 @@ def build_defs(settings: Settings) -> dg.Definitions:
             killed_runs,
         ],
         resources={"home": HomeResource(path=str(settings.home))},
-        executor=dg.in_process_executor,  # no job has more than two steps
+        executor=dg.in_process_executor,  # each job is one step
     )
 
 

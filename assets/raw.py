@@ -118,7 +118,7 @@ def _metadata(found: DayScan) -> dict[str, dg.MetadataValue]:
     return {
         "proof": dg.MetadataValue.text(proof.sentence(found.stream)),
         "complete": dg.MetadataValue.bool(proof.complete),
-        "method": dg.MetadataValue.text(proof.method),
+        "method": dg.MetadataValue.text(proof.method.value),
         "rows": dg.MetadataValue.int(proof.rows),
         "dagster/partition_row_count": dg.MetadataValue.int(proof.rows),
         "requests": dg.MetadataValue.int(proof.requests),

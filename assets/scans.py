@@ -72,7 +72,7 @@ def _scan_read(session: AppSession, result: StreamResult, day: date) -> Iterator
         yield NoScan(connection, stream, day, f"{result.message} {result.remedy}".strip())
         return
     with session.metadata.transaction() as db:
-        scan = session.archive.open(get_scan(db, result.scan_id))
+        scan = session.archive.open_sealed(get_scan(db, result.scan_id))
     began = scan.header.day
     yield DayScan(connection, stream, began, scan, "service")
     if began != day:
@@ -86,7 +86,7 @@ def _archived_scan(session: AppSession, connection: str, stream: str, day: date)
         with session.metadata.transaction() as db:
             row = newest_sealed(db, connection, stream, day=day)
             if row is not None:
-                return DayScan(connection, stream, day, session.archive.open(row), "archive")
+                return DayScan(connection, stream, day, session.archive.open_sealed(row), "archive")
     except PartnerSyncError as error:
         return NoScan(connection, stream, day, _words(error))
     reason = "The archive has no scan of this day, and the service cannot be asked about the past."

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from assets.checks import check_results, check_specs
 from assets.raw import raw_key
 from assets.resources import HomeResource, LogProgress, failure
+from pipelines.app.checkup import run_checks
 from pipelines.app.session import AppSession
 from pipelines.app.sync import build_version
 from pipelines.config.settings import Settings
@@ -17,8 +19,8 @@ from pipelines.publish.build import BuildResult
 from pipelines.warehouse.protocol import Version
 
 PUBLISHED = dg.AssetKey(["published", "warehouse"])
-NOTHING = "Nothing was published: no list has been read yet."
 TABLES = "SELECT views.view_name FROM duckdb_views() AS views WHERE views.schema_name = 'current'"
+Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 Metadata = dict[str, dg.MetadataValue]
 
 
@@ -32,24 +34,22 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     streams = list(settings.all_streams())
 
     @dg.multi_asset(
-        name="build", specs=[*map(_table_spec, streams), _published_spec(streams)], can_subset=False
+        name="build",
+        specs=[*map(_table_spec, streams), _published_spec(streams)],
+        check_specs=list(check_specs(settings)),
+        can_subset=True,  # so that the checks can be evaluated without a build
     )
-    def build(
-        context: dg.AssetExecutionContext, home: HomeResource
-    ) -> Iterator[dg.MaterializeResult[None]]:
+    def build(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
         with home.session() as session:
-            built = build_version(session, LogProgress(context.log))
-            if built.version is None:
-                raise failure(NOTHING, "Materialize raw/* of today first.")
-            rows = count_rows(session, built.version)
-        for stream in (name for name in streams if name in rows):
-            count = dg.MetadataValue.int(rows[stream])
-            yield dg.MaterializeResult(
-                asset_key=table_key(stream), metadata={"dagster/row_count": count}
-            )
-        yield dg.MaterializeResult(
-            asset_key=PUBLISHED, metadata=build_metadata(built, built.version)
-        )
+            built = None
+            if context.selected_asset_keys:
+                built = build_version(session, LogProgress(context.log))
+            assets = list(_asset_results(session, built)) if built else []
+            checks = run_checks(session)
+        yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
+        yield from check_results(context.selected_asset_check_keys, checks)
+        if built is not None and built.version is None:
+            raise nothing_published(built)
 
     return build
 
@@ -72,7 +72,30 @@ def _published_spec(streams: list[str]) -> dg.AssetSpec:
         description="The file that analysts open: all streams and connections, at one moment.",
         group_name="published",
         kinds={"duckdb", "file"},
+        skippable=True,  # the checks are evaluated without it, and there may be no version yet
     )
+
+
+def _asset_results(session: AppSession, built: BuildResult) -> Iterator[dg.MaterializeResult[None]]:
+    """Yield a result for each table of the published version, and for the version."""
+    if built.version is None:
+        return
+    for stream, rows in count_rows(session, built.version).items():
+        count = dg.MetadataValue.int(rows)
+        yield dg.MaterializeResult(
+            asset_key=table_key(stream), metadata={"dagster/row_count": count}
+        )
+    metadata = build_metadata(built, built.version)
+    yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=metadata)
+
+
+def nothing_published(built: BuildResult) -> dg.Failure:
+    """Return the failure of a first build that has no version to show."""
+    reasons = list(built.failed.values())
+    reasons += [result.held for result in built.results if result.held]
+    if reasons:
+        return failure("\n".join(["Nothing was published.", *reasons]))
+    return failure("Nothing was published: no list has been read yet.", "Materialize raw/* first.")
 
 
 def count_rows(session: AppSession, version: Version) -> dict[str, int]:

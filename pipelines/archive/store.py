@@ -24,7 +24,8 @@ class Archive:
     def create(self, header: ScanHeader) -> OpenScan:
         """Start the scan file that a header describes. Raises StorageFailed."""
         path = self.path_of(header.connection, header.stream, header.scan_id)
-        private_folder(path.parent.parent)  # mkdir would make the parents with a public mode
+        for folder in (self.folder, path.parent.parent):  # as parents they would become public
+            private_folder(folder)
         return OpenScan.create(path, header)
 
     def resume(self, scan: Scan) -> OpenScan:

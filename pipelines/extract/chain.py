@@ -35,7 +35,8 @@ class Chain:
 
     `inserted` counts rows that came before rows already read, `removed` those that went;
     `swapped` tells that two pages showed two orders; `breaks` counts pages that did
-    not join, or not in order.
+    not join, or not in order; `presumed` tells that a page without keys joined where it should if
+    nothing changed, by rows that are not unique.
     """
 
     keyed: bool
@@ -43,6 +44,7 @@ class Chain:
     removed: int = 0
     swapped: bool = False
     breaks: int = 0
+    presumed: bool = False
     largest_shift: int = 0
     end: int = 0
     _expected: int = 0  # the offset at which the row that joins was last seen
@@ -79,6 +81,8 @@ class Chain:
             self.swapped = True
             self.breaks += 1
         shared = self._shared(known, back) if self.keyed else _matching(known, tail, rows)
+        if shared is None and not self.keyed and back > 1 and rows[:back] == tail[-back:]:
+            self.presumed, shared = True, (0, len(tail) - back)
         if shared is None:
             self.breaks += 1
             return False
@@ -101,22 +105,40 @@ class Chain:
         return np.concatenate([*head, self.marks])
 
     def agrees(self, other: "Chain") -> bool:
-        """Return whether two chains show the same order and the same copies."""
+        """Return whether a chain shows the same order and the same copies as the one before."""
         mine, others = self.order(), other.order()
         for copies, expected in zip(find_copies(mine), find_copies(others), strict=True):
             if not np.array_equal(copies, expected):
                 return False
-        mine, others = number_copies(mine), number_copies(others)
-        if not self.keyed and not np.array_equal(mine, others):
+        if not self.is_explained() and not np.isin(others, mine).all():
             return False
-        again = others[np.isin(others, mine, assume_unique=True)]
-        if not self.is_explained() and len(again) < len(others):
-            return False
-        return np.array_equal(mine[np.isin(mine, others, assume_unique=True)], again)
+        mine, others = number_copies(self.marks), number_copies(other.marks)
+        return np.array_equal(
+            mine[np.isin(mine, others, assume_unique=True)],
+            others[np.isin(others, mine, assume_unique=True)],
+        )
+
+    def repeats(self, other: "Chain") -> bool:
+        """Return whether a chain shows all of the one before, with rows added at its ends only."""
+        mine, others = self.marks.tobytes(), other.marks.tobytes()
+        start = mine.find(others)
+        while start % 8:
+            start = -1 if start < 0 else mine.find(others, start + 1)
+            if start < 0:
+                return False
+        return True
 
     def is_explained(self) -> bool:
         """Return whether all rows that came before rows already read were found at the head."""
         return self.inserted <= len(self.head)
+
+    def is_ambiguous(self) -> bool:
+        """Return whether equal rows without a key could have been mistaken for one another."""
+        return not self.keyed and (self.presumed or self.has_copies())
+
+    def is_still(self) -> bool:
+        """Return whether nothing was seen to be added or removed."""
+        return not (self.inserted or self.removed or self.head)
 
     def has_copies(self) -> bool:
         """Return whether a mark occurs twice."""

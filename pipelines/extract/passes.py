@@ -46,7 +46,9 @@ class Reading:
     _longest: int = 0
     _end: int = 0  # where the list seems to end
     _passes: int = 0
-    _breaks: int = 0  # of all chains
+    _swapped: bool = False  # a chain showed two orders
+    _still: int = 0  # passes in a row without a new row
+    _seen: int = 0  # rows at the end of the last pass
     _proven: Proof | None = None
 
     def read(self) -> Generator[Ask, MarkedPage | Stop, Proof]:
@@ -62,31 +64,32 @@ class Reading:
 
     def _read_passes(self) -> Generator[Ask, MarkedPage | Stop, None]:
         before: Chain | None = None
-        plain, still, seen = False, 0, 0
+        plain = False
         while True:
             chain = None
-            if not plain:
-                chain = yield from self._read_chain()
-                if self._proven:
-                    return
-                plain = chain is None or self._passes + 1 >= CHAINS or self._is_unordered(0)
-            else:
+            if plain:
                 yield from self._read_plain(0)
+            else:
+                chain = yield from self._read_chain()
             self._passes += 1
-            if self._is_counted():
+            if self._proven or self._is_counted():
                 return
-            if chain is not None:
-                if before and self._agree(chain, before):
+            if chain and before and self._is_agreed(chain, before):
+                return
+            before, plain = chain, chain is None or self._is_unordered(chain)
+            if self._may_count(chain):
+                yield from self._read_length(head=chain is None)
+                if self._is_counted():
                     return
-                before = chain
-            yield from self._read_length(head=chain is None)
-            if self._is_counted():
-                return
-            distinct = self._sightings.distinct()
-            below = not self._checks or distinct < self._checks[-1].length
-            still = still + 1 if below and distinct == seen else 0
-            seen = distinct
-            self._stop_if_useless(still)
+            self._stop_if_useless()
+
+    def _may_count(self, chain: Chain | None) -> bool:
+        """Return whether enough rows were seen for the length of the list to be of use now."""
+        if self._passes > 2 and not self._checks:
+            return True
+        if self._passes == 1 and chain and chain.is_still():
+            return False  # a second chain is likely to show the same
+        return self._sightings.distinct() >= self._end
 
     # Chains
 
@@ -101,9 +104,8 @@ class Reading:
             return chain
         vain, back = 0, self._overlap(chain)
         while not self._is_last(page, chain, vain):
-            if self._size < 2 or vain == IN_VAIN or self._is_unordered(chain.breaks):
-                self._moved = self._moved or chain.swapped
-                self._breaks += chain.breaks
+            if self._size < 2 or vain == IN_VAIN or self._is_unordered(chain):
+                self._swapped = self._swapped or chain.swapped
                 yield from self._read_plain(chain.end)
                 return None
             length = len(chain)
@@ -119,8 +121,7 @@ class Reading:
         self._end = chain.end
         self._longest = max(self._longest, len(chain))
         ordered = yield from self._read_head(chain)
-        self._breaks += chain.breaks
-        self._moved = self._moved or chain.swapped
+        self._swapped = self._swapped or chain.swapped
         if ordered and self._is_proven(chain):
             self._prove(chain, Method.OVERLAPPING_PAGES)
         return chain
@@ -129,8 +130,12 @@ class Reading:
         ended = page.is_short and not page.has_more
         return ended and len(page.marks) >= (self.memory.length or 0)
 
-    def _is_unordered(self, breaks: int) -> bool:
-        return self._breaks + breaks > BREAKS + len(self._pages) / 10
+    def _is_unordered(self, chain: Chain) -> bool:
+        """Return whether chains are of no use, since the order of the list moves too much."""
+        breaks = chain.breaks
+        if chain.swapped:
+            breaks += max(0, chain.inserted - len(chain.head))
+        return breaks > BREAKS + len(chain.pieces) / 10 or self._passes >= CHAINS
 
     def _is_last(self, page: MarkedPage, chain: Chain, vain: int) -> bool:
         if page.has_more or not page.is_short or page.end != chain.end:
@@ -172,15 +177,25 @@ class Reading:
         return is_ascending(known) and not head.swapped
 
     def _is_proven(self, chain: Chain) -> bool:
-        if self._moved or self._size < SMALL or chain.has_copies():
+        """Return whether one chain is enough."""
+        if self._moved or self._swapped or self._size < SMALL or chain.has_copies():
+            return False
+        if not chain.keyed and (chain.presumed or chain.inserted or chain.removed):
             return False
         return chain.is_explained()
 
-    def _agree(self, chain: Chain, before: Chain) -> bool:
-        if chain.agrees(before):
+    def _is_agreed(self, chain: Chain, before: Chain) -> bool:
+        """Prove the list if two chains agree; of equal rows without a key the first is used."""
+        if chain.is_ambiguous() or before.is_ambiguous():
+            if chain.repeats(before):
+                before.head = []
+                self._prove(before, Method.OVERLAPPING_PAGES)
+        elif chain.agrees(before):
+            self._swapped = False
             self._prove(chain, Method.OVERLAPPING_PAGES)
-            return True
-        return False
+        else:
+            self._moved = True
+        return self._proven is not None
 
     # Plain passes
 
@@ -231,8 +246,11 @@ class Reading:
                 self._end_reading("more rows were seen around a length check than the list had")
         return False
 
-    def _stop_if_useless(self, still: int) -> None:
-        if self._passes > 1 and still >= self.budget.max_passes_without_new_rows:
+    def _stop_if_useless(self) -> None:
+        distinct = self._sightings.distinct()
+        new, self._seen = distinct - self._seen, distinct
+        self._still = 0 if new or distinct >= self._end else self._still + 1
+        if self._still >= self.budget.max_passes_without_new_rows:
             self._end_reading("further passes show no new row")
         if self._passes > BREAKS and not self._checks:
             self._end_reading("no answer shows where the list ends")
@@ -332,5 +350,5 @@ class Reading:
             key=self.key if decided else None,
             key_decided=decided,
             length=self.memory.length if length is None else length,
-            stable_order=not self._moved,
+            stable_order=not self._moved and not self._swapped,
         )

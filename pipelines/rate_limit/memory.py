@@ -14,6 +14,7 @@ CAUTION_SECONDS = 60.0  # after an unexplained 429; doubled by each further one
 LONGEST_CAUTION = 3600.0
 CAUTION_FORGOTTEN = 86400.0  # after so long without a 429 the first caution is short again
 CAUTION_SPACING = 1.05  # of the even distance between requests
+EXPLAINED = 5.0  # a 429 is explained by other clients that are seen so soon after it
 LONGEST_BLOCK = 7 * 86400.0  # a Retry-After is remembered for so long
 
 
@@ -52,7 +53,7 @@ class Memory:
         return replace(self, blocked_until=max(self.blocked_until, until))
 
     def with_others(self, count: int, now: float, *, refused: bool) -> "Memory":
-        """Return the memory after a sighting of other clients.
+        """Return the memory after a sighting of other clients; it explains a 429 just before.
 
         A 429 counts for a moment only: the service may make it for another reason, and answers that
         are not refused show other clients soon enough.
@@ -61,6 +62,9 @@ class Memory:
         memory = replace(self, recent=max(count, self.recent if fresh else 0), recent_at=now)
         if refused:
             return memory
+        began = self.caution_until - self.caution_seconds
+        if self.caution_seconds and 0 <= now - began <= EXPLAINED:
+            memory = replace(memory, caution_until=0.0, caution_seconds=0.0)
         seen = {second: most for second, most in self.others if _is_remembered(second, now)}
         seen[int(now)] = max(count, seen.get(int(now), 0))
         return replace(memory, others=tuple(sorted(seen.items())))

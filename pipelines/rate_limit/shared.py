@@ -252,7 +252,10 @@ class SharedSlots:
         said = read_rate_headers(headers)
         if is_of_actor(ended.status or 0, said, memory.limit):
             self._is_limit_stated |= said.limit is not None
-            ours = self._ours(session, ended, offset, self._share(memory, now))
+            share = self._share(memory, now)
+            if ended.is_refused:  # our credit may have been the mistake
+                share = replace(share, credit=0.0)
+            ours = self._ours(session, ended, offset, share)
             answer = Answer((ended.sent or ended.ended) + offset, ended.is_refused, said, ours)
             memory = learn(memory, answer, self._options.limit, now)
         if ended.is_refused:

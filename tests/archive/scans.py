@@ -116,7 +116,7 @@ BODIES = st.one_of(
             b'{"a":1e999,"a":1}',
             b'{"body":1,"sha256":"x"}',
             b"<html>\x00</html>",
-            "{\"a\":\"\u2028\ufeff\"}".encode(),
+            '{"a":"\u2028\ufeff"}'.encode(),
             b"\xef\xbb\xbf{}",
             b"[" * 2000 + b"]" * 2000,
         ]

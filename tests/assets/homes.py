@@ -86,7 +86,10 @@ def run_raw(
     job = defs.resolve_implicit_job_def_def_for_assets(RAW)
     assert job
     return job.execute_in_process(
-        instance=instance, tags={**bounds, **(tags or {})}, raise_on_error=False
+        instance=instance,
+        tags={**bounds, **(tags or {})},
+        asset_selection=RAW,
+        raise_on_error=False,
     )
 
 

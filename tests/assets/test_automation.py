@@ -39,7 +39,7 @@ def tick(home: Home, instance: dg.DagsterInstance, due: datetime) -> Any:
     context = dg.build_schedule_context(
         instance=instance, scheduled_execution_time=due, repository_def=defs.get_repository_def()
     )
-    return defs.get_schedule_def("nightly").evaluate_tick(context)
+    return defs.resolve_schedule_def("nightly").evaluate_tick(context)
 
 
 def evaluate(home: Home, instance: dg.DagsterInstance, name: str, cursor: str | None = None) -> Any:
@@ -47,7 +47,7 @@ def evaluate(home: Home, instance: dg.DagsterInstance, name: str, cursor: str | 
     context = dg.build_sensor_context(
         instance=instance, cursor=cursor, repository_def=defs.get_repository_def()
     )
-    return defs.get_sensor_def(name).evaluate_tick(context)
+    return defs.resolve_sensor_def(name).evaluate_tick(context)
 
 
 def test_a_tick_requests_today_of_every_connection_with_its_own_time(

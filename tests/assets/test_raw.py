@@ -106,7 +106,7 @@ def test_one_run_may_hold_two_connections_and_each_is_read(
 def test_a_failed_stream_does_not_hold_back_the_others(
     home: Home, instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
-    sandbox.fault("missing-scope", "/v2/usage")
+    sandbox.fault("scope-revoked", "/v2/usage")
 
     result = run_raw(home, instance, key("acme", today()))
 
@@ -205,7 +205,7 @@ def test_a_scan_that_began_after_midnight_counts_for_the_day_on_which_it_began(h
 def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(
     home: Home, instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
-    sandbox.fault("slow", "/v2/usage", after=2, value=30)
+    sandbox.fault("late", "/v2/usage", after=2, value=30.0)
     stop = threading.Thread(target=_stop_when, args=(sandbox,))
     stop.start()
 
@@ -216,7 +216,7 @@ def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(
     with open_session(home) as session, session.metadata.transaction() as db:
         assert [run.outcome for run in db.scalars(select(Run))] == ["interrupted"]
         open_scans = [scan.stream for scan in db.scalars(select(Scan)) if scan.sha256 is None]
-    assert open_scans == ["usage"]
+    assert "usage" in open_scans
 
 
 def _stop_when(sandbox: Running) -> None:

@@ -141,7 +141,8 @@ def test_secrets_come_from_the_variable_or_a_private_file(
     assert connection.read_secret() == "from-file"
     monkeypatch.setenv("ACME_SECRET", "from-variable")
     assert connection.read_secret() == "from-variable"
-    assert "from" not in repr(connection)
+    assert "from-file" not in repr(connection)
+    assert "from-variable" not in repr(connection)
 
 
 def test_a_home_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

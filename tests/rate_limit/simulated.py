@@ -26,28 +26,32 @@ TOO_MANY = 429
 class _Leap(selectors.SelectSelector):
     """Waits for nothing: lets the time pass that it was asked to wait."""
 
-    now = 1000.0
+    now = 1000.0  # it goes on from one simulation to the next
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             raise RuntimeError("deadlock: every task waits for another")
-        self.now += max(0.0, timeout)
+        _Leap.now += max(0.0, timeout)
         return super().select(0)
 
 
 class _Loop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._leap = _Leap()
-        super().__init__(self._leap)
+        super().__init__(_Leap())
 
     def time(self) -> float:
-        return self._leap.now
+        return _Leap.now
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(main)
+
+
+def now() -> float:
+    """Return the monotonic seconds of the running simulation."""
+    return asyncio.get_running_loop().time()
 
 
 @dataclass
@@ -60,7 +64,7 @@ class VirtualClock:
         return EPOCH + self.monotonic() + self.offset
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        return now()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -99,22 +103,19 @@ class Service:
     storm_seconds: int = 3
     admitted: list[tuple[float, str]] = field(default_factory=list)
     refused: list[tuple[float, str]] = field(default_factory=list)
-    early: int = 0
+    early: int = 0  # requests of ours sent before the Retry-After of a 429 heard by then
+    free_from: float = 0.0
     _window: deque[float] = field(default_factory=deque)
-    _free_from: float = 0.0
 
     def arrive(self, who: str) -> tuple[int, dict[str, str]]:
         """Count an arrival; return status and headers."""
         now = asyncio.get_running_loop().time()
         while self._window and now - self._window[0] > WINDOW:
             self._window.popleft()
-        self.early += who != "other" and now < self._free_from
         is_full, is_storm = len(self._window) >= self.limit, now < self.storm
         if is_full or is_storm:
             self.refused.append((now, who))
             seconds = self.storm_seconds if is_storm else math.floor(self._reset(now)) + 1
-            if who != "other":
-                self._free_from = max(self._free_from, now + seconds)
             return TOO_MANY, self._headers(0) | {"Retry-After": str(seconds)}
         self._window.append(now)
         self.admitted.append((now, who))
@@ -170,11 +171,15 @@ class Process:
 
     async def ask(self, *, fails: bool = False, status: int | None = None) -> None:
         """Send one request; `status` replaces the answer's, `fails` loses the answer."""
+        service = self._world.service
         async with self.limiter.slot() as slot:
             slot.sent_at = self._world.clock.time()
+            service.early += now() < service.free_from
             await self.travel()
-            answered, headers = self._world.service.arrive(self.name)
+            arrived, (answered, headers) = now(), service.arrive(self.name)
             await self.travel()
+            if answered == TOO_MANY:
+                service.free_from = max(service.free_from, arrived + int(headers["Retry-After"]))
             if fails:
                 return
             slot.answered_at = self._world.clock.time()
@@ -199,15 +204,15 @@ class Process:
         await asyncio.gather(*(self.read(requests // lists) for _ in range(lists)))
 
 
-async def send_evenly(service: Service, path: Path, interval: float, until: float) -> None:
+async def send_evenly(world: World, interval: float, until: float) -> None:
     """Be another client of the actor, which sends whatever the answers say."""
     chance = random.Random(1)
 
     async def send() -> None:
-        await asyncio.sleep(path.draw(chance))
-        service.arrive("other")
+        await asyncio.sleep(world.path.draw(chance))
+        world.service.arrive("other")
 
     async with asyncio.TaskGroup() as group:
-        while asyncio.get_running_loop().time() < until:
+        while now() < until:
             group.create_task(send())
             await asyncio.sleep(interval)

@@ -16,7 +16,7 @@ MARGIN = 0.002
 def test_without_latency_only_the_margin_is_lost(world: World) -> None:
     run(world.process().read_lists(60))
     assert world.service.refused == []
-    assert world.service.span() == pytest.approx(11 * (1 + MARGIN), abs=1e-6)
+    assert world.service.span() == pytest.approx(11 * (1 + MARGIN), abs=1e-4)
 
 
 def test_latency_is_paid_for_the_first_requests_only(world: World) -> None:
@@ -24,12 +24,10 @@ def test_latency_is_paid_for_the_first_requests_only(world: World) -> None:
 
     async def main() -> None:
         process = world.process()
-        await process.read_lists(15)
-        begun = len(world.service.admitted)
-        await process.read_lists(90)
-        sent = [at for at, _ in world.service.admitted[begun + 15 :]]
+        await process.read_lists(120)
+        sent = [at for at, _ in world.service.admitted[30:]]
         # A window is 1 s + margin + doubt: 2 s / k of the shortest round trip, k from 30 on.
-        assert sent[-1] - sent[0] <= (len(sent) - 1) // 5 * (1 + MARGIN + 2 * 0.4 / 30)
+        assert sent[-1] - sent[0] <= (len(sent) - 1) / 5 * (1 + MARGIN + 2 * 0.4 / 30)
 
     run(main())
     assert world.service.refused == []
@@ -44,7 +42,7 @@ def test_pages_are_requested_ahead_only_where_latency_leaves_room(world: World) 
         return now() - begun
 
     assert run(reads_one_list(0.0)) == pytest.approx(19 * (1 + MARGIN), abs=0.01)
-    assert run(reads_one_list(0.8)) <= 22.5  # one after the other: 80 s
+    assert run(reads_one_list(0.8)) <= 24  # one after the other: 80 s
 
 
 def test_a_share_for_good_is_never_exceeded(world: World) -> None:
@@ -52,7 +50,7 @@ def test_a_share_for_good_is_never_exceeded(world: World) -> None:
     run(world.process().read_lists(12))
     sent = [at for at, _ in world.service.admitted]
     assert all(later - one > 1 for one, later in zip(sent, sent[2:], strict=False))
-    assert world.service.span() == pytest.approx(5 * (1 + MARGIN), abs=1e-6)
+    assert world.service.span() == pytest.approx(5 * (1 + MARGIN), abs=1e-4)
 
 
 def test_a_failed_request_holds_its_slot_for_one_window(world: World) -> None:
@@ -85,7 +83,7 @@ def test_a_cancelled_wait_gives_its_slot_back(world: World) -> None:
             task.cancel()
         begun = now()
         await asyncio.gather(*(process.ask() for _ in range(5)))
-        assert now() - begun == pytest.approx(0.012)
+        assert now() - begun == pytest.approx(0.012, abs=1e-4)
 
     run(main())
     assert len(world.service.admitted) == 10
@@ -103,7 +101,7 @@ def test_a_request_cancelled_under_way_may_have_arrived(world: World) -> None:
         await process.ask()
         return world.service.admitted[5][0] - world.service.admitted[0][0]
 
-    assert run(main()) == pytest.approx(0.15 + 1 + MARGIN, abs=1e-6)  # one window from 0.15 s
+    assert run(main()) == pytest.approx(0.15 + 1 + MARGIN, abs=1e-4)  # one window from 0.15 s
 
 
 def test_the_limit_is_learned_from_the_actors_answers(world: World) -> None:
@@ -148,7 +146,7 @@ def test_a_longer_wait_than_a_run_may_take_is_raised(world: World) -> None:
         with pytest.raises(Postponed) as raised:
             await process.ask()
         assert raised.value.until == datetime.fromtimestamp(EPOCH + now() + 7 * 86400, UTC)
-        await asyncio.sleep(7 * 86400 - 800)
+        await asyncio.sleep(7 * 86400 - 5)
         await process.ask()
 
     run(main())
@@ -203,23 +201,23 @@ def test_a_clock_that_is_set_does_not_shorten_a_retry_after(world: World, step: 
     assert run(main()) == pytest.approx(20, abs=0.01)
 
 
-def test_an_unexplained_429_is_answered_with_caution(world: World) -> None:
-    world.path = Path(0.1)
+def test_a_429_of_our_own_is_answered_with_caution(world: World) -> None:
+    world.path = Path(0.2)
 
     async def main() -> None:
         process = world.process()
-        await process.read_lists(30)
-        begun = now()
-        world.service.storm, world.service.storm_seconds = begun + 0.3, 2
         await process.read_lists(60)
-        world.service.storm = 0
-        cautious = [at for at, _ in world.service.admitted if begun + 3 < at]
+        world.path = Path(0.01)  # a shorter way: the credit was for the longer one
+        begun = now()
+        await process.read_lists(90)
+        cautious = [at for at, _ in world.service.admitted if at > begun + 3]
+        assert all(later - one > 0.205 for one, later in pairwise(cautious))
+        assert all(at < begun + 1.5 for at, _ in world.service.refused)
         await asyncio.sleep(60)
         begun = now()
         await process.read_lists(60)
-        assert now() - begun < 12  # the usual pace again
-        # 5 % wider than even: the margin for requests that come together is not needed.
-        assert all(b - a == pytest.approx(0.21, abs=0.01) for a, b in pairwise(cautious))
+        assert now() - begun < 11.4  # the usual pace again
 
     run(main())
+    assert 0 < len(world.service.refused) <= 5
     assert world.service.early == 0

@@ -1,0 +1,202 @@
+"""The metadata database: migrations, transactions of several processes, storage that fails."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, select, text
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.metadata.engine import HEAD, Metadata, is_alive, new_id, this_process
+from pipelines.metadata.migrations.upgrade import alembic_config
+from pipelines.metadata.tables import ApiSpec, Base, Decision, List
+from tests.metadata.rows import NOW
+
+CHILD = """
+import sys
+from pathlib import Path
+from pipelines.metadata.engine import Metadata
+from pipelines.metadata.tables import List
+metadata = Metadata.open(Path(sys.argv[1]))
+for _ in range(int(sys.argv[2])):
+    with metadata.transaction() as session:
+        row = session.get(List, ("acme", "usage"))
+        if row is None:
+            session.add(List(connection="acme", stream="usage", length=1))
+        else:
+            row.length += 1
+metadata.close()
+"""
+
+
+def child(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_models_are_what_the_migrations_create(metadata: Metadata) -> None:
+    with metadata.engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "compare_server_default": True}
+        )
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_migrations_are_linear_and_end_at_the_head() -> None:
+    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [HEAD]
+
+
+def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
+    metadata = Metadata.open(tmp_path / "metadata.db")
+    with metadata.transaction() as session:
+        assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert session.execute(text("PRAGMA synchronous")).scalar() == 2
+        assert abs(metadata.now(session) - time.time()) < 5
+        session.add(List(connection="acme", stream="usage"))
+        session.flush()
+        names = ("metadata.db", "metadata.db-wal", "metadata.db-shm")
+        modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names}
+        assert modes == {0o600}
+    metadata.close()
+
+
+def test_an_open_of_a_current_database_does_not_import_alembic(metadata: Metadata) -> None:
+    file = Path(str(metadata.engine.url.database))
+    code = (
+        "import sys, time; from pathlib import Path; from pipelines.metadata.engine import Metadata;"
+        "began = time.process_time(); Metadata.open(Path(sys.argv[1])).close();"
+        "print('alembic' in sys.modules, time.process_time() - began)"
+    )
+    output, _ = child(code, file).communicate()
+    imported, seconds = output.split()
+    assert imported == "False"
+    assert float(seconds) < 0.05
+
+
+def test_an_error_rolls_back(metadata: Metadata) -> None:
+    with pytest.raises(IntegrityError), metadata.transaction() as session:
+        session.add(List(connection="acme", stream="usage"))
+        session.flush()
+        session.execute(text("INSERT INTO lists (connection) VALUES ('acme')"))
+    with metadata.transaction() as session:
+        assert session.scalars(select(List)).all() == []
+
+
+def test_rows_are_usable_after_the_transaction(metadata: Metadata) -> None:
+    values = {"amount": "12345678901234567.89", "nested": [1, None]}
+    with metadata.transaction() as session:
+        decision = Decision(
+            decided_at=NOW, person="A", kind="approve", subject="s", reason="r", details=values
+        )
+        session.add(decision)
+        session.add(
+            ApiSpec(sha256="x", connection="acme", first_seen=NOW, last_seen=NOW, body=b"\xff")
+        )
+    assert decision.number == 1
+    with metadata.transaction() as session:
+        found = session.scalars(select(Decision)).one()
+        specification = session.scalars(select(ApiSpec)).one()
+    assert (found.decided_at, found.details) == (NOW, values)
+    assert (specification.first_seen, specification.body) == (NOW, b"\xff")
+
+
+def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
+    file, times = tmp_path / "metadata.db", 25
+    children = [child(CHILD, file, times) for _ in range(2)]
+    assert [each.wait() for each in children] == [0, 0]
+    metadata = Metadata.open(file)
+    with metadata.transaction() as session:
+        assert session.get_one(List, ("acme", "usage")).length == 2 * times
+    metadata.close()
+
+
+def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
+    file = Path(str(metadata.engine.url.database))
+    code = CHILD.replace("metadata.close()", "").replace(
+        "row.length += 1", "row.length = 9; session.flush(); os.kill(os.getpid(), 9)"
+    )
+    assert child("import os" + code, file, 2).wait() == -9
+    with metadata.transaction() as session:
+        assert session.get_one(List, ("acme", "usage")).length == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"not a database" * 100, "file is not a database"), (b"", "")],
+    ids=["damaged", "emptied"],
+)
+def test_a_damaged_database_is_named(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "metadata.db"
+    file.write_bytes(content)
+    if reason:
+        with pytest.raises(
+            StorageFailed, match=rf"metadata\.db cannot be used: {reason}"
+        ) as caught:
+            Metadata.open(file)
+        assert "backup" in caught.value.remedy
+    else:
+        Metadata.open(file).close()  # as new
+
+
+def test_a_database_that_another_process_blocks_is_named(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.metadata.engine.BUSY_SECONDS", 0)
+    file = Path(str(metadata.engine.url.database))
+    blocker = sqlite3.connect(file, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    waiting = Metadata(create_engine("sqlite://"), metadata.locks)
+    waiting.close()
+    with pytest.raises(StorageFailed, match="database is locked"):
+        Metadata.open(file)
+    blocker.close()
+    Metadata.open(file).close()
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="cannot be used: No such file or directory"):
+        Metadata.open(tmp_path / "missing" / "metadata.db")
+
+
+def test_a_database_of_a_newer_version_is_refused(metadata: Metadata) -> None:
+    with metadata.transaction() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(ConfigurationError, match="newer version has changed it"):
+        Metadata.open(Path(str(metadata.engine.url.database)))
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/database", "not a url"])
+def test_a_url_that_cannot_be_used_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigurationError, match="metadata_url cannot be used"):
+        Metadata.open(tmp_path / "metadata.db", url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_is_alive_until_it_ends() -> None:
+    owner = this_process()
+    assert is_alive(owner)
+    host, process_id, start = owner.rsplit(":", 2)
+    assert int(process_id) == os.getpid()
+    assert not is_alive(f"{host}:{process_id}:0{start}")
+    assert is_alive(f"other-{host}:{process_id}:{start}")
+    code = "from pipelines.metadata.engine import this_process; print(this_process(), flush=True)"
+    ended = child(code + "; input()", "")
+    ended.kill()
+    ended.wait()
+    assert ended.stdout is not None
+    ended.stdout.close()
+    assert not is_alive(f"{host}:{ended.pid}:{start}")
+
+
+def test_identifiers_sort_by_time() -> None:
+    assert new_id(NOW).startswith("20261001T120000-")
+    assert len({new_id(NOW) for _ in range(100)}) == 100
