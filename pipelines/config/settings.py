@@ -52,6 +52,9 @@ class Settings(BaseSettings):
         le=600,
         description="seconds within which a request must be answered whole",
     )
+    max_clock_difference_hours: float = Field(
+        default=24, gt=0, description="hours by which the service's clock may differ from ours"
+    )
     keep_versions: int = Field(default=3, ge=1, description="versions kept")
     memory_limit: str = Field(
         default="128MB",

@@ -1,23 +1,4 @@
-"""Expected failures. Anything that is not one of these is a defect and keeps its traceback.
-
-PartnerSyncError
-├── ConfigurationError   a setting, an option or a configuration file is wrong
-├── ServiceError         the service, or the way to it
-│   ├── RateLimited      429: wait, then ask again
-│   ├── Postponed        the service asks to wait longer than a run may
-│   ├── Unavailable      may pass: no connection, 5xx, a broken answer
-│   ├── AccessDenied     401: the credentials are not accepted
-│   │   └── Forbidden    403: the credentials do not open this route
-│   └── UnexpectedAnswer the answer contradicts the interface document
-├── IdentityChanged      the credentials belong to another account than the data loaded before
-├── ScanNotFound         there is no scan for what was asked
-├── ArchiveDamaged       a scan file is not what was written
-├── LoadFailed           a scan could not be loaded
-├── BuildFailed          a version could not be built; the published one is untouched
-├── VersionNotFound      there is no such version
-├── LockHeld             another process holds a lock for longer than we wait
-└── StorageFailed        a disk or database cannot be read or written
-"""
+"""Expected failures; anything else is a defect and keeps its traceback."""
 
 from datetime import datetime
 from enum import IntEnum

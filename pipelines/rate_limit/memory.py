@@ -8,36 +8,44 @@ from dataclasses import dataclass, replace
 
 from pipelines.rate_limit.headers import RateHeaders
 
-RECENT = 2.0  # what other clients sent is left free for so long after one sighting
-REMEMBERED_SECONDS = 45  # of so many seconds the second-highest number is left free
+RECENT = 3.0  # seconds for which one sighting of other clients counts, the second begun included
+REMEMBERED_SECONDS = 45.0  # of so many seconds the second-highest number is left free
 CAUTION_SECONDS = 60.0  # after an unexplained 429; doubled by each further one
 LONGEST_CAUTION = 3600.0
 CAUTION_FORGOTTEN = 86400.0  # after so long without a 429 the first caution is short again
 CAUTION_SPACING = 1.05  # of the even distance between requests
+SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
 EXPLAINED = 5.0  # a 429 is explained by other clients that are seen so soon after it
 LONGEST_BLOCK = 7 * 86400.0  # a Retry-After is remembered for so long
 
 
+Seconds = tuple[tuple[int, int], ...]
+"""The most requests of other clients that one second's answers showed, by Unix second."""
+
+
 @dataclass(frozen=True)
 class Memory:
-    """What all processes know of an actor. `others` maps a second to the most seen of others in it.
+    """What all processes know of an actor.
 
-    `recent` is the most that other clients sent in a window, seen at `recent_at`.
+    `others` is what answers showed of other clients in each second. `brief` counts for a moment
+    only: what 429s showed, which the service may make for another reason, and probes. At
+    `probed_at` one request more than `probed` was left free.
     """
 
     limit: int | None = None
     blocked_until: float = 0.0
     caution_until: float = 0.0
     caution_seconds: float = 0.0
-    recent: int = 0
-    recent_at: float = 0.0
-    others: tuple[tuple[int, int], ...] = ()
+    others: Seconds = ()
+    brief: Seconds = ()
+    probed: int = 0
+    probed_at: float = 0.0
 
     def others_seen(self, now: float) -> int:
         """Return how many requests of other clients per window to expect."""
-        recent = self.recent if 0 <= now - self.recent_at <= RECENT else 0
-        seen = sorted(count for second, count in self.others if _is_remembered(second, now))
-        return max(recent, seen[-2] if len(seen) > 1 else 0)
+        seen = _recent(self.others + self.brief, now, RECENT)
+        second_highest = sorted(_recent(self.others, now, REMEMBERED_SECONDS))[-2:-1]
+        return max([0, *seen, *second_highest])
 
     def reserve(self, limit: int, window: float, now: float) -> int:
         """Return the requests per window to leave to other clients; one a second stays ours."""
@@ -53,21 +61,25 @@ class Memory:
         return replace(self, blocked_until=max(self.blocked_until, until))
 
     def with_others(self, count: int, now: float, *, refused: bool) -> "Memory":
-        """Return the memory after a sighting of other clients; it explains a 429 just before.
-
-        A 429 counts for a moment only: the service may make it for another reason, and answers that
-        are not refused show other clients soon enough.
-        """
-        fresh = 0 <= now - self.recent_at <= RECENT
-        memory = replace(self, recent=max(count, self.recent if fresh else 0), recent_at=now)
+        """Return the memory after a sighting of other clients; it explains a 429 just before."""
         if refused:
-            return memory
+            return replace(self, brief=_added(self.brief, count, now, RECENT))
+        memory = replace(self, others=_added(self.others, count, now, REMEMBERED_SECONDS))
         began = self.caution_until - self.caution_seconds
         if self.caution_seconds and 0 <= now - began <= EXPLAINED:
             memory = replace(memory, caution_until=0.0, caution_seconds=0.0)
-        seen = {second: most for second, most in self.others if _is_remembered(second, now)}
-        seen[int(now)] = max(count, seen.get(int(now), 0))
-        return replace(memory, others=tuple(sorted(seen.items())))
+        return memory
+
+    def with_probe(self, count: int, now: float) -> "Memory":
+        """Return the memory after an answer that shows `count` of others and a full window.
+
+        Requests of others that were refused are not counted. So one more is left free for a moment;
+        where it is not used, not again as long as sightings are remembered.
+        """
+        if count <= self.probed and 0 <= now - self.probed_at < REMEMBERED_SECONDS:
+            return self
+        brief = _added(self.brief, count + 1, now, RECENT)
+        return replace(self, brief=brief, probed=count, probed_at=now)
 
     def with_caution(self, sent_at: float, now: float) -> "Memory":
         """Return the memory after a 429 that other clients do not explain.
@@ -108,11 +120,19 @@ def learn(memory: Memory, answer: Answer, default_limit: int, now: float) -> Mem
     if said.remaining is not None:
         others = limit - said.remaining - answer.ours
         if others > 0:
-            return memory.with_others(others, now, refused=answer.is_refused)
+            memory = memory.with_others(others, now, refused=answer.is_refused)
+            is_full = said.remaining == 0 and not answer.is_refused
+            return memory.with_probe(others, now) if is_full else memory
     if answer.is_refused and answer.ours >= limit and not memory.others_seen(now):
         return memory.with_caution(answer.sent_at, now)
     return memory
 
 
-def _is_remembered(second: int, now: float) -> bool:
-    return 0 <= now - second < REMEMBERED_SECONDS
+def _recent(seconds: Seconds, now: float, period: float) -> list[int]:
+    return [count for second, count in seconds if 0 <= now - second <= period]
+
+
+def _added(seconds: Seconds, count: int, now: float, period: float) -> Seconds:
+    kept = {second: most for second, most in seconds if 0 <= now - second <= period}
+    kept[int(now)] = max(count, kept.get(int(now), 0))
+    return tuple(sorted(kept.items()))

@@ -20,6 +20,7 @@ from pipelines.rate_limit.headers import (
 from pipelines.rate_limit.memory import (
     CAUTION_SPACING,
     LONGEST_BLOCK,
+    SHARED_SPACING,
     Answer,
     Memory,
     learn,
@@ -190,9 +191,11 @@ class SharedSlots:
             known = min(known, self._options.limit)
         limit = known - memory.reserve(known, window, now)
         self.limit = max(1, min(limit, self._options.max_requests_per_window or limit))
+        even = window / self.limit
         if memory.is_cautious(now):
-            return Share(self.owner, self.limit, window, 0.0, CAUTION_SPACING * window / self.limit)
-        return Share(self.owner, self.limit, window, self.round_trips.credit())
+            return Share(self.owner, self.limit, window, 0.0, CAUTION_SPACING * even)
+        spacing = SHARED_SPACING * even if memory.others_seen(now) else 0.0
+        return Share(self.owner, self.limit, window, self.round_trips.credit(), spacing)
 
     def _live_rows(self, session: Session, now: float, monotonic: float) -> list[Row]:
         """Return the rows of requests that may still count; correct and delete others."""

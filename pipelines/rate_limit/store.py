@@ -38,15 +38,17 @@ def read_memory(session: Session, actor: str) -> Memory:
     if found is None:
         session.connection().execute(INSERT_ACTOR, {"actor": actor, **_values(Memory())})
         return Memory()
-    recent, recent_at = found.state.get("recent", (0, 0.0))
+    state = found.state
+    probed, probed_at = state.get("probed", (0, 0.0))
     return Memory(
         limit=found.limit,
         blocked_until=found.blocked_until,
         caution_until=found.caution_until,
         caution_seconds=found.caution_seconds,
-        recent=recent,
-        recent_at=recent_at,
-        others=tuple((second, count) for second, count in found.state.get("others", ())),
+        others=tuple((second, count) for second, count in state.get("others", ())),
+        brief=tuple((second, count) for second, count in state.get("brief", ())),
+        probed=probed,
+        probed_at=probed_at,
     )
 
 
@@ -91,7 +93,8 @@ def _values(memory: Memory) -> dict[str, object]:
         "caution_until": memory.caution_until,
         "caution_seconds": memory.caution_seconds,
         "state": {
-            "recent": (memory.recent, memory.recent_at),
             "others": memory.others,
+            "brief": memory.brief,
+            "probed": (memory.probed, memory.probed_at),
         },
     }

@@ -24,10 +24,6 @@ LAUNCH = """
 mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
   __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
 """
-RERUN = """
-mutation ($params: ReexecutionParams!) { reexecutePartitionBackfill(reexecutionParams: $params) {
-  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
-"""
 BACKFILL = """
 query ($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
   status
@@ -114,11 +110,6 @@ class Deployment:
         selection = [{"path": name.split("/")} for name in RAW]
         params = {"partitionNames": partitions, "assetSelection": selection}
         return str(self.ask(LAUNCH, params=params)["backfillId"])
-
-    def rerun_failed(self, backfill: str) -> str:
-        """Launch what failed in a backfill again; return the new one's id."""
-        params = {"parentRunId": backfill, "strategy": "FROM_FAILURE"}
-        return str(self.ask(RERUN, params=params)["backfillId"])
 
     def ended(self, backfill: str) -> Any:
         """Wait for the end of a backfill; return what its page shows."""

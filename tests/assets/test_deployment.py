@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from pipelines.app.session import open_session
+from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import BACKFILL, TERMINATE, Deployment, deployed, until
 from tests.assets.homes import archive_day, days_ago, key, new_home, today
 from tests.sandbox.running import ENVIRONMENT, SECRET, Running
@@ -21,9 +24,8 @@ def deployment(
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     home = new_home(tmp_path / "home", sandbox, "acme", "beta")
-    for connection in ("acme", "beta"):
-        archive_day(home, connection, days_ago(2))
-    archive_day(home, "acme", days_ago(3), ["usage"])
+    archive_day(home, "acme", days_ago(2))
+    archive_day(home, "beta", days_ago(2), ["usage"])
     environment = {**ENVIRONMENT, "PARTNER_SYNC_SCHEDULE": EVERY_MINUTE}
     with deployed(home, environment) as made:
         yield made
@@ -67,39 +69,40 @@ def check_schedule(deployment: Deployment) -> None:
 def check_backfill(deployment: Deployment, sandbox: Running) -> None:
     """Days with a scan are materialized without a request, the others fail alone."""
     before = sandbox.statistics()["admitted"]
-    days = [key(name, days_ago(day)) for name in ("acme", "beta") for day in (1, 2, 3)]
+    days = [key(name, days_ago(day)) for name in ("acme", "beta") for day in (1, 2)]
 
-    backfill = deployment.backfill(days)
-    state = deployment.ended(backfill)
+    state = deployment.ended(deployment.backfill(days))
 
     assert state["status"] == "COMPLETED_FAILED"
     assert sandbox.statistics()["admitted"] == before
-    assert deployment.partitions() == expected_states()
+    assert deployment.partitions() == expected_states("failed")
 
     archive_day(deployment.home, "acme", days_ago(1))
-    deployment.ended(deployment.rerun_failed(backfill))
+    state = deployment.ended(deployment.backfill([key("acme", days_ago(1))]))
 
-    states = expected_states()
-    for stream in states.values():
-        stream[key("acme", days_ago(1))] = "materialized"
-    assert deployment.partitions() == states
+    assert state["status"] == "COMPLETED_SUCCESS"
+    assert deployment.partitions() == expected_states("materialized")
 
 
-def expected_states() -> dict[str, dict[str, str]]:
+def expected_states(acme_yesterday: str) -> dict[str, dict[str, str]]:
+    """Today was read by the schedule; two days ago `acme` has scans, `beta` one of `usage`."""
     states = {
         stream: {
-            key(name, days_ago(day)): "materialized" if day in {0, 2} else "failed"
-            for name in ("acme", "beta")
-            for day in range(4)
+            key("acme", today()): "materialized",
+            key("beta", today()): "materialized",
+            key("acme", days_ago(1)): acme_yesterday,
+            key("beta", days_ago(1)): "failed",
+            key("acme", days_ago(2)): "materialized",
+            key("beta", days_ago(2)): "failed",
         }
         for stream in ("billing", "partners", "usage")
     }
-    states["usage"][key("acme", days_ago(3))] = "materialized"
+    states["usage"][key("beta", days_ago(2))] = "materialized"
     return states
 
 
 def check_stopped_run(deployment: Deployment, sandbox: Running) -> None:
-    """A run that a person stops is canceled, not failed, and the next one resumes."""
+    """A run that a person stops is canceled, not failed, and the next one resumes its scan."""
     number = sandbox.fault("late", "/v2/usage", after=2, value=30.0)
     backfill = deployment.backfill([key("acme", today())])
     run = until(lambda: started_run(deployment, backfill), "the start of the run")
@@ -109,12 +112,17 @@ def check_stopped_run(deployment: Deployment, sandbox: Running) -> None:
     until(lambda: idle(deployment), "the end of the run")
 
     assert next(each["status"] for each in deployment.runs() if each["runId"] == run) == "CANCELED"
+    with open_session(deployment.home) as session, session.metadata.transaction() as db:
+        assert "interrupted" in {each.outcome for each in db.scalars(select(Run))}
+        scans = select(Scan.scan_id).where(Scan.stream == "usage", Scan.sha256.is_(None))
+        (open_scan,) = db.scalars(scans)
     sandbox.reset()
-    before = sandbox.statistics()["admitted"]
-    assert deployment.ended(deployment.backfill([key("acme", today())]))["status"].endswith(
-        "SUCCESS"
-    )
-    assert sandbox.statistics()["admitted"] > before
+
+    state = deployment.ended(deployment.backfill([key("acme", today())]))
+
+    assert state["status"] == "COMPLETED_SUCCESS"
+    with open_session(deployment.home) as session, session.metadata.transaction() as db:
+        assert db.get_one(Scan, open_scan).sha256
 
 
 def started_run(deployment: Deployment, backfill: str) -> str | None:

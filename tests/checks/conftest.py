@@ -1,13 +1,5 @@
-from collections.abc import Iterator
-from pathlib import Path
+"""The same homes as in tests/publish."""
 
-import pytest
+from tests.publish.conftest import empty_home, published, published_home, stores
 
-from tests.publish.homes import Stores
-
-
-@pytest.fixture
-def stores(tmp_path: Path) -> Iterator[Stores]:
-    opened = Stores.open(tmp_path / "home")
-    yield opened
-    opened.metadata.close()
+__all__ = ["empty_home", "published", "published_home", "stores"]

@@ -32,35 +32,23 @@ def failed(stores: Stores) -> set[str]:
     return {code for code, result in ask(stores).items() if result.state is State.FAILED}
 
 
-def published(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    build(stores)
-
-
-def never_read(_stores: Stores) -> None:
-    """Leave the home as it is."""
-
-
 def partial(stores: Stores) -> None:
     read(stores, Reading(ALL, complete=False))
     build(stores)
 
 
 def held(stores: Stores) -> None:
-    published(stores)
     read(stores, Reading(usage(1)))
     build(stores)
 
 
 def not_loadable(stores: Stores) -> None:
-    published(stores)
     scan = read(stores, Reading(ALL))
     with stores.metadata.transaction() as session:
         set_status(session, scan, ScanStatus.FAILED, "page 3 is damaged.")
 
 
 def not_built(stores: Stores) -> None:
-    published(stores)
     read(stores, Reading(ALL))
 
 
@@ -70,48 +58,40 @@ def quarantined(stores: Stores) -> None:
 
 
 def not_fitting(stores: Stores) -> None:
-    published(stores)
     read(stores, Reading([*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]))
     build(stores)
 
 
 def stale(stores: Stores) -> None:
-    published(stores)
     stores.clock.now += STALE + timedelta(minutes=2)
 
 
 def run_failed(stores: Stores) -> None:
-    published(stores)
     stores.clock.now += timedelta(hours=1)
     add_run(stores, Outcome.FAILED)
 
 
 def run_interrupted(stores: Stores) -> None:
-    published(stores)
     stores.clock.now += timedelta(hours=1)
     add_run(stores, Outcome.INTERRUPTED)
 
 
 def link_lost(stores: Stores) -> None:
-    published(stores)
     stores.settings.places.link.unlink()
 
 
 def file_lost(stores: Stores) -> None:
-    published(stores)
     (version,) = stores.warehouse.versions()
     version.path.unlink()
 
 
 def file_damaged(stores: Stores) -> None:
-    published(stores)
     (version,) = stores.warehouse.versions()
     version.path.chmod(0o644)
     version.path.write_bytes(b"\0" * 16384)
 
 
 def row_lost(stores: Stores) -> None:
-    published(stores)
     with stores.metadata.transaction() as session:
         session.delete(session.get_one(VersionRow, 1))
 
@@ -119,7 +99,6 @@ def row_lost(stores: Stores) -> None:
 @pytest.mark.parametrize(
     ("arrange", "code", "says"),
     [
-        (never_read, "list_not_loaded", "No scan of acme/usage is published"),
         (partial, "list_partial", r"acme/usage: PARTIAL\. 10 rows.*3 rows were not seen"),
         (held, "scan_held", r"waits for approval: 9 of 10 rows .*still see its rows of 2026-11-02"),
         (not_loadable, "scan_failed", r"could not be loaded: page 3 is damaged\..*still see"),
@@ -136,10 +115,10 @@ def row_lost(stores: Stores) -> None:
     ],
 )
 def test_each_check_finds_its_case(
-    stores: Stores, arrange: Callable[[Stores], None], code: str, says: str
+    published: Stores, arrange: Callable[[Stores], None], code: str, says: str
 ) -> None:
-    arrange(stores)
-    result = ask(stores)[code]
+    arrange(published)
+    result = ask(published)[code]
     assert result.state is State.FAILED
     (finding,) = result.findings
     assert re.search(says, finding.message)
@@ -150,9 +129,8 @@ def test_each_check_finds_its_case(
     assert finding.blocks is (code == "scan_held")
 
 
-def test_what_is_published_and_new_passes_every_check(stores: Stores) -> None:
-    published(stores)
-    assert {code: result.state for code, result in ask(stores).items()} == dict.fromkeys(
+def test_what_is_published_and_new_passes_every_check(published: Stores) -> None:
+    assert {code: result.state for code, result in ask(published).items()} == dict.fromkeys(
         (check.code for check in CHECKS), State.PASSED
     )
 
@@ -166,71 +144,67 @@ def test_nothing_passes_without_data(stores: Stores) -> None:
 
 @pytest.mark.parametrize("arrange", [file_lost, file_damaged])
 def test_no_check_of_a_list_passes_on_a_version_that_cannot_be_read(
-    stores: Stores, arrange: Callable[[Stores], None]
+    published: Stores, arrange: Callable[[Stores], None]
 ) -> None:
-    arrange(stores)
-    results = ask(stores)
+    arrange(published)
+    results = ask(published)
     scans_only = {"scan_held", "scan_failed"}  # the metadata database knows them
     of_lists = {check.code for check in CHECKS if check.scope is Scope.LIST} - scans_only
     assert {results[code].state for code in of_lists} == {State.UNKNOWN}
 
 
-def test_a_partial_scan_behind_a_complete_one_is_stale_in_time(stores: Stores) -> None:
-    published(stores)
+def test_a_partial_scan_behind_a_complete_one_is_stale_in_time(published: Stores) -> None:
     for _day in range(2):
-        read(stores, Reading(ALL, complete=False))
-        build(stores)
-    assert failed(stores) == {"list_partial", "list_stale"}
+        read(published, Reading(ALL, complete=False))
+        build(published)
+    assert failed(published) == {"list_partial", "list_stale"}
 
 
-def test_the_run_before_one_that_is_under_way_is_judged(stores: Stores) -> None:
-    run_failed(stores)
-    stores.clock.now += timedelta(hours=1)
-    add_run(stores, outcome=None)  # of this process, which lives
-    assert "run_failed" in failed(stores)
+def test_the_run_before_one_that_is_under_way_is_judged(published: Stores) -> None:
+    run_failed(published)
+    published.clock.now += timedelta(hours=1)
+    add_run(published, outcome=None)  # of this process, which lives
+    assert "run_failed" in failed(published)
 
 
-def test_new_columns_are_said_once_and_do_not_fail(stores: Stores) -> None:
-    published(stores)
+def test_new_columns_are_said_once_and_do_not_fail(published: Stores) -> None:
     wider = [{**record, "note": "new"} for record in ALL]
-    read(stores, Reading(wider))
-    build(stores)
-    result = ask(stores)["load_reported"]
+    read(published, Reading(wider))
+    build(published)
+    result = ask(published)["load_reported"]
     assert result.state is State.PASSED
     assert [(each.code, each.subject) for each in result.findings] == [
         ("column_changed", "usage.note")
     ]
-    read(stores, Reading(wider))
-    build(stores)
-    assert ask(stores)["load_reported"].findings == ()
+    read(published, Reading(wider))
+    build(published)
+    assert ask(published)["load_reported"].findings == ()
 
 
-def test_values_that_fit_no_column_are_said_until_they_are_gone(stores: Stores) -> None:
-    not_fitting(stores)
-    read(stores, Reading([*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]))
-    build(stores)
-    assert failed(stores) == {"values_in_extra"}
-    read(stores, Reading(ALL))
-    build(stores)
-    assert failed(stores) == set()
+def test_values_that_fit_no_column_are_said_until_they_are_gone(published: Stores) -> None:
+    not_fitting(published)
+    read(published, Reading([*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]))
+    build(published)
+    assert failed(published) == {"values_in_extra"}
+    read(published, Reading(ALL))
+    build(published)
+    assert failed(published) == set()
 
 
-def test_a_rollback_is_shown_and_its_scans_wait(stores: Stores) -> None:
-    published(stores)
-    read(stores, Reading(usage(*range(1, 12))))
-    build(stores)
-    rollback(stores, 1, "ann", "wrong")
-    results = ask(stores)
+def test_a_rollback_is_shown_and_its_scans_wait(published: Stores) -> None:
+    read(published, Reading(usage(*range(1, 12))))
+    build(published)
+    rollback(published, 1, "ann", "wrong")
+    results = ask(published)
     assert results["version_rolled_back"].state is State.PASSED
     assert "Newer versions exist: 2" in results["version_rolled_back"].findings[0].message
     assert "rolled back to version 1: wrong" in results["scan_held"].findings[0].message
 
 
-def test_each_list_and_connection_is_asked_for_itself(stores: Stores) -> None:
-    published(stores)
+def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None:
     lists = (LIST, ListName("acme", "billing"), ListName("zen", "usage"))
-    clocks = Clocks(stores.clock.now + DAY, stale_after_hours=36)
-    results = evaluate(read_context(stores.warehouse, stores.metadata, lists, clocks))
+    clocks = Clocks(published.clock.now + DAY, stale_after_hours=36)
+    results = evaluate(read_context(published.warehouse, published.metadata, lists, clocks))
     loaded = {(each.connection, each.stream): each for each in results if each.code == "list_stale"}
     assert [each.state for each in loaded.values()] == [State.PASSED, State.UNKNOWN, State.UNKNOWN]
     assert {each.asset for each in loaded.values()} == {"warehouse/usage", "warehouse/billing"}

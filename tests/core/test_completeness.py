@@ -31,13 +31,17 @@ def proof(*, complete: bool, method: Method, not_seen: int | None = None) -> Com
     [
         (
             proof(complete=True, method=Method.OVERLAPPING_PAGES),
-            "billing: COMPLETE. 1,999 rows, 22 requests. Contains every row that existed "
-            "throughout 04:23:56–04:24:05 UTC. Primary key: billingId.",  # noqa: RUF001
+            (
+                "billing: COMPLETE. 1,999 rows, 22 requests. Contains every row that existed "
+                "throughout 04:23:56–04:24:05 UTC. Primary key: billingId."  # noqa: RUF001
+            ),
         ),
         (
             proof(complete=False, method=Method.COUNTED, not_seen=3),
-            "billing: PARTIAL. 1,999 rows, 22 requests. 3 rows were not seen. "
-            "Reason: has_more stayed true. No row is ended.",
+            (
+                "billing: PARTIAL. 1,999 rows, 22 requests. 3 rows were not seen. "
+                "Reason: has_more stayed true. No row is ended."
+            ),
         ),
     ],
     ids=["complete", "partial"],

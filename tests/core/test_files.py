@@ -1,4 +1,3 @@
-import os
 import stat
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def test_written_files_are_private_and_replaced_whole(tmp_path: Path) -> None:
     write_durably(file, b"two")
     assert file.read_bytes() == b"two"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert os.listdir(tmp_path) == ["file"]
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Homes with real files and scans of made-up records."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
 from pipelines.metadata.scans import create_scan, seal_scan
 from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import DuckDBFiles
 
 BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
@@ -91,6 +93,26 @@ class Reading:
     connection: str = "acme"
     complete: bool = True
     page_size: int = 2
+
+
+def template_home(folder: Path, *, publish: bool) -> Path:
+    """Make a home; with version 1 of ten rows of acme/usage, if `publish`."""
+    stores = Stores.open(folder)
+    if publish:
+        read(stores, Reading(usage(*range(1, 11))))
+        build(stores)
+    stores.metadata.close()
+    return folder
+
+
+def copy_home(template: Path, folder: Path) -> Stores:
+    """Open a copy of a home: cheaper than to make its tables and versions again."""
+    shutil.copytree(template, folder, symlinks=True)
+    stores = Stores.open(folder)
+    with stores.metadata.transaction() as session:
+        newest = session.query(Scan).order_by(Scan.started_at.desc()).first()
+    stores.clock.now = newest.started_at if newest else BEGIN
+    return stores
 
 
 def usage(*ids: int, amount: str = "1.10") -> list[Record]:

@@ -126,44 +126,40 @@ def test_a_scan_that_cannot_be_loaded_does_not_hold_back_the_others(stores: Stor
     assert len(stores.keys()) == 10
 
 
-def test_only_failing_scans_leave_the_base(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    base = build(stores).version
-    bad = read(stores, Reading(ALL))
-    damage(stores, bad)
-    built = build(stores)
+def test_only_failing_scans_leave_the_base(published: Stores) -> None:
+    base = published.warehouse.published()
+    bad = read(published, Reading(ALL))
+    damage(published, bad)
+    built = build(published)
     assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
-    assert stores.warehouse.versions() == [base]
+    assert published.warehouse.versions() == [base]
 
 
-def test_a_held_scan_waits_for_a_person_and_a_newer_one_supersedes_it(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    base = build(stores).version
-    held = read(stores, Reading(FEW))
-    built = build(stores)
+def test_a_held_scan_waits_for_a_person_and_a_newer_one_supersedes_it(published: Stores) -> None:
+    base = published.warehouse.published()
+    held = read(published, Reading(FEW))
+    built = build(published)
     assert (built.version, built.is_new) == (base, False)
     assert "8 of 10 rows are gone" in str(built.results[0].held)
-    assert stores.statuses()[held] == "held"
-    newer = read(stores, Reading(FEW))
-    assert build(stores).is_new is False
-    assert (stores.statuses()[held], stores.statuses()[newer]) == ("superseded", "held")
-    decide(stores, "approve", newer)
-    assert build(stores).is_new
-    assert stores.keys() == ["u1", "u2"]
+    assert published.statuses()[held] == "held"
+    newer = read(published, Reading(FEW))
+    assert build(published).is_new is False
+    assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")
+    decide(published, "approve", newer)
+    assert build(published).is_new
+    assert published.keys() == ["u1", "u2"]
     decided = "SELECT person, kind, subject, reason, details FROM meta.decisions"
-    assert stores.rows(decided) == [("ann", "approve", newer, "checked", '{"rows":2}')]
+    assert published.rows(decided) == [("ann", "approve", newer, "checked", '{"rows":2}')]
 
 
-def test_a_new_decision_alone_makes_a_version(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    build(stores)
-    held = read(stores, Reading(FEW))
-    build(stores)
-    decide(stores, "reject", held)
-    assert build(stores).is_new
-    assert stores.rows("SELECT kind FROM meta.decisions") == [("reject",)]
-    assert len(stores.keys()) == 10
-    assert build(stores).is_new is False
+def test_a_new_decision_alone_makes_a_version(published: Stores) -> None:
+    held = read(published, Reading(FEW))
+    build(published)
+    decide(published, "reject", held)
+    assert build(published).is_new
+    assert published.rows("SELECT kind FROM meta.decisions") == [("reject",)]
+    assert len(published.keys()) == 10
+    assert build(published).is_new is False
 
 
 def test_old_versions_are_dropped(stores: Stores) -> None:
@@ -176,49 +172,45 @@ def test_old_versions_are_dropped(stores: Stores) -> None:
     )
 
 
-def test_nothing_is_built_on_a_file_that_was_changed(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    version = build(stores).version
+def test_nothing_is_built_on_a_file_that_was_changed(published: Stores) -> None:
+    version = published.warehouse.published()
     assert version is not None
     version.path.chmod(0o644)
     with version.path.open("ab") as file:
         file.write(b"x")
-    read(stores, Reading(usage(1)))
+    read(published, Reading(usage(1)))
     with pytest.raises(BuildFailed, match="Version 1 was changed after it was published"):
-        build(stores)
-    rebuilt = rebuild(stores)
+        build(published)
+    rebuilt = rebuild(published)
     assert rebuilt.is_new
-    assert len(stores.keys()) == 10
-    assert build(stores).results[0].held  # one row of ten
+    assert len(published.keys()) == 10
+    assert build(published).results[0].held  # one row of ten
 
 
-def test_a_lost_or_emptied_file_is_named_and_rebuilt(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    version = build(stores).version
+def test_a_lost_or_emptied_file_is_named_and_rebuilt(published: Stores) -> None:
+    version = published.warehouse.published()
     assert version is not None
     version.path.unlink()
     with pytest.raises(VersionNotFound, match="does not exist"):
-        build(stores)
-    assert rebuild(stores).is_new
-    assert len(stores.keys()) == 10
+        build(published)
+    assert rebuild(published).is_new
+    assert len(published.keys()) == 10
 
 
-def test_a_rebuild_holds_what_the_published_version_holds(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    build(stores)
-    held = read(stores, Reading(FEW))
-    build(stores)
-    decide(stores, "approve", held)
-    base = build(stores).version
+def test_a_rebuild_holds_what_the_published_version_holds(published: Stores) -> None:
+    held = read(published, Reading(FEW))
+    build(published)
+    decide(published, "approve", held)
+    base = build(published).version
     assert base is not None
-    waiting = read(stores, Reading([{"id": "b1"}], stream="billing"))
-    rebuilt = rebuild(stores)
+    waiting = read(published, Reading([{"id": "b1"}], stream="billing"))
+    rebuilt = rebuild(published)
     assert rebuilt.is_new
     history = "SELECT _key, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
-    assert stores.rows(history) == stores.rows(history, base.number)
+    assert published.rows(history) == published.rows(history, base.number)
     requests = "SELECT * FROM meta.requests ORDER BY ALL"
-    assert stores.rows(requests) == stores.rows(requests, base.number)
-    assert [result.scan_id for result in build(stores).results] == [waiting]
+    assert published.rows(requests) == published.rows(requests, base.number)
+    assert [result.scan_id for result in build(published).results] == [waiting]
 
 
 def test_a_rebuild_refuses_where_a_scan_file_is_lost(stores: Stores) -> None:
@@ -251,11 +243,9 @@ def test_a_rollback_is_not_undone_by_the_next_build(stores: Stores) -> None:
     assert stores.rows(decisions) == [("rollback", "1", "ann", "wrong amounts")]
 
 
-def test_a_rollback_to_a_version_that_is_not_kept_changes_nothing(stores: Stores) -> None:
-    read(stores, Reading(ALL))
-    build(stores)
+def test_a_rollback_to_a_version_that_is_not_kept_changes_nothing(published: Stores) -> None:
     with pytest.raises(VersionNotFound, match=r"Version 7 is not kept \(kept: 1\)"):
-        rollback(stores, 7, "ann", "wrong")
+        rollback(published, 7, "ann", "wrong")
 
 
 @pytest.mark.parametrize("access", ["read", "write"])
