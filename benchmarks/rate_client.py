@@ -1,89 +1,71 @@
-"""One process that reads lists through the limiter: `python -m benchmarks.rate_client` (internal).
+"""One process that reads three lists through the client: `python -m benchmarks.rate_client`.
 
-Prints a line of JSON: when each request was sent (Unix seconds) and its status.
+Prints a line of JSON for each request: its path, status, and Unix seconds of sending.
 """
 
 import argparse
 import asyncio
 import json
-import time
 from collections import deque
 from pathlib import Path
-from typing import Any
 
-import httpx
-
+from pipelines.config.connections import Connection
 from pipelines.core.clock import SystemClock
+from pipelines.core.text import Redactor
+from pipelines.http.client import Attempt, ClientOptions, ServiceClient
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.limiter import RateLimiter, Slot
+from pipelines.rate_limit.limiter import RateLimiter
 
-SENT, ANSWERED = "send_request_headers.complete", "receive_response_headers.complete"
-
-
-class Client:
-    """Sends page requests as the transport of partner-sync does, without retries."""
-
-    def __init__(self, http: httpx.AsyncClient, limiter: RateLimiter) -> None:
-        self.sent: list[tuple[float, int]] = []
-        self._http = http
-        self._limiter = limiter
-
-    async def ask(self, path: str, offset: int) -> None:
-        """Send one request and read its answer."""
-        async with self._limiter.slot() as slot:
-
-            async def trace(event: str, _info: dict[str, Any]) -> None:
-                _note(slot, event)
-
-            request = self._http.build_request(
-                "GET", path, params={"offset": offset}, extensions={"trace": trace}
-            )
-            answer = await self._http.send(request, stream=True)
-            slot.status, slot.headers = answer.status_code, answer.headers
-        await answer.aread()
-        await answer.aclose()
-        self.sent.append((slot.sent_at or 0.0, answer.status_code))
-
-    async def read_list(self, path: str, requests: int) -> None:
-        """Read a list of so many pages; ask for pages ahead while the limiter has spare room."""
-        under_way: deque[asyncio.Task[None]] = deque()
-        for number in range(requests):
-            while under_way and not self._limiter.spare():
-                await under_way.popleft()
-            under_way.append(asyncio.create_task(self.ask(path, 20 * number)))
-            await asyncio.sleep(0)
-        for task in under_way:
-            await task
+PATHS = ("/v2/partners", "/v2/usage", "/v2/billing")
+PAGE_SIZE = 20
 
 
-def _note(slot: Slot, event: str) -> None:
-    if event.endswith(SENT):
-        slot.sent_at = time.time()
-    elif event.endswith(ANSWERED):
-        slot.answered_at = time.time()
+def _report(attempt: Attempt) -> None:
+    print(json.dumps([attempt.status, attempt.sent_at]), flush=True)
 
 
-async def _read(options: argparse.Namespace) -> list[tuple[float, int]]:
-    metadata = Metadata.open(Path(options.metadata))
-    limiter = RateLimiter(metadata, "benchmark", SystemClock())
-    signed = {"Authorization": f"Bearer {options.token}"}
-    paths = [f"/v2/{name}" for name in ("partners", "usage", "billing")][: options.lists]
-    async with httpx.AsyncClient(base_url=options.url, headers=signed, trust_env=False) as http:
-        client = Client(http, limiter)
-        each = options.requests // len(paths)
-        await asyncio.gather(*(client.read_list(path, each) for path in paths))
+async def _ask(client: ServiceClient, path: str, page: int) -> None:
+    _report(await client.page(path, PAGE_SIZE * page, PAGE_SIZE, _report))
+
+
+async def _read_list(client: ServiceClient, path: str, pages: int) -> None:
+    """Read one list; request pages ahead while part of the limit is unused."""
+    under_way: deque[asyncio.Task[None]] = deque()
+    for page in range(pages):
+        while under_way and not client.may_prefetch():
+            await under_way.popleft()
+        under_way.append(asyncio.create_task(_ask(client, path, page)))
+        await asyncio.sleep(0)  # it counts as under way from now on
+    await asyncio.gather(*under_way)
+
+
+async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
+    clock = SystemClock()
+    metadata = Metadata.open(folder / "metadata.db")
+    connection = Connection(
+        name="benchmark",
+        base_url=url,
+        auth_url=url,
+        audience=audience,
+        client_id="demo",
+        secret="SANDBOX_CLIENT_SECRET",  # noqa: S106 - the name of a variable
+    )
+    limiter = RateLimiter(metadata, "benchmark", clock)
+    async with ServiceClient(connection, ClientOptions(), limiter, Redactor(), clock) as client:
+        pages = requests // len(PATHS)
+        await asyncio.gather(*(_read_list(client, path, pages) for path in PATHS))
     metadata.close()
-    return client.sent
 
 
 def main() -> None:
-    """Read the lists and print what was sent."""
+    """Read the lists."""
     parser = argparse.ArgumentParser()
-    for name in ("url", "metadata", "token"):
-        parser.add_argument(name)
-    parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--lists", type=int, default=3)
-    print(json.dumps(asyncio.run(_read(parser.parse_args()))))
+    parser.add_argument("url")
+    parser.add_argument("audience")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("requests", type=int)
+    options = parser.parse_args()
+    asyncio.run(_read(options.url, options.audience, options.folder, options.requests))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Homes for tests: a folder with one connection to a running sandbox."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -16,10 +17,12 @@ from pipelines.app.session import AppSession, open_session
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
+from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from tests.sandbox.running import AUDIENCE, SECRET, Running
 
 LISTS = {"partners": 100, "usage": 500, "billing": 100}
+KEYS = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
 
 
 def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any) -> Home:
@@ -36,6 +39,18 @@ def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any)
     }
     add_connection(home.connections_file, name, connection | fields)
     return home
+
+
+def synced_home(folder: Path, sandbox: Running) -> Home:
+    """Make a home and sync it once; tests copy it."""
+    home = make_home(folder, sandbox)
+    assert sync_once(home).exit_code == ExitCode.DONE
+    return home
+
+
+def copied(home: Home, folder: Path) -> Home:
+    """Copy a home; its secret stays in the original."""
+    return Home(Path(shutil.copytree(home.root, folder, symlinks=True)))
 
 
 @contextmanager

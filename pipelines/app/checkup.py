@@ -1,14 +1,35 @@
 """Evaluates every check of a home and keeps its findings."""
 
+from dataclasses import dataclass
+
 from pipelines.app.session import AppSession
-from pipelines.checks.catalogue import CheckResult, evaluate
+from pipelines.checks.catalogue import CheckResult, State, evaluate
 from pipelines.checks.check import Finding
-from pipelines.checks.context import Clocks, ListName, read_context
+from pipelines.checks.context import CheckContext, Clocks, ListName, read_context
 from pipelines.core.clock import utc_now
 from pipelines.metadata.findings import Scope, record_findings
 
 
-def run_checks(session: AppSession) -> list[CheckResult]:
+@dataclass(frozen=True)
+class Checkup:
+    """What the checks looked at, and what each of them says."""
+
+    context: CheckContext
+    results: tuple[CheckResult, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all checks."""
+        return tuple(finding for result in self.results for finding in result.findings)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Why checks cannot be answered, each reason once."""
+        unknown = (result for result in self.results if result.state is State.UNKNOWN)
+        return tuple(dict.fromkeys(result.reason for result in unknown))
+
+
+def check_home(session: AppSession) -> Checkup:
     """Evaluate every check over all connections; record what was found and what has cleared."""
     settings, now = session.settings, utc_now(session.clock)
     lists = [
@@ -18,12 +39,17 @@ def run_checks(session: AppSession) -> list[CheckResult]:
     ]
     clocks = Clocks(now, settings.stale_after_hours)
     context = read_context(session.warehouse, session.metadata, lists, clocks)
-    results = evaluate(context)
+    checkup = Checkup(context, tuple(evaluate(context)))
     with session.metadata.transaction() as db:
-        record_findings(db, Scope(), [each for one in results for each in one.findings], now)
-    return results
+        record_findings(db, Scope(), checkup.findings, now)
+    return checkup
+
+
+def run_checks(session: AppSession) -> list[CheckResult]:
+    """Evaluate every check; return what each of them says."""
+    return list(check_home(session).results)
 
 
 def evaluate_checks(session: AppSession) -> tuple[Finding, ...]:
     """Evaluate every check; return the findings."""
-    return tuple(finding for result in run_checks(session) for finding in result.findings)
+    return check_home(session).findings

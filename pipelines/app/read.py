@@ -4,22 +4,21 @@ import asyncio
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import uuid4
 
-from pipelines.app.connect import confirm_identity, limiter_actor, open_client
+from pipelines.app.connect import Service, open_service
 from pipelines.app.progress import Progress
 from pipelines.app.read_list import RunContext, read_list_of_run
-from pipelines.app.results import RunResult, StreamResult, StreamState
+from pipelines.app.results import RunResult, StreamResult, StreamState, Traffic
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
-from pipelines.http.client import ServiceClient
 from pipelines.metadata import runs
+from pipelines.metadata.engine import new_id
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.runs import Outcome
 
@@ -38,6 +37,12 @@ class ReadRequest:
     scheduled_at: datetime | None = None
 
 
+INTERRUPTED = PartnerSyncError(
+    "Interrupted before its end. Analysts still see the published version.",
+    "Run `partner-sync sync` within 24 hours to resume it.",
+)
+
+
 @dataclass(frozen=True)
 class _Run:
     """One run: its context, and the results so far by stream."""
@@ -49,46 +54,58 @@ class _Run:
 
     def all_results(self) -> tuple[StreamResult, ...]:
         """Return a result for each stream; one without a result was interrupted."""
-        for stream in self.streams:
-            self.results.setdefault(
-                stream.name,
-                _unread(
-                    self,
-                    stream.name,
-                    StreamState.INTERRUPTED,
-                    PartnerSyncError(
-                        "Interrupted. Analysts still see the published version.",
-                        "`partner-sync sync` within 24 hours resumes from there.",
-                    ),
-                ),
-            )
-        return tuple(self.results[stream.name] for stream in self.streams)
+        return tuple(
+            self.results.get(stream.name)
+            or self.unread(stream.name, StreamState.INTERRUPTED, INTERRUPTED)
+            for stream in self.streams
+        )
+
+    def unread(self, stream: str, state: StreamState, error: PartnerSyncError) -> StreamResult:
+        """Return the result of a list that was not read to its end."""
+        clean = self.context.session.redactor.clean
+        traffic = self.context.traffic.get(stream, Traffic())
+        return StreamResult(
+            connection=self.connection.name,
+            stream=stream,
+            state=state,
+            scan_id=None,
+            rows=None,
+            requests=traffic.requests,
+            rate_limited=traffic.rate_limited,
+            message=clean(str(error)),
+            remedy=clean(error.remedy),
+            error_code=error.exit_code,
+        )
 
 
 def read_connection(session: AppSession, request: ReadRequest, progress: Progress) -> RunResult:
     """Read lists of one connection into scan files, resuming scans that were interrupted.
 
-    Whatever fails for one list is in its StreamResult. Raises ConfigurationError, LockHeld and
-    StorageFailed. KeyboardInterrupt ends the run as interrupted and is raised again.
+    Whatever fails for one list is in its StreamResult, also a lock that stays held. Raises
+    ConfigurationError and StorageFailed. KeyboardInterrupt, too, after it was recorded.
     """
     connection = session.settings.connection(request.connection)
     streams = select_streams(session, connection, request.streams)
     requested_at = utc_now(session.clock)
-    lock = f"sync.{connection.name}"
-    with hold_lock(session.home.locks, lock, on_wait=progress.note):
-        context = RunContext(
-            session=session,
-            connection=connection.name,
-            run_id=str(uuid4()),
-            actor=limiter_actor(session, connection),
-            not_before=request.scheduled_at or requested_at,
-            scheduled=request.scheduled_at is not None,
-            progress=progress,
-        )
-        run = _Run(context, connection, streams)
-        with _recorded(run, request):
-            asyncio.run(_read_lists(run))
-        return RunResult(context.run_id, connection.name, run.all_results())
+
+    context = RunContext(
+        session=session,
+        connection=connection.name,
+        run_id=new_id(requested_at),
+        not_before=request.scheduled_at or requested_at,
+        is_scheduled=request.scheduled_at is not None,
+        progress=progress,
+    )
+    run = _Run(context, connection, streams)
+    try:
+        lock = f"sync.{connection.name}"
+        with hold_lock(session.home.locks, lock, on_wait=progress.note) as has_waited:
+            run = replace(run, context=replace(context, has_waited=has_waited))
+            with _recorded(run, request):
+                asyncio.run(_read_lists(run))
+    except LockHeld as error:
+        _fail_all(run, error)
+    return RunResult(run.context.run_id, connection.name, run.all_results())
 
 
 def select_streams(
@@ -146,25 +163,31 @@ def _worst(states: set[StreamState]) -> Outcome:
 
 async def _read_lists(run: _Run) -> None:
     try:
-        async with open_client(run.context.session, run.connection) as client:
-            await confirm_identity(run.context.session, run.connection, client)
-            async with asyncio.TaskGroup() as group:
-                for stream in run.streams:
-                    group.create_task(_read_list(run, stream, client))
+        async with (
+            open_service(run.context.session, run.connection) as service,
+            asyncio.TaskGroup() as group,
+        ):
+            for stream in run.streams:
+                group.create_task(_read_list(run, stream, service))
     except PartnerSyncError as error:  # of the whole connection: credentials, identity
-        for stream in run.streams:
-            failed = _unread(run, stream.name, StreamState.FAILED, error)
-            run.results.setdefault(stream.name, failed)
+        _fail_all(run, error)
 
 
-async def _read_list(run: _Run, stream: Stream, client: ServiceClient) -> None:
+def _fail_all(run: _Run, error: PartnerSyncError) -> None:
+    """Give every list that has no result yet the failure of the connection."""
+    for stream in run.streams:
+        failed = run.unread(stream.name, StreamState.FAILED, error)
+        run.results.setdefault(stream.name, failed)
+
+
+async def _read_list(run: _Run, stream: Stream, service: Service) -> None:
     """Read one list and keep its result; no failure of one list reaches the others."""
     try:
-        result = await read_list_of_run(run.context, stream, client)
+        result = await read_list_of_run(run.context, stream, service)
     except PartnerSyncError as error:
-        result = _unread(run, stream.name, StreamState.FAILED, error)
+        result = run.unread(stream.name, StreamState.FAILED, error)
     except Exception as error:  # noqa: BLE001 - a defect in one list must not stop the others
-        result = _unread(run, stream.name, StreamState.FAILED, _defect(error))
+        result = run.unread(stream.name, StreamState.FAILED, _defect(error))
     run.results[stream.name] = result
 
 
@@ -175,19 +198,4 @@ def _defect(error: Exception) -> PartnerSyncError:
         f"Unexpected {type(error).__name__} at {place}: {printable(error)}. The list was not read "
         "to its end. Analysts still see the published version.",
         "This is a defect of partner-sync. Report it with this message.",
-    )
-
-
-def _unread(run: _Run, stream: str, state: StreamState, error: PartnerSyncError) -> StreamResult:
-    clean = run.context.session.redactor.clean
-    return StreamResult(
-        connection=run.context.connection,
-        stream=stream,
-        state=state,
-        scan_id=None,
-        rows=None,
-        requests=0,
-        rate_limited=0,
-        message=clean(str(error)),
-        remedy=clean(error.remedy),
     )

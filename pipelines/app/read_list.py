@@ -1,11 +1,11 @@
 """Reads one list of a run into a scan file: uses a new enough scan, resumes one, or starts one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from uuid import uuid4
 
+from pipelines.app.connect import Service
 from pipelines.app.progress import Progress
-from pipelines.app.results import StreamResult, StreamState
+from pipelines.app.results import Source, StreamResult, StreamState, Traffic
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
 from pipelines.config.streams import Stream
@@ -13,9 +13,9 @@ from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget
 from pipelines.core.errors import ArchiveDamaged, ScanNotFound
 from pipelines.extract.pages import ALGORITHM_VERSION
-from pipelines.extract.scan import ReadOptions, read_scan
-from pipelines.http.client import ServiceClient
+from pipelines.extract.scan import STOP, ReadOptions, read_scan
 from pipelines.metadata import lists, scans
+from pipelines.metadata.engine import new_id
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 
@@ -25,40 +25,56 @@ TOO_MANY_REQUESTS = 429
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the lists of one run share. A scan that began at or after `not_before` is used again."""
+    """What the lists of one run share.
+
+    A scan that began at or after `not_before` is used again. `has_waited`: another sync of the
+    connection ended meanwhile. `traffic` gets the requests of lists that were not read to the end.
+    """
 
     session: AppSession
     connection: str
     run_id: str
-    actor: str
     not_before: datetime
-    scheduled: bool
+    is_scheduled: bool
     progress: Progress
+    has_waited: bool = False
+    traffic: dict[str, Traffic] = field(default_factory=dict)
 
     @property
     def resume_since(self) -> datetime:
         """How old an open scan may be to be resumed."""
-        return self.not_before - timedelta(hours=0 if self.scheduled else RESUME_HOURS)
+        return self.not_before - timedelta(hours=0 if self.is_scheduled else RESUME_HOURS)
 
 
-async def read_list_of_run(run: RunContext, stream: Stream, client: ServiceClient) -> StreamResult:
+async def read_list_of_run(run: RunContext, stream: Stream, service: Service) -> StreamResult:
     """Read one list completely, or as far as can be proven. Raises ServiceError, StorageFailed.
 
     A failed read leaves the scan open, so that a later run resumes it.
     """
     if (used := _new_enough_scan(run, stream)) is not None:
-        return replace(_result(run, used), reused=True)
-    scan = _resumable_scan(run, stream) or _start_scan(run, stream)
-    if isinstance(scan, OpenScan):
-        try:
-            scan = await read_scan(client, scan, _options(run, stream), run.session.clock)
-        finally:
-            if isinstance(scan, OpenScan):
-                scan.close()
+        return _result(run, used, Source.REUSED, Traffic())
+    scan, source = _resumable_scan(run, stream), Source.RESUMED
+    if scan is None:
+        scan, source = _start_scan(run, stream, service), Source.READ
+    before = _traffic(scan)
+    try:
+        sealed = await read_scan(service.client, scan, _options(run, stream), run.session.clock)
+    except BaseException:
+        run.traffic[stream.name] = _traffic(scan) - before
+        raise
+    finally:
+        scan.close()
     with run.session.metadata.transaction() as db:
-        scans.seal_scan(db, scan)
-        lists.remember(db, run.connection, stream.name, scan.completeness.memory, scan.scan_id)
-    return _result(run, scan)
+        scans.seal_scan(db, sealed)
+        memory = sealed.completeness.memory
+        lists.remember(db, run.connection, stream.name, memory, sealed.scan_id)
+    total = Traffic(sealed.completeness.requests, sealed.rate_limited)
+    return _result(run, sealed, source, total - before)
+
+
+def _traffic(scan: OpenScan) -> Traffic:
+    statuses = [each.status for _, each in scan.exchanges() if each.purpose != STOP]
+    return Traffic(len(statuses), statuses.count(TOO_MANY_REQUESTS))
 
 
 def _options(run: RunContext, stream: Stream) -> ReadOptions:
@@ -73,11 +89,18 @@ def _options(run: RunContext, stream: Stream) -> ReadOptions:
 def _new_enough_scan(run: RunContext, stream: Stream) -> SealedScan | None:
     """Return a sealed scan of another run that began after this run was due or asked for."""
     with run.session.metadata.transaction() as db:
-        row = scans.newest_sealed(db, run.connection, stream.name, not_before=run.not_before)
-    return None if row is None else run.session.archive.open(row)
+        row = scans.newest_sealed(db, run.connection, stream.name)
+    if row is not None and row.started_at >= run.not_before:
+        return run.session.archive.open_sealed(row)
+    if row is not None and run.has_waited:
+        run.progress.note(
+            f"{stream.name}: the scan of {row.started_at:%H:%M:%S} UTC began before this sync was "
+            "asked for, so the list is read again."
+        )
+    return None
 
 
-def _resumable_scan(run: RunContext, stream: Stream) -> OpenScan | SealedScan | None:
+def _resumable_scan(run: RunContext, stream: Stream) -> OpenScan | None:
     """Return the open scan to go on with; abandon every other one of the list."""
     with run.session.metadata.transaction() as db:
         row = scans.scan_to_resume(db, run.connection, stream.name, run.resume_since)
@@ -88,13 +111,13 @@ def _resumable_scan(run: RunContext, stream: Stream) -> OpenScan | SealedScan | 
         except (ArchiveDamaged, ScanNotFound) as error:
             _abandon(run, row, str(error))
             return None
-        if scan.header.algorithm != ALGORITHM_VERSION and isinstance(scan, OpenScan):
+        if scan.header.algorithm != ALGORITHM_VERSION:
             scan.close()
             _abandon(run, row, "Another version of partner-sync began the scan.")
             return None
-        row = scans.get_scan(db, row.scan_id)
         row.run_id = run.run_id
-    run.progress.note(f"{stream.name}: resuming the scan of {row.started_at:%H:%M:%S} UTC.")
+    began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
+    run.progress.note(f"{stream.name}: resuming the interrupted scan of {began}.")
     return scan
 
 
@@ -103,16 +126,16 @@ def _abandon(run: RunContext, row: Scan, reason: str) -> None:
     run.progress.note(f"{row.stream}: {reason} The list is read again.")
 
 
-def _start_scan(run: RunContext, stream: Stream) -> OpenScan:
+def _start_scan(run: RunContext, stream: Stream, service: Service) -> OpenScan:
     started_at = utc_now(run.session.clock)
     with run.session.metadata.transaction() as db:
         header = ScanHeader(
-            scan_id=str(uuid4()),
+            scan_id=new_id(started_at),
             run_id=run.run_id,
             connection=run.connection,
             stream=stream.name,
             path=stream.path,
-            actor=run.actor,
+            actor=service.actor,
             started_at=started_at,
             day=started_at.date(),
             configured_key=stream.key,
@@ -124,16 +147,16 @@ def _start_scan(run: RunContext, stream: Stream) -> OpenScan:
     return run.session.archive.create(header)
 
 
-def _result(run: RunContext, scan: SealedScan) -> StreamResult:
+def _result(run: RunContext, scan: SealedScan, source: Source, traffic: Traffic) -> StreamResult:
     proof = scan.completeness
-    refused = sum(exchange.status == TOO_MANY_REQUESTS for _, exchange in scan.exchanges())
     return StreamResult(
         connection=run.connection,
         stream=scan.header.stream,
         state=StreamState.COMPLETE if proof.complete else StreamState.PARTIAL,
         scan_id=scan.scan_id,
         rows=proof.rows,
-        requests=proof.requests,
-        rate_limited=refused,
+        requests=traffic.requests,
+        rate_limited=traffic.rate_limited,
         message=proof.sentence(scan.header.stream),
+        source=source,
     )

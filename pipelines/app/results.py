@@ -17,11 +17,32 @@ class StreamState(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+class Source(StrEnum):
+    """Where the scan of a list comes from: this run, an interrupted one, or one of another run."""
+
+    READ = "read"
+    RESUMED = "resumed"
+    REUSED = "reused"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Requests that were made for a list, and how many of them were answered 429."""
+
+    requests: int = 0
+    rate_limited: int = 0
+
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.requests - other.requests, self.rate_limited - other.rate_limited)
+
+
 @dataclass(frozen=True)
 class StreamResult:
-    """One list of one sync. `reused` says that a scan of another run was new enough.
+    """One list of one sync. Without `scan_id` it was not read to its end.
 
-    `message` is the proof in one sentence, or what went wrong, and `remedy` what to do then.
+    `requests` and `rate_limited` are those of this run, failed ones too; `message` is the proof in
+    one sentence with the requests of the whole scan, or what went wrong, and `remedy` what to do
+    then. `error_code` is what the failure means for a command by itself.
     """
 
     connection: str
@@ -33,7 +54,8 @@ class StreamResult:
     rate_limited: int
     message: str
     remedy: str = ""
-    reused: bool = False
+    source: Source = Source.READ
+    error_code: ExitCode = ExitCode.DONE
 
 
 @dataclass(frozen=True)
@@ -52,9 +74,14 @@ class RunResult:
 
 @dataclass(frozen=True)
 class SyncResult:
-    """Several runs and the build behind them."""
+    """Several runs and the build behind them; `build` None: none was asked for."""
 
     runs: tuple[RunResult, ...]
     build: BuildResult | None
     findings: tuple[Finding, ...]
     exit_code: ExitCode
+
+    @property
+    def streams(self) -> tuple[StreamResult, ...]:
+        """The lists of all runs."""
+        return tuple(stream for run in self.runs for stream in run.streams)

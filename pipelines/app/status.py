@@ -5,98 +5,97 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from pipelines.app.checkup import evaluate_checks
+from pipelines.app.checkup import check_home
 from pipelines.app.session import AppSession
-from pipelines.checks.check import Finding
-from pipelines.metadata.tables import Run, Scan
-
-LOADED = """
-SELECT
-    loads.connection,
-    loads.stream,
-    loads.scan_id
-FROM meta.loads AS loads
-QUALIFY row_number() OVER (
-    PARTITION BY loads.connection, loads.stream ORDER BY loads.valid_time DESC
-) = 1
-"""
+from pipelines.checks.check import Finding, Severity
+from pipelines.checks.context import CheckContext, ListName
+from pipelines.core.errors import ExitCode
+from pipelines.metadata import runs
+from pipelines.metadata.tables import Scan
 
 
 @dataclass(frozen=True)
 class ListStatus:
-    """One list of one connection. `published_*` is what analysts see, `last_*` the newest scan."""
+    """One list of one connection: what analysts see of it (None: nothing), and its newest scan."""
 
     connection: str
     stream: str
-    published_rows: int | None
-    published_as_of: datetime | None
-    published_complete: bool | None
-    last_scan: str
+    rows: int | None
+    complete: bool | None
+    as_of: datetime | None
+    last_scan: str | None
+    last_scan_started_at: datetime | None
 
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a home. `version` None: nothing is published."""
+    """The state of a home. `version` None: nothing is published.
+
+    `unknown` says why checks cannot be answered. Only without findings and without unknown checks
+    all is well.
+    """
 
     version: int | None
-    link: str
+    file: str
     lists: tuple[ListStatus, ...]
     findings: tuple[Finding, ...]
+    unknown: tuple[str, ...]
+    checks: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the state means for a command."""
+        if self.version is None:
+            return ExitCode.NOTHING_PUBLISHED
+        needs_attention = any(each.severity is not Severity.INFO for each in self.findings)
+        return ExitCode.NEEDS_ATTENTION if needs_attention or self.unknown else ExitCode.DONE
 
 
 def status(session: AppSession) -> Status:
     """Return the state of a home; evaluates the checks."""
-    findings = evaluate_checks(session)
-    published = session.warehouse.published()
-    loaded: dict[tuple[str, str], str] = {}
-    if published is not None:
-        with session.warehouse.open(published.number) as db:
-            loaded = {(row[0], row[1]): row[2] for row in db.sql(LOADED).fetchall()}
-    lists = tuple(
-        _list_status(session, name, stream.name, loaded.get((name, stream.name)))
-        for name, connection in session.settings.connections().items()
-        for stream in session.settings.streams_of(connection)
+    checkup = check_home(session)
+    version = checkup.context.published.version
+    return Status(
+        version=version.number if version else None,
+        file=str(session.home.link),
+        lists=tuple(_list_status(session, checkup.context, each) for each in checkup.context.lists),
+        findings=checkup.findings,
+        unknown=checkup.unknown,
+        checks=len(checkup.results),
     )
-    number = published.number if published else None
-    return Status(number, str(session.home.link), lists, findings)
 
 
-def _list_status(
-    session: AppSession, connection: str, stream: str, scan_id: str | None
-) -> ListStatus:
+def _list_status(session: AppSession, context: CheckContext, about: ListName) -> ListStatus:
+    scans = context.published.loaded.get(about)
+    loaded = scans[-1] if scans else None
+    newest = select(Scan).where(Scan.connection == about.connection, Scan.stream == about.stream)
     with session.metadata.transaction() as db:
-        loaded = db.get(Scan, scan_id) if scan_id else None
-        last = db.scalars(
-            select(Scan)
-            .where(Scan.connection == connection, Scan.stream == stream)
-            .order_by(Scan.started_at.desc())
-            .limit(1)
-        ).first()
-        return ListStatus(
-            connection=connection,
-            stream=stream,
-            published_rows=loaded.rows if loaded else None,
-            published_as_of=loaded.ended_at if loaded else None,
-            published_complete=loaded.complete if loaded else None,
-            last_scan=f"{last.status} {last.started_at:%Y-%m-%d %H:%M} UTC" if last else "never",
-        )
+        last = db.scalars(newest.order_by(Scan.started_at.desc()).limit(1)).first()
+    return ListStatus(
+        connection=about.connection,
+        stream=about.stream,
+        rows=loaded.rows if loaded else None,
+        complete=loaded.complete if loaded else None,
+        as_of=loaded.ended_at if loaded else None,
+        last_scan=last.status if last else None,
+        last_scan_started_at=last.started_at if last else None,
+    )
 
 
 def recent_runs(session: AppSession, limit: int) -> list[dict[str, object]]:
     """Return runs, newest first; `limit` 0 means all."""
     with session.metadata.transaction() as db:
-        query = select(Run).order_by(Run.started_at.desc())
         return [
             {
-                "run": run.run_id[:8],
+                "run": run.run_id,
                 "connection": run.connection,
                 "trigger": run.trigger,
                 "started_at": run.started_at,
                 "ended_at": run.ended_at,
                 "requests": run.requests,
-                "429s": run.rate_limited,
-                "outcome": run.outcome or "running",
+                "rate_limited": run.rate_limited,
+                "outcome": run.outcome or ("running" if runs.is_running(run) else "killed"),
                 "message": run.message or "",
             }
-            for run in db.scalars(query.limit(limit) if limit else query)
+            for run in runs.recent_runs(db, limit)
         ]

@@ -16,9 +16,9 @@ def list_versions(session: AppSession) -> list[dict[str, object]]:
         {
             "version": version.number,
             "published": published is not None and version.number == published.number,
-            "megabytes": version.path.stat().st_size // 1_000_000,
+            "bytes": version.path.stat().st_size,
             "created_at": rows[version.number].created_at if version.number in rows else None,
-            "note": rows[version.number].note if version.number in rows else "",
+            "content": rows[version.number].note if version.number in rows else "",
         }
         for version in reversed(session.warehouse.versions())
     ]
@@ -48,5 +48,8 @@ def _previous(session: AppSession) -> int:
         if published is not None and version.number < published.number
     ]
     if not older:
-        raise VersionNotFound("There is no older version. Nothing was changed.")
+        raise VersionNotFound(
+            "There is no older version. Nothing was changed.",
+            "Run `partner-sync versions list` to see which versions are kept.",
+        )
     return max(older)

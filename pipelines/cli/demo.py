@@ -6,6 +6,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from pipelines.app.sync import ReadRequest
 from pipelines.app.sync import sync as run_sync
 from pipelines.cli import render
 from pipelines.cli.progress import shown_progress
-from pipelines.cli.sync import show_result
+from pipelines.cli.sync import show_sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.values import PREFIX
@@ -67,13 +68,14 @@ def demo(folder: str) -> None:
     """Sync the sandbox into an empty home and answer three questions."""
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]  # the demo uses no setting of the user
-    home = Home(_emptied(Path(folder)).absolute()).prepare()
+    home, began = Home(_emptied(Path(folder)).absolute()).prepare(), time.monotonic()
     with running_sandbox(home, *SIZES), open_session(home) as session:
         with shown_progress() as progress:
             result = run_sync(session, [ReadRequest("demo")], progress)
-        show_result(session, result)
+        show_sync(session, result)
     if result.build is not None and result.build.version is not None:
         answer(home.link)
+    render.line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     raise typer.Exit(int(result.exit_code))
 
 

@@ -3,13 +3,20 @@
 Every command imports its module when it is called, so that `--help` stays light.
 """
 
+import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
-SETUP, RUN, WAREHOUSE, TRY = "Set up", "Run", "Warehouse", "Try"
+from pipelines.core.errors import ExitCode, PartnerSyncError
+
+SETUP, RUN, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Warehouse", "Try"
 HELP = {"help_option_names": ["-h", "--help"]}
+RESUMABLE = {"sync", "init"}
+INTERRUPTED = "Interrupted. Analysts still see the last published version.\n"
+RESUME = "Run `partner-sync sync` within 24 hours to resume what was being read.\n"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Connections = Annotated[
     list[str] | None,
@@ -18,24 +25,58 @@ Connections = Annotated[
 Streams = Annotated[
     list[str] | None, typer.Option("--stream", "-s", help="Stream; repeatable. Default: all.")
 ]
-Reason = Annotated[str, typer.Option(help="Why; kept with your name.")]
+Connection = Annotated[str, typer.Argument(help="Name of the connection.")]
+Reason = Annotated[
+    str | None, typer.Option(help="Why; kept with your name. Default: the command asks.")
+]
 NoBuild = Annotated[bool, typer.Option("--no-build", help="Do not build a version now.")]
-OptionalText = Annotated[str | None, typer.Option()]
+
+
+class Program(TyperGroup):
+    """The commands in the order of the panels. An expected failure becomes a message."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """Return the names of the commands, panel by panel."""
+        del ctx
+        return sorted(self.commands, key=self._panel)
+
+    def _panel(self, name: str) -> int:
+        panel = getattr(self.commands[name], "rich_help_panel", None)
+        return PANELS.index(panel) if panel in PANELS else len(PANELS)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run a command; print a failure and exit with its code."""
+        try:
+            return super().invoke(ctx)
+        except PartnerSyncError as error:
+            from pipelines.cli import render
+
+            render.failure(error)
+            raise typer.Exit(int(error.exit_code)) from error
+        except (KeyboardInterrupt, RuntimeError) as error:
+            # DuckDB raises RuntimeError from the KeyboardInterrupt.
+            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+                raise
+            sys.stderr.write(INTERRUPTED)
+            if ctx.invoked_subcommand in RESUMABLE:
+                sys.stderr.write(RESUME)
+            raise typer.Exit(int(ExitCode.INTERRUPTED)) from error
+
 
 app = typer.Typer(
     name="partner-sync",
-    help="Partners, usage and billing of a payments service, exact and complete, in DuckDB.",
+    cls=Program,
+    help="Read partners, usage and billing, exact and complete, into DuckDB.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings=HELP,
 )
+connections = typer.Typer(context_settings=HELP)
+app.add_typer(connections, name="connections", rich_help_panel=SETUP)
 versions = typer.Typer(no_args_is_help=True, context_settings=HELP)
 app.add_typer(
-    versions,
-    name="versions",
-    help="List, build and roll back versions.",
-    rich_help_panel=WAREHOUSE,
+    versions, name="versions", help="List, build and roll back versions.", rich_help_panel=WAREHOUSE
 )
 
 
@@ -62,18 +103,22 @@ def options(
 def init(  # noqa: PLR0913 - a command's parameters are its options
     *,
     name: Annotated[str, typer.Option(help="Name of the connection.")] = "default",
-    surface: Annotated[str, typer.Option(help="partner or merchant.")] = "partner",
+    surface: Annotated[
+        Literal["partner", "merchant"], typer.Option(help="Surface of the service.")
+    ] = "partner",
     base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
     auth_url: Annotated[str | None, typer.Option(help="Address of the identity provider.")] = None,
-    audience: Annotated[str | None, typer.Option(help="The API identifier.")] = None,
-    client_id: Annotated[str | None, typer.Option(help="The client.")] = None,
+    audience: Annotated[str | None, typer.Option(help="API identifier.")] = None,
+    client_id: Annotated[str | None, typer.Option(help="Client id.")] = None,
     secret: Annotated[
         str | None, typer.Option(help="NAME of the variable that holds the secret or API key.")
     ] = None,
-    secret_file: Annotated[str | None, typer.Option(help="File with mode 0600.")] = None,
+    secret_file: Annotated[
+        str | None, typer.Option(help="File with mode 0600 that holds the secret or API key.")
+    ] = None,
     run_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> None:
-    """Create a home and a connection; ask for what no option gives, check it, then sync."""
+    """Create a home and a connection, check it, then sync. Asks for what no option gives."""
     from pipelines.cli import setup
 
     answers = {
@@ -90,18 +135,35 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 
 @app.command(rich_help_panel=SETUP)
 def check(*, connection: Connections = None, json: Json = False) -> None:
-    """Check settings, credentials and each list of each connection, with one request a list."""
+    """Check credentials, account and each list of each connection; one request a list."""
     from pipelines.cli import setup
 
     setup.check(connection, as_json=json)
 
 
-@app.command(rich_help_panel=SETUP)
-def connections(*, json: Json = False) -> None:
+@connections.callback(invoke_without_command=True)
+def list_connections(context: typer.Context, *, json: Json = False) -> None:
     """List connections: surface, address, where the secret is, streams."""
+    if context.invoked_subcommand is None:
+        from pipelines.cli import setup
+
+        setup.list_connections(as_json=json)
+
+
+@connections.command()
+def accept(connection: Connection, *, reason: Reason = None) -> None:
+    """Accept the account that the service now reports for a connection."""
     from pipelines.cli import setup
 
-    setup.connections(as_json=json)
+    setup.accept(connection, reason)
+
+
+@connections.command()
+def unblock(connection: Connection) -> None:
+    """Forget a pause that the service asked for (Retry-After)."""
+    from pipelines.cli import setup
+
+    setup.unblock(connection)
 
 
 @app.command(rich_help_panel=RUN)
@@ -119,17 +181,24 @@ def sync(
 
 
 @app.command(rich_help_panel=RUN)
-def plan(*, connection: Connections = None, json: Json = False) -> None:
-    """Show how many requests and minutes the next sync takes, from the last scans."""
+def plan(
+    *,
+    connection: Connections = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Request one page of each list that was never read.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show how many requests and how much time the next sync takes."""
     from pipelines.cli import sync as commands
 
-    commands.plan(connection, as_json=json)
+    commands.plan(connection, ask=ask, as_json=json)
 
 
 @app.command(rich_help_panel=RUN)
 def status(*, json: Json = False) -> None:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
-    from pipelines.cli import sync as commands
+    from pipelines.cli import status as commands
 
     commands.status(as_json=json)
 
@@ -137,33 +206,33 @@ def status(*, json: Json = False) -> None:
 @app.command(rich_help_panel=RUN)
 def runs(
     *,
-    limit: Annotated[int, typer.Option(min=0, help="Runs shown, newest first (0: all).")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="Runs shown, newest first (0 = all).")] = 20,
     json: Json = False,
 ) -> None:
     """List runs: when, what triggered them, requests, outcome."""
-    from pipelines.cli import sync as commands
+    from pipelines.cli import status as commands
 
     commands.runs(limit, as_json=json)
 
 
 @app.command(rich_help_panel=RUN)
 def approve(
-    connection: Annotated[str, typer.Argument(help="Connection of the held scan.")],
-    stream: Annotated[str, typer.Argument(help="Stream of the held scan.")],
+    connection: Connection,
+    stream: Annotated[str, typer.Argument(help="Stream whose scan is held.")],
     *,
-    reason: Reason,
+    reason: Reason = None,
     reject: Annotated[bool, typer.Option("--reject", help="Reject the scan instead.")] = False,
     no_build: NoBuild = False,
 ) -> None:
     """Approve the held scan of a list, then build a version that contains it."""
-    from pipelines.cli import sync as commands
+    from pipelines.cli import warehouse
 
-    commands.approve(connection, stream, reason, reject=reject, build=not no_build)
+    warehouse.approve((connection, stream), reason, reject=reject, build=not no_build)
 
 
 @versions.command("list")
 def list_versions(*, json: Json = False) -> None:
-    """List versions: published, size, scans, when."""
+    """List versions: which is published, size, when it was built from what."""
     from pipelines.cli import warehouse
 
     warehouse.list_versions(as_json=json)
@@ -171,7 +240,7 @@ def list_versions(*, json: Json = False) -> None:
 
 @versions.command()
 def build(*, json: Json = False) -> None:
-    """Build a version from the scans that wait, without any request."""
+    """Build and publish a version from the scans that wait, without any request."""
     from pipelines.cli import warehouse
 
     warehouse.build(as_json=json)
@@ -183,7 +252,7 @@ def rollback(
         int | None, typer.Argument(help="Version to roll back to. Default: the previous one.")
     ] = None,
     *,
-    reason: Reason,
+    reason: Reason = None,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
     from pipelines.cli import warehouse
@@ -199,11 +268,19 @@ def rebuild(*, json: Json = False) -> None:
     warehouse.rebuild(as_json=json)
 
 
+@app.command(rich_help_panel=WAREHOUSE)
+def verify(*, json: Json = False) -> None:
+    """Compare every scan file and the published version with their digests."""
+    from pipelines.cli import warehouse
+
+    warehouse.verify(as_json=json)
+
+
 @app.command(rich_help_panel=TRY)
 def demo(
     home: Annotated[str, typer.Option(help="Folder that the demo empties and fills.")] = ".demo",
 ) -> None:
-    """Start the sandbox, sync it into DuckDB and show three queries with their answers."""
+    """Start the sandbox, sync it and show three queries with their answers."""
     from pipelines.cli import demo as commands
 
     commands.demo(home)
@@ -222,19 +299,9 @@ def sandbox(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Run the program. An expected failure becomes a message and an exit code."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        sys.stderr.write("Interrupted. Run the command again to go on.\n")
-        sys.exit(130)
-    except Exception as error:
-        from pipelines.cli import render
-
-        code = render.failure(error)
-        if code is None:
-            raise
-        sys.exit(code)
+    """Run the program. SIGTERM stops it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    app()
 
 
 if __name__ == "__main__":

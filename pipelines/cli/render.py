@@ -3,19 +3,24 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.checks.check import Finding
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
 
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
+LONGEST_LINE = 2_000  # characters
+SEVERITIES = ("error", "warning", "info")
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -30,23 +35,28 @@ OUT = _console(stderr=False)
 ERR = _console(stderr=True)
 
 
-def line(text: str, *, style: str = "", error: bool = False) -> None:
+def line(text: str, *, style: str = "") -> None:
     """Print one line of foreign or own text."""
-    (ERR if error else OUT).print(Text(printable(text, limit=2_000), style=style))
+    OUT.print(Text(printable(text, LONGEST_LINE), style=style))
 
 
-def table(rows: Rows, title: str = "") -> None:
-    """Print rows as a table; the first row names the columns."""
+def remedy(text: str) -> None:
+    """Print what to do; a bare command is introduced as one."""
+    if text:
+        line(f"  Run `{text}`." if text.startswith("partner-sync ") else f"  {text}")
+
+
+def table(rows: Rows, columns: Mapping[str, str] | None = None) -> None:
+    """Print rows as a table. `columns` maps the members that are shown to their headings."""
     if not rows:
         return
-    drawn = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
-    for name in rows[0]:
-        numeric = all(isinstance(row[name], int | Decimal | None) for row in rows)
-        drawn.add_column(
-            name.replace("_", " "), justify="right" if numeric else "left", overflow="fold"
-        )
+    columns = columns or {name: name.replace("_", " ") for name in rows[0]}
+    drawn = Table(box=SIMPLE_HEAD)
+    for name, heading in columns.items():
+        is_number = all(isinstance(row[name], int | Decimal | None) for row in rows)
+        drawn.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(shown(value)) for value in row.values()))
+        drawn.add_row(*(Text(shown(row[name])) for name in columns))
     OUT.print(drawn, soft_wrap=False)
 
 
@@ -61,8 +71,18 @@ def shown(value: object) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return printable(value)
+
+
+def findings(found: Sequence[Finding]) -> None:
+    """Print findings, most severe first."""
+    for each in sorted(found, key=lambda one: SEVERITIES.index(one.severity)):
+        place = "/".join(part for part in (each.connection, each.stream) if part)
+        subject = f" {place}:" if place else ""
+        style = "" if each.severity == "info" else "yellow"
+        line(f"{each.severity}:{subject} {each.message}", style=style)
+        remedy(each.remedy)
 
 
 def as_json(value: object) -> None:
@@ -75,18 +95,15 @@ def _plain(value: Any) -> object:
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value:f}"
-    if hasattr(value, "__struct_fields__"):
-        return {name: getattr(value, name) for name in value.__struct_fields__}
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     return str(value)
 
 
-def failure(error: Exception) -> int | None:
-    """Print an expected failure and return its exit code; None for a defect."""
-    if not isinstance(error, PartnerSyncError):
-        return None
-    ERR.print(Text.assemble(("Error: ", "bold red"), printable(str(error), limit=2_000)))
+def failure(error: PartnerSyncError) -> None:
+    """Print an expected failure and what to do."""
+    ERR.print(Text.assemble(("Error: ", "bold red"), printable(str(error), LONGEST_LINE)))
     if error.remedy:
-        ERR.print(Text(printable(error.remedy, limit=2_000)))
-    return int(error.exit_code)
+        ERR.print(Text(printable(error.remedy, LONGEST_LINE)))

@@ -2,14 +2,13 @@
 
 from array import array
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.extract.marks import Marks, MarkedPage, find_copies, is_ascending, number_copies
+from pipelines.extract.marks import MarkedPage, Marks, find_copies, is_ascending, number_copies
 
-OVERLAP = 3
-AFTER_TROUBLE = 5
 MARGIN = 8  # rows of the chain before the overlap in which shared rows are looked for
 
 
@@ -36,7 +35,8 @@ class Chain:
     `inserted` counts rows that came before rows already read, `removed` those that went;
     `swapped` tells that two pages showed two orders; `breaks` counts pages that did
     not join, or not in order; `presumed` tells that a page without keys joined where it should if
-    nothing changed, by rows that are not unique.
+    nothing changed, by rows that are not unique. `meets_head` tells that the head was read again
+    and its rows are in order, `ended` that the chain reached the end of the list.
     """
 
     keyed: bool
@@ -45,6 +45,8 @@ class Chain:
     swapped: bool = False
     breaks: int = 0
     presumed: bool = False
+    ended: bool = False
+    meets_head: bool = False
     largest_shift: int = 0
     end: int = 0
     _expected: int = 0  # the offset at which the row that joins was last seen
@@ -148,7 +150,7 @@ class Chain:
         """Return row and place of the first known row that another follows in order."""
         if back == 1:
             return known[0] if known else None
-        for (row, place), (_row, following) in zip(known, known[1:], strict=False):
+        for (row, place), (_row, following) in pairwise(known):
             if following > place:
                 return row, place
         return None

@@ -40,9 +40,7 @@ class KeySearch:
                 self.key = self.memory.key
             return
         self._reached = page.request.offset + rows
-        self._pages.append(
-            StoredPage(page, stored.digests[begin:], stored.values[:, begin:])
-        )
+        self._pages.append(StoredPage(page, stored.digests[begin:], stored.values[:, begin:]))
         if first:
             self._fields = page.fields
             self._choose()
@@ -55,9 +53,7 @@ class KeySearch:
             return False
         lacking, conflicting = self._suspicious.get(self.key, (0, 0))
         rows = sum(len(page.digests) for page in self._pages)
-        return (
-            lacking > CLEARLY * LACKING * rows or conflicting > CLEARLY * CONFLICTING * rows
-        )
+        return lacking > CLEARLY * LACKING * rows or conflicting > CLEARLY * CONFLICTING * rows
 
     def change(self) -> bool:
         """Use another field if the one in use is not the best; return whether it changed."""
@@ -104,11 +100,12 @@ class KeySearch:
         )
 
     def _values(self, page: StoredPage, name: str) -> Marks:
-        return page.values[self._fields.index(name)]
+        values: Marks = page.values[self._fields.index(name)]
+        return values
 
     def _is_named(self, name: str) -> bool:
         """Return whether a name says that the field is an identifier."""
-        return name == self.configured or name == "id" or name.endswith(("Id", "_id"))
+        return name in {self.configured, "id"} or name.endswith(("Id", "_id"))
 
 
 def _conflicting(values: Marks, digests: Marks) -> int:
@@ -119,9 +116,7 @@ def _conflicting(values: Marks, digests: Marks) -> int:
     return len(np.unique(values[1:][different]))
 
 
-def candidate_fields(
-    configured: str | None, stream: str, names: Iterable[str]
-) -> tuple[str, ...]:
+def candidate_fields(configured: str | None, stream: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the fields that may be the key of a stream, the likeliest first."""
     singular = stream.removesuffix("s")
     likely = [configured, "id", f"{stream}Id", f"{singular}Id", f"{singular}_id", *names]

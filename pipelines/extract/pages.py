@@ -1,4 +1,4 @@
-"""The values that `read_list` exchanges with its driver: requests out, pages in, a proof at the end."""
+"""The values that `read_list` exchanges with its driver: requests, pages, a proof at the end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

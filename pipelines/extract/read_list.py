@@ -5,6 +5,7 @@ from collections.abc import Generator
 from pipelines.core.completeness import ListMemory, ReadBudget
 from pipelines.extract.key import KeySearch
 from pipelines.extract.marks import StoredPage, mark_page, store_page
+from pipelines.extract.pager import Pager
 from pipelines.extract.pages import Ask, Page, Proof, Stop
 from pipelines.extract.passes import Reading
 
@@ -20,7 +21,7 @@ def read_list(
     search = KeySearch(configured_key, memory)
     answers: list[StoredPage | Stop] = []
     while True:
-        proof = yield from _read_by_key(search, answers, Reading(memory, budget))
+        proof = yield from _read_by_key(search, answers, Reading(Pager(memory, budget)))
         if proof is not None:
             return proof
 
@@ -31,7 +32,6 @@ def _read_by_key(
     """Read by the field in use; None if another field turns out to be the key."""
     steps = reading.read()
     replayed, used = len(answers), 0
-    reading.spent = 0
     try:
         ask = next(steps)
         while True:
@@ -42,14 +42,12 @@ def _read_by_key(
                 answer = answers[-1]
             else:
                 used = replayed  # pages of before are of no use any more
-                reading.spent = len(answers)
+                reading.pager.spent = len(answers)
                 answer = yield from _ask(search, answers, ask)
                 if search.is_refuted() and search.change():
                     return None
-            reading.key = search.key
-            ask = steps.send(
-                answer if isinstance(answer, Stop) else mark_page(answer, search.key)
-            )
+            reading.key, reading.pager.keyed = search.key, search.key is not None
+            ask = steps.send(answer if isinstance(answer, Stop) else mark_page(answer, search.key))
     except StopIteration as end:
         proof: Proof = end.value
     if not isinstance(answers[-1], Stop) and search.change():

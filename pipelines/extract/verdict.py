@@ -35,11 +35,14 @@ class _Table:
 
     def take(self, chosen: Mask | Rows) -> "_Table":
         """Return some of the rows."""
-        return _Table(*(column[chosen] for column in self.columns()))
-
-    def columns(self) -> tuple[Marks, Marks, Mask, Rows, Rows, Rows]:
-        """Return all columns."""
-        return self.marks, self.digests, self.lacking, self.copies, self.pages, self.rows
+        return _Table(
+            self.marks[chosen],
+            self.digests[chosen],
+            self.lacking[chosen],
+            self.copies[chosen],
+            self.pages[chosen],
+            self.rows[chosen],
+        )
 
 
 def select_rows(parts: Iterable[Used], *, keyed: bool) -> Selection:
@@ -72,11 +75,15 @@ def _table(part: Used) -> _Table:
 
 
 def _concatenate(tables: list[_Table]) -> _Table:
-    if not tables:
-        none, zero = np.empty(0, np.uint64), np.empty(0, np.int64)
-        return _Table(none, none, np.empty(0, np.bool_), zero, zero, zero)
-    columns = [table.columns() for table in tables]
-    return _Table(*(np.concatenate(column) for column in zip(*columns, strict=True)))  # type: ignore[arg-type]
+    none, zero = np.empty(0, np.uint64), np.empty(0, np.int64)
+    return _Table(
+        np.concatenate([none, *(table.marks for table in tables)]),
+        np.concatenate([none, *(table.digests for table in tables)]),
+        np.concatenate([np.empty(0, np.bool_), *(table.lacking for table in tables)]),
+        np.concatenate([zero, *(table.copies for table in tables)]),
+        np.concatenate([zero, *(table.pages for table in tables)]),
+        np.concatenate([zero, *(table.rows for table in tables)]),
+    )
 
 
 def _newest(table: _Table) -> _Table:

@@ -76,7 +76,7 @@ class Decoder:
 
     def _try(self, raws: Sequence[bytes], places: Sequence[int]) -> Decoded | None:
         """Decode records that fit the schema as they are; None if one does not."""
-        if self._is_exact_only or (self.key is None and not _are_objects(raws)):
+        if self._is_exact_only or not _are_objects(raws):
             return None
         try:
             if self._guard is not None:
@@ -144,6 +144,7 @@ class Decoder:
 
 
 def _are_objects(raws: Sequence[bytes]) -> bool:
+    """Return whether every record is an object: Arrow 26.0.1 crashes the process on `null`."""
     return all(raw.startswith(b"{") for raw in raws)
 
 

@@ -91,7 +91,7 @@ def load_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, policy: LoadPolic
             f"Scan {scan.scan_id} of {scan.header.stream} ({scan.header.connection}) could not be "
             f"loaded: {printable(error)}. Nothing of it is loaded; the scan file keeps every "
             "record.",
-            "Make room or raise the memory limit, then run `partner-sync versions build`.",
+            _remedy(error),
         ) from error
     return result
 
@@ -206,6 +206,12 @@ class _Load:
         for name, column in own.items():
             flat[stream] = flat[stream].append_column(name, column)
         return flat
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, duckdb.OperationalError | OSError):  # no room, no memory, a bad disk
+        return "Make room or raise the memory limit, then run `partner-sync versions build`."
+    return "Report this defect of partner-sync with the scan file."
 
 
 def _folder(db: duckdb.DuckDBPyConnection) -> str | None:

@@ -26,7 +26,14 @@ from pipelines.publish.verify import control_totals, require_totals
 from pipelines.warehouse.protocol import Build, Version
 
 BUILD_LOCK: Final = "build"
-FULL_DISK: Final = (OSError, duckdb.IOException, duckdb.OutOfMemoryException)
+# A commit that cannot be written is a TransactionException; nobody else writes, so no conflict is.
+STORAGE_ERRORS: Final = (
+    OSError,
+    StorageFailed,
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+    duckdb.TransactionException,
+)
 
 
 @dataclass(frozen=True)
@@ -80,10 +87,11 @@ def build(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
         base = stores.warehouse.published()
         content = versions.read_content(stores.warehouse, base)
         with stores.metadata.transaction() as session:
-            if base is not None:
-                versions.require_unchanged(session, base)
+            digest = versions.recorded_digest(session, base)
             scans = buildable_scans(session, content.scans)
             always = base is not None and versions.is_decision_newer(session, content.decision)
+        if base is not None and (scans or always):
+            versions.require_digest(base, digest)
         return _build_without_failing(stores, _Plan(base, scans, always=always), on_note)
 
 
@@ -176,8 +184,8 @@ def _load(stores: BuildStores, making: Build, scan: Scan, plan: _Plan) -> LoadRe
         if result.held is None:
             catalog.add_scan(making.db, sealed, result.findings)
     except Exception as error:
-        if _is_full_disk(error):
-            raise _storage_failed(making.number, error) from error
+        if refused := _storage_error(error):
+            raise _storage_failed(making.number, refused) from error
         # Whatever goes wrong with one scan must not hold back the others.
         raise _ScanFailed(scan, _reason(error)) from error
     return result
@@ -200,18 +208,19 @@ def _reason(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {printable(error)}"
 
 
-def _is_full_disk(error: BaseException | None) -> bool:
-    """Return whether the disk or the memory limit is to blame, and not the scan."""
+def _storage_error(error: BaseException | None) -> BaseException | None:
+    """Return what the disk or the memory limit refused; None where the scan is to blame."""
+    found = None
     if isinstance(error, (ArchiveDamaged, ScanNotFound)):
-        return False
+        return None
     while error is not None:
-        if isinstance(error, (StorageFailed, *FULL_DISK)):
-            return True
-        error = error.__cause__
-    return False
+        if isinstance(error, STORAGE_ERRORS):
+            found = error
+        error = error.__cause__ or error.__context__
+    return found
 
 
-def _storage_failed(number: int, error: Exception) -> StorageFailed:
+def _storage_failed(number: int, error: BaseException) -> StorageFailed:
     return StorageFailed(
         f"Version {number} cannot be written: {printable(error)}. Analysts still see the published "
         "version; the scans stay in the archive.",

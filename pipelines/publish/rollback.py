@@ -30,7 +30,9 @@ def rollback(stores: BuildStores, number: int, person: str, reason: str) -> Vers
             raise _not_kept(number, list(known))
         undone = _scans_only_later(stores, known, number)
         with stores.metadata.transaction() as session:
-            versions.require_unchanged(session, known[number])
+            digest = versions.recorded_digest(session, known[number])
+        versions.require_digest(known[number], digest)
+        with stores.metadata.transaction() as session:
             add_decision(session, _decision(stores, number, person, reason))
             for scan in versions.scans_by_id(session, undone):
                 why = REASON.format(number=number, reason=reason)

@@ -45,17 +45,6 @@ def control_totals(db: duckdb.DuckDBPyConnection) -> dict[str, Totals]:
     }
 
 
-def find_damage(db: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Read every value; return the tables that cannot be read and what DuckDB says of each."""
-    damaged = {}
-    for schema, table, columns, _telling in db.execute(TABLES).fetchall():
-        try:
-            _totals(db, (schema, table), columns)
-        except duckdb.Error as error:
-            damaged[f"{schema}.{table}"] = printable(error)
-    return damaged
-
-
 def _totals(db: duckdb.DuckDBPyConnection, table: tuple[str, str], columns: list[str]) -> Totals:
     statement = TOTALS.format(
         columns=", ".join(quote_identifier(column) for column in columns),

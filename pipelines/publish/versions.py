@@ -74,18 +74,30 @@ def file_digest(file: Path) -> str:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
+def recorded_digest(session: Session, version: Version | None) -> str | None:
+    """Return the SHA-256 that a version's file had when it was published; None if not known."""
+    row = session.get(VersionRow, version.number) if version else None
+    return row.sha256 if row else None
+
+
+def require_digest(version: Version, sha256: str | None) -> None:
+    """Raise BuildFailed if a version's file has another SHA-256; a lost file is refused later.
+
+    Reads the whole file: call it outside a transaction, which other processes would wait for.
+    """
+    if sha256 is None or not version.path.is_file() or file_digest(version.path) == sha256:
+        return
+    raise BuildFailed(
+        f"Version {version.number} was changed after it was published: {version.path} has another "
+        "digest. Nothing is built on it. Analysts see the changed file.",
+        "Run `partner-sync versions rebuild`, or `partner-sync versions rollback` to an older "
+        "version.",
+    )
+
+
 def require_unchanged(session: Session, version: Version) -> None:
     """Raise BuildFailed if a version's file is not the one that was published."""
-    row = session.get(VersionRow, version.number)
-    if row is None or row.sha256 is None or not version.path.is_file():
-        return  # nothing to compare with; a lost file is refused where it is opened
-    if file_digest(version.path) != row.sha256:
-        raise BuildFailed(
-            f"Version {version.number} was changed after it was published: {version.path} has "
-            "another digest. Nothing is built on it. Analysts see the changed file.",
-            "Run `partner-sync versions rebuild`, or `partner-sync versions rollback` to an "
-            "older version.",
-        )
+    require_digest(version, recorded_digest(session, version))
 
 
 def live_rows(session: Session) -> LiveRows:

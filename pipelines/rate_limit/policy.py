@@ -120,7 +120,7 @@ def _release(row: Row, share: Share, now: float) -> float:
 
 def ours_in_window(rows: Iterable[Row], sent_at: float, answered_at: float, share: Share) -> int:
     """Count our requests that the service may have counted in an answer, itself included."""
-    begin = sent_at - share.window - MARGIN
+    begin = sent_at - share.window
     count = 0
     for row in rows:
         left = math.inf if row.held_until is None else row.held_until - share.window - MARGIN

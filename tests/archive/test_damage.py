@@ -91,14 +91,14 @@ def each_byte(size: int) -> Iterable[tuple[int, int]]:
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_truncated_file_resumes_to_a_prefix(files: Files, data: st.DataObject) -> None:
     content = data.draw(st.sampled_from([files.open, files.sealed]))
     check_truncated(files, content, data.draw(st.integers(0, len(content))))
 
 
 @given(data=st.data(), mask=st.integers(1, 255))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_damage_in_an_open_file_is_not_a_short_file(
     files: Files, data: st.DataObject, mask: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_damage_in_an_open_file_is_not_a_short_file(
 
 
 @given(data=st.data(), mask=st.integers(1, 255))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_damage_in_a_sealed_file_is_detected(files: Files, data: st.DataObject, mask: int) -> None:
     check_flipped_when_sealed(files, data.draw(st.integers(0, len(files.sealed) - 1)), mask)
 

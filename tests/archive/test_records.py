@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.archive.records import ParsedPage, most_records, parse_page
@@ -100,6 +100,7 @@ def test_far_more_records_than_requested_are_refused(record: bytes) -> None:
 
 
 @given(values=st.lists(VALUES, max_size=6), odd=st.booleans())
+@settings(max_examples=30)
 def test_every_list_of_records_is_cut_where_it_was_joined(
     values: list[object],
     odd: bool,  # noqa: FBT001 - a drawn value

@@ -80,14 +80,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(exchanges=LISTS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_every_exchange_comes_back(folder: Path, exchanges: list[Exchange]) -> None:
     round_trip(folder, exchanges, proof({1: ((0, 2),)}, {2: ((1, 1),)}))
 
 
 @pytest.mark.long
 @given(exchanges=st.lists(EXCHANGES, max_size=12))
-@settings(max_examples=2000)
+@settings(max_examples=600)
 def test_every_exchange_comes_back_in_many_examples(
     folder: Path, exchanges: list[Exchange]
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_page_keeps_its_bytes_and_others_are_text_or_base64(tmp_path: Path) ->
     assert [list(line)[-1] for line in found][:3] == ["body", "text", "text"]
     rows = duckdb.sql(
         f"""
-        SELECT lines.page, lines.sha256, lines.body
+        SELECT lines.page, lines.sha256, lines.body ->> 'id'
         FROM read_json('{path}', format = 'newline_delimited', columns = {{
             page: 'INTEGER', sha256: 'VARCHAR', body: 'JSON'
         }}) AS lines

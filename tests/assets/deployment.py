@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +43,12 @@ query ($keys: [AssetKeyInput!]) { assetNodes(assetKeys: $keys) { assetKey { path
 RUNS = """
 query { runsOrError(limit: 100) { ... on Runs { results {
   runId status jobName tags { key value } } } } }
+"""
+ERRORS = """
+query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
+  ... on ExecutionStepFailureEvent { error { message } }
+  ... on RunFailureEvent { error { message } }
+} } } }
 """
 TERMINATE = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 SCHEDULES = """
@@ -125,6 +132,12 @@ class Deployment:
         found = self.ask(RUNS)["results"]
         return [run for run in found if job in {None, run["jobName"]}]
 
+    def errors(self) -> list[str]:
+        """Return the messages of all failed runs, for a test that expected none."""
+        failed = [run["runId"] for run in self.runs() if run["status"] == "FAILURE"]
+        events = [event for run in failed for event in self.ask(ERRORS, id=run)["events"]]
+        return [event["error"]["message"] for event in events if event.get("error")]
+
     def stop_schedule(self, name: str) -> None:
         """Switch a schedule off."""
         states = {each["name"]: each["scheduleState"] for each in self.ask(SCHEDULES)["results"]}
@@ -136,11 +149,10 @@ class Deployment:
         found: dict[str, dict[str, str]] = {}
         for node in self.ask(STATUSES, keys=keys):
             states = found.setdefault(node["assetKey"]["path"][-1], {})
-            for day in node["assetPartitionStatuses"]["ranges"]:
-                assert day["primaryDimStartKey"] == day["primaryDimEndKey"], day
+            for days in node["assetPartitionStatuses"]["ranges"]:
                 for state in ("materialized", "failed"):
-                    for connection in day["secondaryDim"][f"{state}Partitions"]:
-                        states[f"{connection}|{day['primaryDimStartKey']}"] = state
+                    for connection in days["secondaryDim"][f"{state}Partitions"]:
+                        states |= {f"{connection}|{day}": state for day in _days(days)}
         return found
 
     def stop(self) -> None:
@@ -162,6 +174,14 @@ class Deployment:
         for process in self.processes:
             process.kill()
             process.wait()
+
+
+def _days(days: Mapping[str, Any]) -> Iterator[date]:
+    """Yield the days of a range of days that have the same states."""
+    day = date.fromisoformat(days["primaryDimStartKey"])
+    while day <= date.fromisoformat(days["primaryDimEndKey"]):
+        yield day
+        day += timedelta(days=1)
 
 
 def free_port() -> int:

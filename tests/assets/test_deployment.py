@@ -40,7 +40,7 @@ def idle(deployment: Deployment) -> bool:
     return all(run["status"] in ends for run in deployment.runs())
 
 
-def test_schedule_backfill_rerun_and_stop(deployment: Deployment, sandbox: Running) -> None:
+def test_a_night_a_backfill_and_a_stopped_run_over_graphql(deployment: Deployment, sandbox: Running) -> None:
     check_schedule(deployment)
     check_backfill(deployment, sandbox)
     check_stopped_run(deployment, sandbox)
@@ -56,7 +56,7 @@ def check_schedule(deployment: Deployment) -> None:
 
     assert deployment.home.link.exists()
     runs = deployment.runs("nightly_sync")
-    assert {run["status"] for run in runs} == {"SUCCESS"}
+    assert {run["status"] for run in runs} == {"SUCCESS"}, deployment.errors()
     tags = [{tag["key"]: tag["value"] for tag in run["tags"]} for run in runs]
     assert {tag["dagster/partition"] for tag in tags} == {
         key("acme", today()),
@@ -133,6 +133,7 @@ def started_run(deployment: Deployment, backfill: str) -> str | None:
 def check_secrets(deployment: Deployment) -> None:
     """No file of Dagster and no answer of the webserver holds the secret."""
     until(lambda: idle(deployment), "the end of all runs")
+    deployment.stop()
     assert not any(SECRET in answer for answer in deployment.answers)
     files = [path for path in deployment.home.root.rglob("*") if path.is_file()]
     assert files

@@ -10,11 +10,10 @@ import pytest
 
 from pipelines.app.results import StreamState
 from pipelines.core.errors import ExitCode
-from tests.homes import make_home, records, rows, sync_once
+from tests.homes import KEYS, make_home, records, rows, sync_once
 from tests.sandbox.running import Running, started
 from tests.truth import differences, row_differences, same, table_rows
 
-KEYS = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
 CHANGING = ("usage", "billing")
 RATES = {"insert": 0.4, "delete": 0.4, "update": 0.6}
 
@@ -91,7 +90,7 @@ def snapshot(sandbox: Running) -> dict[str, dict[str, Any]]:
 def revision_between(row: dict[str, Any], possible: list[dict[str, Any]]) -> bool:
     """A record that changed twice in one scan was read in between: only its revision is known."""
     revisions = [each["revision"] for each in possible]
-    return min(revisions) <= row["revision"] <= max(revisions)
+    return bool(min(revisions) <= row["revision"] <= max(revisions))
 
 
 def assert_history_is_consistent(db: duckdb.DuckDBPyConnection, stream: str) -> None:

@@ -1,14 +1,16 @@
 """Puts records together again from the tables, to compare them with what was sent."""
 
 import json
+import re
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta, timezone
-from decimal import MAX_PREC, Context, Decimal, InvalidOperation
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import MAX_PREC, Context, Decimal
 from typing import Any
 
 from tests.load.scans import Warehouse
 
 EXACT = Context(prec=MAX_PREC)
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def plain(value: Any) -> Any:
@@ -26,10 +28,8 @@ def plain(value: Any) -> Any:
 
 
 def _plain_text(text: str) -> Any:
-    try:
-        return Decimal(text).normalize(EXACT) + 0 if text.isascii() else text
-    except InvalidOperation:
-        pass
+    if NUMBER.fullmatch(text):
+        return Decimal(text).normalize(EXACT) or Decimal(0)
     try:
         return datetime.fromisoformat(text).isoformat() if "T" in text else text
     except ValueError:
@@ -43,7 +43,7 @@ def rebuild(warehouse: Warehouse, stream: str = "usage") -> dict[str, Any]:
         f"WHERE stream = '{stream}' ORDER BY position"
     )
     columns = [(table, name, part, json.loads(steps)) for table, name, part, steps in listed]
-    tables = {stream: [], **{table: [] for table, *_ in columns}}
+    tables: dict[str, list[Any]] = {stream: [], **{table: [] for table, *_ in columns}}
     for table, name, part, steps in columns:
         tables[table].append((name, part, steps))
     found: dict[str, Any] = {}
@@ -67,15 +67,15 @@ def _add(found: dict[str, Any], row: Mapping[str, Any], columns: list[Any]) -> N
     places = [row[name] for name in sorted(outer, reverse=True)]
     places += [row["_index"]] if "_index" in row else []
     for name, part, steps in columns:
-        value = None if name is None else row[name]
+        value: Any = None if name is None else row[name]
         if part == "offset" or value is None:
             continue
         if f"{name}__offset" in row and isinstance(value, datetime):
             value = value.astimezone(_zone(row[f"{name}__offset"]))
         elif isinstance(value, date) and not isinstance(value, datetime):
             value = value.isoformat()
-        steps = steps[:-1] if steps[-1] is None else steps
-        _put(record, steps, places, [None] * value if part == "count" else value)
+        path = steps[:-1] if steps[-1] is None else steps
+        _put(record, path, places, [None] * value if part == "count" else value)
     if row["_extra"] is not None:
         _put(record, _row_steps(columns, places), places, _Rest(json.loads(row["_extra"])))
 
@@ -137,6 +137,6 @@ def _merge(members: Any, rest: Any) -> Any:
 
 def _zone(offset: str) -> timezone:
     if offset == "Z":
-        return timezone.utc
+        return UTC
     sign = -1 if offset[0] == "-" else 1
     return timezone(sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[4:])))

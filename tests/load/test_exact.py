@@ -20,8 +20,11 @@ NUMBERS = (
     | st.sampled_from([Decimal("1E+2"), Decimal("0.10"), 10**40, 2**63 - 1, -(2**63)])
 )
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(
-    ["1.5", "-20.25", "007.5", "7", "2026-11-01", "2026-11-01T00:00:00Z", "2026-02-30T00:00:00Z"]
-    + ["2026-11-01T10:00:00.5+05:30", "9999-12-31T23:59:59Z", "0000-01-01", "null", "[]"]
+    [
+        *["1.5", "-20.25", "007.5", "7", "2026-11-01", "0000-01-01", "null", "[]"],
+        *["2026-11-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-01T10:00:00.5+05:30"],
+        "9999-12-31T23:59:59Z",
+    ]
 )
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES = st.recursive(
@@ -61,7 +64,7 @@ def check_scans(folder: Path, scans: list[list[dict[str, Any]]]) -> None:
 @example([[{"a": 1}], [{"a": Decimal("1.5")}], [{"a": 10**40}, {"a": "1.5"}, {"a": [1, "x"]}]])
 @example([[{"a": [{"b": 1}, None, 5, {}]}], [{"a": []}, {"a": None}, {"a": {"b": 2}}]])
 @example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_value_of_any_record_is_in_the_tables(
     tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
 ) -> None:

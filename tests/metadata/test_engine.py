@@ -8,11 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.core.errors import ConfigurationError, StorageFailed
@@ -37,10 +38,19 @@ for _ in range(int(sys.argv[2])):
 metadata.close()
 """
 
+OPEN = """
+import sys
+import time
+from pathlib import Path
+from pipelines.metadata.engine import Metadata
+began = time.process_time()
+Metadata.open(Path(sys.argv[1])).close()
+print("alembic" in sys.modules, time.process_time() - began)
+"""
 
-def child(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+def child(code: str, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
 
 
 def test_the_models_are_what_the_migrations_create(metadata: Metadata) -> None:
@@ -71,22 +81,23 @@ def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
 
 def test_an_open_of_a_current_database_does_not_import_alembic(metadata: Metadata) -> None:
     file = Path(str(metadata.engine.url.database))
-    code = (
-        "import sys, time; from pathlib import Path; from pipelines.metadata.engine import Metadata;"
-        "began = time.process_time(); Metadata.open(Path(sys.argv[1])).close();"
-        "print('alembic' in sys.modules, time.process_time() - began)"
-    )
-    output, _ = child(code, file).communicate()
+    output = subprocess.run(
+        [sys.executable, "-c", OPEN, file], check=True, capture_output=True, text=True
+    ).stdout
     imported, seconds = output.split()
     assert imported == "False"
     assert float(seconds) < 0.05
 
 
 def test_an_error_rolls_back(metadata: Metadata) -> None:
-    with pytest.raises(IntegrityError), metadata.transaction() as session:
-        session.add(List(connection="acme", stream="usage"))
-        session.flush()
-        session.execute(text("INSERT INTO lists (connection) VALUES ('acme')"))
+    def fail() -> None:
+        with metadata.transaction() as session:
+            session.add(List(connection="acme", stream="usage"))
+            session.flush()
+            session.execute(text("INSERT INTO lists (connection) VALUES ('acme')"))
+
+    with pytest.raises(IntegrityError):
+        fail()
     with metadata.transaction() as session:
         assert session.scalars(select(List)).all() == []
 
@@ -110,7 +121,7 @@ def test_rows_are_usable_after_the_transaction(metadata: Metadata) -> None:
 
 
 def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
-    file, times = tmp_path / "metadata.db", 25
+    file, times = tmp_path / "metadata.db", 8
     children = [child(CHILD, file, times) for _ in range(2)]
     assert [each.wait() for each in children] == [0, 0]
     metadata = Metadata.open(file)
@@ -154,8 +165,6 @@ def test_a_database_that_another_process_blocks_is_named(
     file = Path(str(metadata.engine.url.database))
     blocker = sqlite3.connect(file, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    waiting = Metadata(create_engine("sqlite://"), metadata.locks)
-    waiting.close()
     with pytest.raises(StorageFailed, match="database is locked"):
         Metadata.open(file)
     blocker.close()
@@ -188,13 +197,13 @@ def test_a_process_is_alive_until_it_ends() -> None:
     assert int(process_id) == os.getpid()
     assert not is_alive(f"{host}:{process_id}:0{start}")
     assert is_alive(f"other-{host}:{process_id}:{start}")
-    code = "from pipelines.metadata.engine import this_process; print(this_process(), flush=True)"
-    ended = child(code + "; input()", "")
-    ended.kill()
-    ended.wait()
-    assert ended.stdout is not None
-    ended.stdout.close()
-    assert not is_alive(f"{host}:{ended.pid}:{start}")
+    zombie = child("")
+    while psutil.Process(zombie.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    name = f"{host}:{zombie.pid}:{start}"
+    assert not is_alive(name)
+    zombie.wait()
+    assert not is_alive(name)
 
 
 def test_identifiers_sort_by_time() -> None:

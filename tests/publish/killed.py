@@ -1,7 +1,7 @@
 """Builds in copies of a home, in processes that kill themselves at the k-th durable step.
 
-`python -m tests.publish.killed HOME` makes HOME-1, HOME-2, … and prints how many, until a build
-meets fewer than k steps. It forks from a process without threads, so each copy costs little.
+`python -m tests.publish.killed HOME N` makes HOME-1, HOME-(1+N), … until a build meets fewer than
+k steps, and prints that k. It forks from a process without threads, so each copy costs little.
 """
 
 import os
@@ -58,15 +58,17 @@ def build_until_killed(home: Path, k: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def main(home: Path) -> None:
-    """Try every step."""
-    for k in range(1, 1000):
+def main(home: Path, every: int) -> None:
+    """Try every step, or every n-th."""
+    k = 1
+    while True:
         copy = home.with_name(f"{home.name}-{k}")
         shutil.copytree(home, copy, symlinks=True)
         if not build_until_killed(copy, k):
             break
-    sys.stdout.write(str(k - 1))
+        k += every
+    sys.stdout.write(str(k))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -166,16 +166,17 @@ def test_a_retry_after_that_comes_while_a_request_waits_stops_it(world: World) -
     run(main())
 
 
-@pytest.mark.parametrize("step", [-86400.0, -0.7, -0.1, 0.1, 0.7, 86400.0])
-@pytest.mark.parametrize("latency", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("step", "latency"), [(-86400, 0.4), (-0.7, 0), (-0.1, 0.4), (0.1, 0), (0.7, 0.4), (86400, 0)]
+)
 def test_a_clock_that_is_set_makes_us_late_by_a_window(
     world: World, step: float, latency: float
 ) -> None:
     world.path = Path(latency / 2)
 
     async def main() -> None:
-        reading = asyncio.create_task(world.process().read_lists(60))
-        await asyncio.sleep(5.3)
+        reading = asyncio.create_task(world.process().read_lists(45))
+        await asyncio.sleep(4.3)
         world.clock.offset += step
         await reading
 
@@ -183,7 +184,7 @@ def test_a_clock_that_is_set_makes_us_late_by_a_window(
     assert world.service.refused == []
     moments = [at for at, _ in world.service.admitted]
     assert max(later - one for one, later in pairwise(moments)) < 2.2 + latency
-    assert world.service.span() < 13.5 + 2 * latency
+    assert world.service.span() < 10.5 + 2 * latency
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])

@@ -7,7 +7,7 @@ import pytest
 from pipelines.rate_limit import store
 from pipelines.rate_limit.memory import Memory
 from tests.rate_limit.conftest import Owner
-from tests.rate_limit.simulated import EPOCH, Path, World, now, run, send_evenly
+from tests.rate_limit.simulated import EPOCH, Path, Process, World, now, run, send_evenly
 
 MARGIN = 0.002
 
@@ -27,7 +27,8 @@ def test_processes_share_the_whole_limit_by_turns(
 
     ended = run(main())
     assert world.service.refused == []
-    assert max(ended) - min(ended) < 2
+    # Some have the credit of ten round trips earlier: with 75 requests each it is below 2 s.
+    assert max(ended) - min(ended) < 3.2
     at_most = {Path(): 1.003, Path(0.2): 1.25, Path(0.075, 0.03): 1.15}[path]  # 24 windows
     assert world.service.span() <= 23.8 * at_most + 0.01
 
@@ -52,26 +53,22 @@ def test_a_killed_process_frees_the_queue_at_once_and_its_request_after_the_dead
         process = world.process(owners[0].name)
         unix = EPOCH + now()
         with world.metadata.transaction() as session:
-            for sent_at in (None, unix + 0.01, unix - 0.1):  # waits, has its slot, is under way
+            for sent_at in (None, unix + 1e6, unix):  # waits, has its slot, is under way
                 store.add_row(session, world.actor, mortal.name, sent_at)
-        await process.read_lists(15)
-        assert process_rate(world) == pytest.approx(2, abs=0.5)  # three of five are held
+        assert await seconds_to_read(process, 12) == pytest.approx(5, abs=0.1)  # 2 per second
         mortal.kill()
         begun = now()
-        await process.read_lists(60)
-        assert process_rate(world, begun + 1) == pytest.approx(4, abs=0.2)
-        await asyncio.sleep(begun + 60 - now())
-        begun = now()
-        await process.read_lists(30)
-        assert process_rate(world, begun) == pytest.approx(5, abs=0.2)
+        assert await seconds_to_read(process, 60) == pytest.approx(15, abs=0.6)  # 4 per second
+        await asyncio.sleep(begun + 62 - now())
+        assert await seconds_to_read(process, 30) == pytest.approx(5, abs=0.1)  # 5 per second
 
     run(main())
 
 
-def process_rate(world: World, since: float = 0.0) -> float:
-    """Return the requests per second, without those of the first moment."""
-    sent = [at for at, _ in world.service.admitted if at >= since]
-    return sum(at > sent[0] + 0.5 for at in sent) / (sent[-1] - sent[0])
+async def seconds_to_read(process: Process, requests: int) -> float:
+    begun = now()
+    await process.read_lists(requests)
+    return now() - begun
 
 
 def test_a_stalled_process_is_not_taken_for_dead(world: World, owners: list[Owner]) -> None:
@@ -81,7 +78,7 @@ def test_a_stalled_process_is_not_taken_for_dead(world: World, owners: list[Owne
             for _ in range(5):
                 store.add_row(session, world.actor, owners[1].name, unix)
         asking = asyncio.create_task(world.process(owners[0].name).ask())
-        await asyncio.sleep(600)
+        await asyncio.sleep(200)
         assert not asking.done()
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
@@ -120,7 +117,7 @@ def test_nobody_retries_early_in_a_storm(world: World, owners: list[Owner]) -> N
     # The few requests that go on after the storm are at caution's pace: 0.21 s apart.
     assert run(main()) < 3 + 0.21 * 120
     assert world.service.early == 0
-    assert 10 <= len(world.service.refused) <= 40
+    assert 10 <= len(world.service.refused) <= 60
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.15, 0.4])
@@ -134,7 +131,7 @@ def test_another_client_is_left_its_share(world: World, latency: float) -> None:
         reading = asyncio.create_task(world.process().read_lists(240))
         await other
         reading.cancel()
-        since, until = begun + 5, begun + 60
+        since, until = begun + 10, begun + 60
         theirs, ours = (
             sum((who == "other") == is_other and since <= at < until for at, who in admitted)
             for is_other in (True, False)
@@ -142,7 +139,7 @@ def test_another_client_is_left_its_share(world: World, latency: float) -> None:
         )
         rest = 5 * (until - since) - theirs
         assert ours >= 0.9 * rest
-        assert sum(since <= at < until for at, _ in world.service.refused) <= 2
+        assert sum(since <= at for at, _ in world.service.refused) <= 1
         await asyncio.gather(reading, return_exceptions=True)
 
     run(main())
@@ -166,9 +163,10 @@ def test_a_memory_survives_the_database(world: World) -> None:
         blocked_until=1.5,
         caution_until=2.5,
         caution_seconds=60.0,
-        recent=2,
-        recent_at=3.5,
         others=((1, 2), (5, 1)),
+        brief=((7, 3),),
+        probed=2,
+        probed_at=3.5,
     )
     with world.metadata.transaction() as session:
         assert store.read_memory(session, world.actor) == Memory()

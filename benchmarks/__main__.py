@@ -1,0 +1,19 @@
+"""`python -m benchmarks NAME [OPTION]…`: measure, and print Markdown for docs/benchmarks.md."""
+
+import sys
+from collections.abc import Callable
+
+from benchmarks import rate
+
+MEASURES: dict[str, Callable[[list[str]], None]] = {"rate": rate.main}
+
+
+def main(arguments: list[str]) -> None:
+    """Run the measurement that is named first, with the options that follow."""
+    if not arguments or arguments[0] not in MEASURES:
+        raise SystemExit(f"usage: python -m benchmarks {{{','.join(MEASURES)}}} [--help]")
+    MEASURES[arguments[0]](arguments[1:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,159 @@
+"""Runs: what each list cost, which scans are used again, and whose failure reaches whom."""
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pipelines.app.progress import NoProgress
+from pipelines.app.read import ReadRequest, read_connection
+from pipelines.app.results import RunResult, Source, StreamState
+from pipelines.app.sync import sync
+from pipelines.config.home import Home
+from pipelines.core.errors import ExitCode
+from pipelines.metadata.runs import Outcome, recent_runs
+from pipelines.metadata.tables import RateLimitSlot, Run, Scan
+from tests.homes import make_home, opened, rows, sync_once
+from tests.sandbox.running import Running
+
+LISTS = ("/v2/partners", "/v2/usage", "/v2/billing")
+
+
+class Notes(NoProgress):
+    """Keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        """Keep one sentence."""
+        self.notes.append(message)
+
+
+def page_requests(sandbox: Running, *statuses: str) -> int:
+    counted = sandbox.statistics()
+    return sum(
+        number
+        for path in LISTS
+        for status, number in counted.get(path, {}).items()
+        if not statuses or status in statuses
+    )
+
+
+def last_run(home: Home) -> Run:
+    with opened(home) as session, session.metadata.transaction() as db:
+        return recent_runs(db, 1)[0]
+
+
+def read(home: Home, request: ReadRequest, progress: NoProgress | None = None) -> RunResult:
+    with opened(home) as session:
+        return read_connection(session, request, progress or NoProgress())
+
+
+def test_requests_are_those_that_the_service_had(sandbox: Running, synced: Home) -> None:
+    before = page_requests(sandbox)
+    result = sync_once(synced)
+    sent = page_requests(sandbox) - before
+    assert sum(each.requests for each in result.streams) == sent == last_run(synced).requests
+
+
+def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
+    before = page_requests(sandbox)
+    sandbox.fault("storm-seconds", "/v2/billing", value=0.0, times=2)
+    sandbox.fault("error-500", "/v2/billing", after=3)
+    result = sync_once(synced, "billing")
+    (billing,) = result.streams
+    assert (billing.state, billing.rate_limited) == (StreamState.FAILED, 2)
+    assert billing.requests == page_requests(sandbox) - before > 2
+    run = last_run(synced)
+    assert (run.outcome, run.requests, run.rate_limited) == ("failed", billing.requests, 2)
+    sandbox.reset()
+    before = page_requests(sandbox)
+    (resumed,) = sync_once(synced, "billing").streams
+    assert (resumed.state, resumed.source) == (StreamState.COMPLETE, Source.RESUMED)
+    assert (resumed.requests, resumed.rate_limited) == (page_requests(sandbox) - before, 0)
+
+
+def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home) -> None:
+    before = page_requests(sandbox)
+    tick = datetime.now(UTC) - timedelta(days=1)
+    used = read(synced, ReadRequest("acme", trigger="schedule", scheduled_at=tick))
+    assert {each.source for each in used.streams} == {Source.REUSED}
+    assert page_requests(sandbox) == before
+    assert {each.requests for each in used.streams} == {0}
+    again = read(synced, ReadRequest("acme", ("partners",), scheduled_at=datetime.now(UTC)))
+    assert again.streams[0].source is Source.READ
+
+
+def test_the_second_of_two_syncs_waits_and_says_what_it_does(
+    sandbox: Running, synced: Home
+) -> None:
+    sandbox.fault("late", "/v2/partners", value=0.7)
+    first = threading.Thread(target=sync_once, args=(synced,))
+    first.start()
+    holder = synced.locks / "sync.acme.holder"
+    while first.is_alive() and not (holder.exists() and page_requests(sandbox) >= 2):
+        time.sleep(0.01)
+    progress = Notes()
+    second = read(synced, ReadRequest("acme", ("usage",)), progress)
+    first.join()
+    assert progress.notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
+    assert "usage: the scan of " in progress.notes[1]
+    assert "so the list is read again" in progress.notes[1]
+    assert second.streams[0].source is Source.READ
+    assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
+
+
+def all_runs(home: Home) -> list[Run]:
+    with opened(home) as session, session.metadata.transaction() as db:
+        return recent_runs(db, 0)
+
+
+def test_an_old_open_scan_is_not_resumed(sandbox: Running, synced: Home) -> None:
+    sandbox.fault("no-object", "/v2/billing")
+    sync_once(synced, "billing")
+    sandbox.reset()
+    with opened(synced) as session, session.metadata.transaction() as db:
+        db.query(Scan).filter_by(status="open").one().started_at -= timedelta(hours=25)
+    (billing,) = sync_once(synced, "billing").streams
+    assert billing.source is Source.READ
+    with opened(synced) as session, session.metadata.transaction() as db:
+        assert db.query(Scan).filter_by(status="abandoned").count() == 1
+
+
+def test_a_damaged_open_scan_is_read_again(sandbox: Running, synced: Home) -> None:
+    sandbox.fault("no-object", "/v2/billing")
+    sync_once(synced, "billing")
+    sandbox.reset()
+    (file,) = synced.archive.glob("acme/billing/*.open")
+    file.write_bytes(b"")
+    (billing,) = sync_once(synced, "billing").streams
+    assert (billing.state, billing.source) == (StreamState.COMPLETE, Source.READ)
+
+
+def test_a_connection_without_credentials_does_not_stop_the_others(
+    sandbox: Running, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path / "home", sandbox, "first")
+    (home.root / "config" / "first-secret").unlink()
+    make_home(home.root, sandbox, "second")
+    with opened(home) as session:
+        requests = [ReadRequest("first"), ReadRequest("second")]
+        result = sync(session, requests, NoProgress())
+    assert result.exit_code == ExitCode.NEEDS_ATTENTION
+    assert [run.read for run in result.runs] == [False, True]
+    assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("second",)]
+
+
+def test_the_first_sync_counts_for_the_account(sandbox: Running, tmp_path: Path) -> None:
+    """What asked for the account counts as well, so that the first sync sends not one too many."""
+    home = make_home(tmp_path / "home", sandbox)
+    read(home, ReadRequest("acme", ("partners",)))
+    with opened(home) as session, session.metadata.transaction() as db:
+        actors = {slot.actor.partition(":")[0] for slot in db.query(RateLimitSlot)}
+    assert actors == {"identity"}
+    assert rows_of_identity(sandbox) == 1
+
+
+def rows_of_identity(sandbox: Running) -> int:
+    return sum(sandbox.statistics()["/v2/whoami"].values())

@@ -1,0 +1,126 @@
+"""No command shows success without data; decisions and versions do what they say."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.metadata.tables import Scan
+from tests.cli.commands import Cli
+from tests.homes import make_home, opened, rows
+from tests.sandbox.running import Running, started
+
+QUIET = ("passed", "All ", "COMPLETE", "Nothing new")
+
+
+@pytest.fixture
+def fresh(sandbox: Running, tmp_path: Path) -> Cli:
+    """Commands on a home that was never synced."""
+    return Cli(make_home(tmp_path / "home", sandbox))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("status", 1, "Nothing is published yet. Run `partner-sync sync`."),
+        ("plan", 0, "How long the next sync takes is not known."),
+        ("runs", 0, "There are no runs yet. Run `partner-sync sync`."),
+        ("versions list", 0, "There are no versions yet. Run `partner-sync sync`."),
+        ("versions build", 1, "Nothing is published: no list has been loaded yet."),
+        ("versions rebuild", 1, "Nothing is published: no list has been loaded yet."),
+        ("verify", 0, "0 files verified, 0 damaged."),
+    ],
+)
+def test_nothing_is_known_before_the_first_sync(
+    command: str, code: int, said: str, fresh: Cli
+) -> None:
+    text = fresh(*command.split(), code=code).stdout
+    assert said in text
+    assert not any(word in text for word in QUIET)
+
+
+def test_status_is_not_clear_while_a_connection_was_never_read(
+    sandbox: Running, synced: Cli
+) -> None:
+    make_home(synced.home.root, sandbox, "second")
+    found = synced.json("status", code=3)
+    assert any("second" in reason for reason in found["unknown"])
+    text = synced("status", code=3).stdout
+    assert "not known: " in text
+    assert "passed" not in text
+
+
+def test_a_plan_asks_only_if_it_is_told_to(sandbox: Running, fresh: Cli) -> None:
+    assert {row["requests"] for row in fresh.json("plan", code=0)} == {None}
+    assert "partner-sync plan --ask" in fresh("plan", code=0).stdout
+    assert sandbox.statistics() == {}
+    asked = {row["stream"]: row for row in fresh.json("plan", "--ask", code=0)}
+    assert asked["partners"]["rows"] == 25
+    assert (asked["partners"]["requests"], asked["partners"]["at_least"]) == (1, False)
+    assert (asked["usage"]["rows"], asked["usage"]["at_least"]) == (501, True)
+    assert "at least" in fresh("plan", "--ask", code=0).stdout
+
+
+def test_a_plan_follows_the_last_scan(synced: Cli) -> None:
+    planned = {row["stream"]: row for row in synced.json("plan", code=0)}
+    assert planned["usage"]["rows"] == 1500
+    assert planned["usage"]["requests"] >= 4
+    assert "The next sync takes " in synced("plan", code=0).stdout
+
+
+def test_a_list_that_was_emptied_is_held_and_approved(synced: Cli, sandbox: Running) -> None:
+    with started("--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "0") as empty:
+        text = synced.home.connections_file.read_text()
+        synced.home.connections_file.write_text(text.replace(sandbox.url, empty.url))
+        printed = synced.json("sync", code=3)
+    assert printed["lists"][2]["result"] == "read, held"
+    assert [each["code"] for each in printed["findings"]] == ["scan_held"]
+    count = "SELECT count(*) FROM current.billing"
+    assert rows(synced.home, count) == [(150,)]
+    assert "Run `partner-sync approve acme billing`." in synced("status", code=3).stdout
+    approved = synced("approve", "acme", "billing", "--reason=all are void", code=0).stdout
+    assert approved.startswith("Approved the scan of acme/billing of ")
+    assert rows(synced.home, count) == [(0,)]
+    nothing = synced("approve", "acme", "billing", "--reason=again", code=1)
+    assert "No scan of acme/billing is held." in nothing.stderr
+
+
+def test_a_rollback_holds_what_it_takes_back(synced: Cli) -> None:
+    synced("sync", code=0)
+    target = synced.home.link.readlink()
+    synced("versions", "rollback", "--reason=wrong amounts", code=0)
+    assert synced.home.link.readlink() != target
+    assert "Analysts see version 1." in synced("versions", "build", code=3).stdout
+    rejected = synced("approve", "acme", "usage", "--reject", "--reason=wrong", code=0)
+    assert rejected.stdout.startswith("Rejected the scan of acme/usage")
+    missing = synced("versions", "rollback", "17", "--reason=typing error", code=1)
+    assert "Version 17 is not kept" in missing.stderr
+    oldest = synced("versions", "rollback", "--reason=once more", code=1)
+    assert "There is no older version" in oldest.stderr
+
+
+def test_a_version_is_rebuilt_without_a_request(synced: Cli, sandbox: Running) -> None:
+    before = sandbox.statistics()
+    printed = synced.json("versions", "rebuild", code=0)
+    assert (printed["version"], printed["is_new"]) == (2, True)
+    assert sum(scan["new"] for scan in printed["scans"]) == 1675
+    assert sandbox.statistics() == before
+
+
+def test_reading_without_a_build_publishes_later(synced: Cli) -> None:
+    printed = synced.json("sync", "-s", "partners", "--no-build", code=0)
+    assert printed["build"] is None
+    assert "scan_not_published" in {each["code"] for each in printed["findings"]}
+    assert synced.json("versions", "build", code=0)["version"] == 2
+
+
+def test_a_damaged_scan_file_is_named(synced: Cli) -> None:
+    with opened(synced.home) as session, session.metadata.transaction() as db:
+        row = db.query(Scan).filter_by(stream="usage").one()
+    file = synced.home.archive / row.file
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    printed = synced.json("verify", code=3)
+    assert printed["files"] == 4
+    assert len(printed["damaged"]) == 1
+    assert file.name in printed["damaged"][0]["message"]

@@ -1,0 +1,233 @@
+"""The lines of pitfalls.md on loading and history, and the guards."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipelines.core.errors import LoadFailed
+from pipelines.load.load import LoadPolicy, load_scan
+from tests.load.scans import EVERY, NEVER_HELD, START, Reading, Warehouse
+
+TEN = [f'{{"id":{at},"a":1}}' for at in range(10)]
+DEFAULT = LoadPolicy()
+
+
+def dump(warehouse: Warehouse) -> list[Any]:
+    """Return everything in the tables."""
+    listed = warehouse.rows(
+        "SELECT t.table_schema, t.table_name FROM information_schema.tables AS t "
+        "WHERE t.table_schema <> 'main' AND t.table_type = 'BASE TABLE' ORDER BY ALL"
+    )
+    return [
+        (each, sorted(map(str, warehouse.rows('SELECT * FROM {}."{}"'.format(*each)))))
+        for each in listed
+    ]
+
+
+def keys(warehouse: Warehouse) -> list[str]:
+    found = warehouse.rows("SELECT u._key FROM current.usage AS u ORDER BY ALL")
+    return [key for (key,) in found]
+
+
+HELD = {
+    "an empty list that had rows": ([], {}, "is empty"),
+    "more than 10 % of the rows gone": (TEN[:8], {}, "2 of 10 rows are gone"),
+    "another key": (TEN, {"key": "a"}, "primary key was `id` and is `a`"),
+    "no key any more": (TEN, {"key": None}, "is the whole record now"),
+    "key missing in most records": (['{"a":1}'] * 5 + TEN[:9], {}, "5 of 14 records"),
+}
+
+
+@pytest.mark.parametrize(("raws", "changes", "reason"), HELD.values(), ids=HELD)
+def test_a_guard_holds_a_scan_until_it_is_approved(
+    warehouse: Warehouse, raws: Sequence[str], changes: dict[str, Any], reason: str
+) -> None:
+    warehouse.load(TEN)
+    before = dump(warehouse)
+    scan = warehouse.scan(Reading(raws, **changes))
+    held = load_scan(warehouse.db, scan, DEFAULT)
+    assert held.held is not None
+    assert reason in held.held
+    assert [each.code for each in held.findings] == ["scan_held"]
+    assert dump(warehouse) == before
+    assert load_scan(warehouse.db, scan, LoadPolicy(approved=True)).held is None
+    assert dump(warehouse) != before
+
+
+NOT_HELD = {
+    "10 % of the rows gone": (Reading(TEN[:9]), DEFAULT, 9),
+    "an empty list that may be empty": (Reading([]), LoadPolicy(allow_empty=True), 0),
+    "an empty PARTIAL scan": (Reading([], complete=False), DEFAULT, 10),
+    "rows absent from a PARTIAL scan": (Reading(TEN[:1], complete=False), DEFAULT, 10),
+}
+
+
+@pytest.mark.parametrize(("reading", "policy", "rows"), NOT_HELD.values(), ids=NOT_HELD)
+def test_a_guard_lets_a_scan_pass(
+    warehouse: Warehouse, reading: Reading, policy: LoadPolicy, rows: int
+) -> None:
+    warehouse.load(TEN)
+    assert warehouse.load(reading, policy).held is None
+    assert len(keys(warehouse)) == rows
+
+
+def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
+    assert warehouse.load([], DEFAULT).held is None
+    assert warehouse.current() == []
+    assert warehouse.load(TEN, DEFAULT).new == 10
+
+
+def test_frozen_columns_hold_a_scan_that_changes_them(warehouse: Warehouse) -> None:
+    freeze = LoadPolicy(contract="freeze")
+    warehouse.load(TEN, freeze)
+    changed = [*TEN[:9], '{"id":9,"a":1.5}']
+    held = warehouse.load(changed, freeze).held
+    assert held is not None
+    assert "usage.a" in held
+    assert warehouse.load([*TEN[:9], '{"id":9,"a":7}'], freeze).changed == 1
+    assert warehouse.load(changed, LoadPolicy(contract="freeze", approved=True)).changed == 1
+
+
+def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> None:
+    discard = LoadPolicy(contract="discard")
+    warehouse.load(TEN, discard)
+    result = warehouse.load([*TEN[:9], '{"id":9,"a":1.5,"new":{"b":1,"c":[2,3]}}'], discard)
+    assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT"}
+    assert warehouse.extras()[-1] == {"a": "1.5"}
+    found = [each for each in result.findings if each.code == "values_discarded"]
+    assert [each.subject for each in found] == ["$.new"]
+    assert found[0].message.startswith("3 values")
+
+
+def test_the_same_scan_twice_touches_nothing(warehouse: Warehouse) -> None:
+    scan = warehouse.scan(Reading(TEN))
+    load_scan(warehouse.db, scan, DEFAULT)
+    before = dump(warehouse)
+    result = load_scan(warehouse.db, scan, DEFAULT)
+    assert (result.new, result.changed, result.deleted) == (0, 0, 0)
+    assert dump(warehouse) == before
+
+
+def test_another_spelling_of_the_same_is_no_new_version(warehouse: Warehouse) -> None:
+    warehouse.load(['{"id":1,"a":1.50,"l":[{"x":1}]}'])
+    result = warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}'])
+    assert (result.changed, result.unchanged) == (0, 1)
+    assert warehouse.row("SELECT count(*) FROM history.usage") == (1,)
+    assert warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}']).unchanged == 1
+
+
+def test_a_clock_that_was_set_back_ends_no_version_before_it_begins(warehouse: Warehouse) -> None:
+    warehouse.load(Reading(['{"id":1,"a":1}'], ended_at=START + EVERY))
+    warehouse.load(Reading(['{"id":1,"a":2}'], ended_at=START))
+    warehouse.load(Reading([], ended_at=START - EVERY))
+    found = warehouse.rows(
+        "SELECT u.a, u._valid_from, u._valid_to, u._end_reason FROM history.usage AS u ORDER BY 1"
+    )
+    first, tick = START + EVERY, timedelta(microseconds=1)
+    assert found == [
+        (1, first, first + tick, "changed"),
+        (2, first + tick, first + 2 * tick, "deleted"),
+    ]
+
+
+def test_a_row_that_comes_back_begins_a_new_version(warehouse: Warehouse) -> None:
+    for raws in (TEN, TEN[:9], TEN):
+        warehouse.load(raws)
+    query = "SELECT count(*), count(u._valid_to) FROM history.usage AS u WHERE u._key = '9'"
+    assert warehouse.row(query) == (2, 1)
+
+
+def test_of_conflicting_copies_the_current_one_stays(warehouse: Warehouse) -> None:
+    warehouse.load(TEN)
+    other = '{"id":0,"a":2}'
+    result = warehouse.load(Reading([other, *TEN[1:]], conflicting=[TEN[0]]))
+    assert (result.changed, result.unchanged, result.quarantined) == (0, 10, 1)
+    assert warehouse.current()[0]["a"] == 1
+    assert warehouse.row("SELECT r.raw, r.key FROM quarantine.records AS r") == (other, "0")
+
+
+def test_duplicate_keys_in_a_scan_are_loaded_once_and_counted(warehouse: Warehouse) -> None:
+    result = warehouse.load(['{"id":1,"a":1}', '{"id":1,"a":2}', '{"id":2}', '{"id":2}'])
+    assert (result.new, result.quarantined) == (2, 1)
+    assert keys(warehouse) == ["1", "2"]
+
+
+def test_a_key_in_quarantine_keeps_its_version(warehouse: Warehouse) -> None:
+    warehouse.load(TEN)
+    result = warehouse.load([*TEN[:9], '{"id":9,"a":NaN}'], DEFAULT)
+    assert (result.deleted, result.quarantined) == (0, 1)
+    assert len(keys(warehouse)) == 10
+    assert warehouse.load(TEN).quarantined == 0
+    assert warehouse.rows("SELECT * FROM quarantine.records") == []
+
+
+def test_a_partial_scan_leaves_quarantine_as_it_is(warehouse: Warehouse) -> None:
+    bad = '{"id":9,"a":NaN}'
+    warehouse.load([*TEN[:9], bad])
+    warehouse.load(Reading(TEN[:2], complete=False))
+    warehouse.load(Reading([bad], complete=False))
+    assert warehouse.row("SELECT r.raw FROM quarantine.records AS r") == (bad,)
+
+
+def test_a_list_without_a_key_keeps_equal_records_apart(warehouse: Warehouse) -> None:
+    one, two = '{"a":1}', '{"a":2}'
+    for raws, expected in (
+        ([one, one, two], (3, 0, 0)),
+        ([one, one, one, two], (1, 0, 3)),
+        ([one, '{"a":3}'], (1, 3, 1)),
+    ):
+        result = warehouse.load(Reading(raws, key=None))
+        assert (result.new, result.deleted, result.unchanged) == expected
+    assert sorted(key[-2:] for key in keys(warehouse)) == ["#1", "#1"]
+
+
+def test_connections_and_streams_do_not_touch_each_other(warehouse: Warehouse) -> None:
+    warehouse.load(TEN)
+    warehouse.load(Reading(TEN[:1], connection="other"))
+    warehouse.load(Reading(['{"id":0,"b":1.5}'], connection="other"))
+    warehouse.load(Reading(TEN, stream="billing"))
+    query = "SELECT u._connection, count(*) FROM current.usage AS u GROUP BY ALL ORDER BY ALL"
+    assert warehouse.rows(query) == [("default", 10), ("other", 1)]
+    assert len(warehouse.current("billing")) == 10
+
+
+def test_what_was_loaded_and_where_columns_come_from_is_recorded(warehouse: Warehouse) -> None:
+    warehouse.load(['{"id":1,"o":{"at":"2026-10-01T00:00:00Z"},"l":[{"x":[1]}]}'])
+    found = warehouse.rows(
+        "SELECT c.table_name, c.column_name, c.path, c.type FROM meta.columns AS c ORDER BY ALL"
+    )
+    assert found == [
+        ("usage", "id", "$.id", "BIGINT"),
+        ("usage", "l__count", "$.l", "BIGINT"),
+        ("usage", "o__at", "$.o.at", "TIMESTAMP WITH TIME ZONE"),
+        ("usage", "o__at__offset", "$.o.at", "VARCHAR"),
+        ("usage__l", "x", "$.l[*].x[*]", "BIGINT[]"),
+        ("usage__l", "x__count", "$.l[*].x", "BIGINT"),
+    ]
+    query = "SELECT l.scan_id, l.rows, l.new, l.key, l.complete FROM meta.loads AS l"
+    assert warehouse.row(query) == ("scan001", 1, 1, "id", True)
+
+
+def test_history_of_a_list_in_a_list_has_both_positions(warehouse: Warehouse) -> None:
+    record = {"id": 1, "l": [{"m": [{"x": 1}, {"x": 2}]}, {"m": [{"x": 3}]}]}
+    warehouse.load([json.dumps(record)])
+    query = "SELECT m._parent_index, m._index, m.x FROM current.usage__l__m AS m ORDER BY ALL"
+    assert warehouse.rows(query) == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
+    record["l"] = [{"m": []}]
+    warehouse.load([json.dumps(record)])
+    assert warehouse.rows(query) == []
+    assert warehouse.row("SELECT count(m._valid_to) FROM history.usage__l__m AS m") == (3,)
+
+
+def test_a_failed_load_leaves_the_tables_unchanged(warehouse: Warehouse) -> None:
+    warehouse.load(TEN)
+    before = dump(warehouse)
+    warehouse.db.execute("CREATE TEMP MACRO count(x) AS error('broken')")
+    with pytest.raises(LoadFailed, match="Nothing of it is loaded"):
+        warehouse.load(TEN[:9])
+    warehouse.db.execute("DROP MACRO count")
+    assert dump(warehouse) == before
+    assert warehouse.load(TEN[:9], NEVER_HELD).deleted == 1

@@ -1,0 +1,191 @@
+"""The lines of pitfalls.md on numbers, times and names."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.load.scans import Warehouse
+
+HUGE = 10**40
+NUMBERS = [
+    ("12345678901234567.89", "DECIMAL(38,2)", Decimal("12345678901234567.89")),
+    ("1e2", "BIGINT", 100),
+    ("0.10", "DECIMAL(38,2)", Decimal("0.10")),
+    ("18446744073709551617", "DECIMAL(38,0)", Decimal(2**64 + 1)),
+    ("-9223372036854775808", "BIGINT", -(2**63)),
+    ("1.5e-3", "DECIMAL(38,4)", Decimal("0.0015")),
+    ('"12.50"', "DECIMAL(38,2)", Decimal("12.50")),
+    ('"12"', "VARCHAR", "12"),
+    ('"007.50"', "VARCHAR", "007.50"),
+    ('""', "VARCHAR", ""),
+    ('"null"', "VARCHAR", "null"),
+    ('"2026-10-01"', "DATE", date(2026, 10, 1)),
+    ('"9999-12-31"', "DATE", date(9999, 12, 31)),
+    ('"0001-01-01"', "DATE", date(1, 1, 1)),
+    ('"0000-01-01"', "VARCHAR", "0000-01-01"),
+    ('"10000-01-01"', "VARCHAR", "10000-01-01"),
+    ('"2026-02-30"', "VARCHAR", "2026-02-30"),
+    (
+        '"2026-10-01T00:00:00+05:30"',
+        "TIMESTAMP WITH TIME ZONE",
+        datetime(2026, 9, 30, 18, 30, tzinfo=UTC),
+    ),
+    ('"2026-10-01T24:00:00Z"', "VARCHAR", "2026-10-01T24:00:00Z"),
+    ('"2026-10-01T23:59:60Z"', "VARCHAR", "2026-10-01T23:59:60Z"),
+    ('"2026-10-01T00:00:00.1234567Z"', "VARCHAR", "2026-10-01T00:00:00.1234567Z"),
+    ('"2026-10-01T00:00:00"', "VARCHAR", "2026-10-01T00:00:00"),
+    ('"9999-12-31T23:59:59Z"', "VARCHAR", "9999-12-31T23:59:59Z"),
+    ('"0001-01-01T00:00:00Z"', "VARCHAR", "0001-01-01T00:00:00Z"),
+    ('"a\\u0000b"', "VARCHAR", "a\0b"),
+    ('"\\ud83d\\ude00"', "VARCHAR", "\N{GRINNING FACE}"),
+    ("true", "BOOLEAN", True),
+    ("[]", None, None),
+    ("null", None, None),
+]
+LATER = [  # a value of the first scan, one of the second, the column then, and what `_extra` has
+    ("1", "1.5", Decimal("1.5"), None),
+    ("1", str(2**64), Decimal(2**64), None),
+    ("1", str(HUGE), None, {"a": str(HUGE)}),
+    ("0.5", "1e-30", Decimal("1e-30"), None),
+    ("12345678901234567890123456789012345.5", "0.12345", None, {"a": "0.12345"}),
+    ("1.5", '"2.5"', Decimal("2.5"), None),
+    ("1.5", '"02.5"', None, {"a": "02.5"}),
+    ("1", '"2"', None, {"a": "2"}),
+    ('"x"', "7", None, {"a": "7"}),
+    ('"1.5"', '"none"', None, {"a": "none"}),
+    ('"1.5"', '"2.25"', Decimal("2.25"), None),
+    ('"2026-10-01"', '"soon"', None, {"a": "soon"}),
+    ('"2026-10-01"', '""', None, {"a": ""}),
+    ('"2026-10-01T00:00:00Z"', '"2026-10-01"', None, {"a": "2026-10-01"}),
+    ("true", "1", None, {"a": "1"}),
+    ("1", '{"b":1.50}', None, {"a": {"b": "1.50"}}),
+    ("1", "[1,2]", None, {"a": ["1", "2"]}),
+]
+UNUSABLE = {
+    "duplicate keys": '{"id":"bad","a":1,"a":2}',
+    "duplicate keys inside": '{"id":"bad","o":{"a":1,"a":2}}',
+    "NaN": '{"id":"bad","a":NaN}',
+    "Infinity": '{"id":"bad","a":-Infinity}',
+    "1e999": '{"id":"bad","a":1e999}',
+    "lone surrogate": '{"id":"bad","a":"\\ud83d"}',
+    "lone low surrogate": '{"id":"bad","a":"\\udc00"}',
+    "surrogate in a name": '{"id":"bad","\\ud83d":1}',
+    "depth 100": '{"id":"bad","a":' + "[" * 100 + "]" * 100 + "}",
+    "depth 5,000": '{"id":"bad","a":' + "[" * 5_000 + "]" * 5_000 + "}",
+}
+KEYLESS = {
+    "missing key": '{"a":1}',
+    "null key": '{"id":null,"a":1}',
+    "key that is true": '{"id":true}',
+    "key that is an object": '{"id":{"a":1}}',
+    "key twice": '{"id":"x","id":"y"}',
+    "a number": "5",
+    "a text": '"not an object"',
+    "null": "null",
+}
+NAMES = ["rowid", "idx", "Id", "id", "select", "_connection", "_key", "stays", "added", "as_of"]
+NAMES += ["", "\N{GRINNING FACE}", "x" * 200, "y" * 200, "é", "a b", 'a"b', "A__b", "time", "1"]
+
+
+@pytest.mark.parametrize(("raw", "kind", "value"), NUMBERS, ids=lambda value: str(value)[:30])
+def test_a_value_gets_the_narrowest_exact_type(
+    warehouse: Warehouse, raw: str, kind: str | None, value: Any
+) -> None:
+    warehouse.load([f'{{"id":"k","a":{raw}}}'])
+    assert warehouse.types().get("a") == kind
+    assert warehouse.current()[0].get("a") == value
+    assert warehouse.extras() == [None]
+
+
+@pytest.mark.parametrize(("first", "second", "column", "extra"), LATER, ids=lambda v: str(v)[:20])
+def test_a_value_that_stops_fitting_is_whole_in_extra(
+    warehouse: Warehouse, first: str, second: str, column: Any, extra: Any
+) -> None:
+    warehouse.load([f'{{"id":"k","a":{first}}}'])
+    result = warehouse.load([f'{{"id":"k","a":{second}}}', f'{{"id":"m","a":{first}}}'])
+    assert warehouse.current()[0]["a"] == column
+    assert warehouse.extras() == [extra, None]
+    found = [each.subject for each in result.findings if each.code == "values_in_extra"]
+    assert found == (["$.a"] if extra else [])
+    assert warehouse.row("SELECT count(u.a) FROM history.usage AS u WHERE u._valid_to IS NOT NULL")
+
+
+@pytest.mark.parametrize("raw", UNUSABLE.values(), ids=UNUSABLE)
+def test_an_unusable_record_goes_to_quarantine_alone(warehouse: Warehouse, raw: str) -> None:
+    good = [f'{{"id":"k{at:04}","a":{at}}}' for at in range(600)]
+    result = warehouse.load([*good[:300], raw, *good[300:]])
+    assert (result.new, result.quarantined) == (600, 1)
+    assert [row["a"] for row in warehouse.current()] == list(range(600))
+    found = warehouse.row("SELECT r.page, r.row, r.key, r.raw FROM quarantine.records AS r")
+    assert found[:2] + found[3:] == (1, 300, raw)
+    assert found[2] == (None if raw.count("[") > 900 else "bad")
+    assert "records_quarantined" in {each.code for each in result.findings}
+
+
+@pytest.mark.parametrize("raw", KEYLESS.values(), ids=KEYLESS)
+def test_a_record_without_a_readable_key_ends_no_row(warehouse: Warehouse, raw: str) -> None:
+    good = ['{"id":"a","a":1}', '{"id":"b","a":1}']
+    warehouse.load(good)
+    result = warehouse.load([good[0], raw])
+    assert (result.unchanged, result.deleted, result.quarantined) == (1, 0, 1)
+    assert "rows_not_deleted" in {each.code for each in result.findings}
+    assert len(warehouse.current()) == 2
+    assert warehouse.load(good[:1]).deleted == 1
+
+
+def test_invalid_utf_8_goes_to_quarantine(warehouse: Warehouse) -> None:
+    result = warehouse.load(['{"id":"a","t":"x"}', b'{"id":"b","t":"\xff"}'])
+    assert (result.new, result.quarantined) == (1, 1)
+
+
+def test_a_name_of_any_kind_gets_a_column(warehouse: Warehouse) -> None:
+    record = {name: f"value {at}" for at, name in enumerate(NAMES)}
+    result = warehouse.load([json.dumps(record)])
+    assert result.new == 1
+    listed = warehouse.rows("SELECT c.column_name, c.steps FROM meta.columns AS c")
+    columns = {json.loads(steps)[0]: name for name, steps in listed}
+    (row,) = warehouse.current()
+    assert {name: row[column] for name, column in columns.items()} == record
+    lowered = [name.lower() for name, _ in listed]
+    assert len(set(lowered)) == len(lowered)
+    assert not [name for name in lowered if name.startswith("_") or len(name) > 63]
+    record["rowid"] = "other"
+    assert warehouse.load([json.dumps(record)]).changed == 1
+    before = "history.usage_as_of(TIMESTAMPTZ '2026-11-02 12:00:00+00')"
+    column = columns["rowid"]
+    assert warehouse.row(f'SELECT v."{column}" FROM {before} AS v') == ("value 0",)
+
+
+def test_a_key_that_appears_in_row_30_000_is_loaded(warehouse: Warehouse) -> None:
+    records = [f'{{"id":{at}}}' for at in range(30_000)] + ['{"id":30000,"late":"1.25"}']
+    warehouse.load(records)
+    found = warehouse.row("SELECT count(*), count(u.late), max(u.late) FROM current.usage AS u")
+    assert found == (30_001, 1, Decimal("1.25"))
+
+
+def test_a_type_that_changes_in_the_middle_loses_nothing(warehouse: Warehouse) -> None:
+    texts = [f'{{"id":{at},"a":"n{at}"}}' for at in range(1_000, 2_000)]
+    warehouse.load([*(f'{{"id":{at},"a":{at}}}' for at in range(1_000)), *texts])
+    query = "SELECT count(u.a), count(u._extra), count(*) FROM current.usage AS u"
+    assert warehouse.row(query) == (1_000, 1_000, 2_000)
+
+
+def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> None:
+    members = ",".join(f'"f{at}":{at}' for at in range(2_000))
+    text = "x" * 10_000_000
+    result = warehouse.load([f'{{"id":"a",{members}}}', f'{{"id":"b","f1":1,"f0":"{text}"}}'])
+    assert len(warehouse.types()) == 500
+    first, second = warehouse.extras()
+    assert len(first) == 1_501
+    assert second["f0"] == text
+    assert {each.code for each in result.findings} == {"column_limit", "values_in_extra"}
+
+
+def test_null_missing_and_empty_lists_stay_apart(warehouse: Warehouse) -> None:
+    raws = ['{"id":1,"l":[{"x":1}]}', '{"id":2,"l":[]}', '{"id":3,"l":null}', '{"id":4}']
+    warehouse.load(raws)
+    assert [row["l__count"] for row in warehouse.current()] == [1, 0, None, None]
+    assert len(warehouse.current("usage__l")) == 1
