@@ -101,9 +101,9 @@ def nothing_published(built: BuildResult) -> dg.Failure:
 def count_rows(session: AppSession, version: Version) -> dict[str, int]:
     """Return the current rows of each stream that has a table in a version."""
     with session.warehouse.open(version.number) as db:
-        names = [str(name) for (name,) in db.sql(TABLES).fetchall()]
+        tables = {str(name) for (name,) in db.sql(TABLES).fetchall()}
         counts = {}
-        for name in names:
+        for name in tables & set(session.settings.all_streams()):
             table = f"current.{quote_identifier(name)}"
             counts[name] = int(db.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0])
     return counts

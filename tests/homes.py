@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import httpx
+import pytest
 
 from pipelines.app.progress import NoProgress
 from pipelines.app.results import SyncResult
@@ -23,6 +24,8 @@ from tests.sandbox.running import AUDIENCE, SECRET, Running
 
 LISTS = {"partners": 100, "usage": 500, "billing": 100}
 KEYS = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
+
+_SYNCED: dict[str, Home] = {}  # by the address of the sandbox
 
 
 def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any) -> Home:
@@ -41,11 +44,13 @@ def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any)
     return home
 
 
-def synced_home(folder: Path, sandbox: Running) -> Home:
-    """Make a home and sync it once; tests copy it."""
-    home = make_home(folder, sandbox)
-    assert sync_once(home).exit_code == ExitCode.DONE
-    return home
+def synced_home(factory: pytest.TempPathFactory, sandbox: Running) -> Home:
+    """Return a home that was synced once, the same for all tests of a process; they copy it."""
+    if sandbox.url not in _SYNCED:
+        home = make_home(factory.mktemp("synced") / "home", sandbox)
+        assert sync_once(home).exit_code == ExitCode.DONE
+        _SYNCED[sandbox.url] = home
+    return _SYNCED[sandbox.url]
 
 
 def copied(home: Home, folder: Path) -> Home:

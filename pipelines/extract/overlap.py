@@ -32,6 +32,7 @@ def read_chain(pager: Pager, chain: Chain) -> Generator[Ask, MarkedPage | Stop, 
         length, back = len(chain), min(back, chain.end)
         pager.reached = max(pager.reached, length)
         page = yield from pager.page(chain.end - back, pager.size - _overlap(pager, chain))
+        chain.keyed = pager.keyed
         if chain.end == back:
             chain.begin(page)
         elif not chain.join(page, back):

@@ -52,10 +52,9 @@ class Pager:
         self._check_budget(offset)
         limit = self.budget.page_size
         following = (offset + step, offset + 2 * step) if step > 0 else ()
-        page = yield Ask(
-            PageRequest(offset, limit, purpose),
-            tuple(PageRequest(each, limit) for each in following),
-        )
+        known = max(self.end, self.expected)  # behind it, a guess would be wasted
+        likely = tuple(PageRequest(each, limit) for each in following if not known or each < known)
+        page = yield Ask(PageRequest(offset, limit, purpose), likely)
         if isinstance(page, Stop):
             raise ReadingEnded(page.reason)
         self.spent += 1
@@ -77,7 +76,7 @@ class Pager:
         a list that grows for ever must not raise its own budget for ever.
         """
         size, known = max(1, self.size), max(self.first_length, self.expected)
-        length = min(self.longest, GROWTH * known) if known else self.reached
+        length = min(self.longest, GROWTH * known) if self.first_length else self.reached
         allowed = self.budget.max_passes * max(1, ceil(max(length, self.expected) / size))
         if self.spent >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")

@@ -17,6 +17,7 @@ Steps = Generator[Ask, MarkedPage | Stop, None]
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row
 TRIES = 3  # attempts to read the length of a list
+CONFIRMED = 2  # more requests behind an end that `has_more` denies
 WITHOUT_LENGTH = 3  # passes
 SMALL = 5  # pages with fewer rows share too few for one chain to be enough
 
@@ -149,12 +150,23 @@ class Reading:
             if not len(last.marks) and offset:
                 end = offset
                 continue
-            behind = yield from pager.page(last.end, purpose=Purpose.BEHIND)
+            behind = yield from self._read_behind(last)
             if not len(behind.marks) and (len(last.marks) or not behind.has_more):
                 pager.end_at(last.end, last.end)
                 self._checks.append(check_length(last, behind))
                 return
             end = behind.end
+
+    def _read_behind(
+        self, last: MarkedPage
+    ) -> Generator[Ask, MarkedPage | Stop, MarkedPage]:
+        """Read behind the last page; more than once if the service says that there is more."""
+        behind = yield from self.pager.page(last.end, purpose=Purpose.BEHIND)
+        for _time in range(CONFIRMED):
+            if len(behind.marks) or not (last.has_more or behind.has_more):
+                break
+            behind = yield from self.pager.page(last.end, purpose=Purpose.BEHIND)
+        return behind
 
     def _is_counted(self) -> bool:
         """Prove the list if all rows were seen before and after a length check."""

@@ -19,9 +19,7 @@ PASSING = {
     *("jti", "nonce", "token", "request", "trace", "session", "correlation"),
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", re.DOTALL)
-CLAIMS = ("actor", "sub")
 DEEPEST = 8
-DIGEST_LENGTH = 32
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,8 @@ def service_identity(
     actor = next((str(each["actor"]) for each in (claims, whoami) if each.get("actor")), "")
     if connection.surface == "merchant":
         return ServiceIdentity("organization", {"connection": connection.name})
-    own = {name: str(claims[name]) for name in CLAIMS if name in claims}
-    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or dict(own))
+    own = {name: str(claims[name]) for name in ("actor", "sub") if name in claims}
+    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or {**own})
 
 
 def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
@@ -71,8 +69,7 @@ def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
 
 
 def _digest(*parts: object) -> str:
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _lasting(answer: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | int]]:

@@ -1,125 +1,90 @@
-"""When to ask again: policies composed once, waits after a 429, and a quota for the whole run."""
+"""Which failures are retried, how often, and how long to wait first.
 
-import random
+Retried are answers 429 (20 tries) and what may pass: no answer, a damaged one, a status of TRANSIENT
+(5 tries). The wait is 1, 2, 4 … 30 s and a random second. Where an answer asks for a longer one, the
+rate limiter makes all requests of the actor wait.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import NoReturn
+from typing import NoReturn, TypeVar, cast
 
+import msgspec
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception_type,
     stop_after_attempt,
-    wait_none,
-    wait_random_exponential,
+    wait_exponential_jitter,
 )
-from tenacity.stop import stop_base
 
 from pipelines.core.clock import Clock
-from pipelines.core.errors import Postponed, RateLimited, Unavailable
-from pipelines.http.problems import UNCHANGED
+from pipelines.core.errors import Postponed, RateLimited, ServiceError, Unavailable
+from pipelines.rate_limit.headers import read_retry_after
 from pipelines.rate_limit.memory import LONGEST_BLOCK
 
-MAX_TRIES = 5  # of a failure that may pass
-MAX_RATE_LIMITED = 20  # answers 429 in a row to one request
+T = TypeVar("T")
+
+TRIES: dict[type[ServiceError], int] = {RateLimited: 20, Unavailable: 5}
+# Also a success without a body, and all from 500 on, except those that say "never".
+TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
+LONGEST_BACKOFF_SECONDS = 30
 LONGEST_WAIT_SECONDS = 300.0  # a run that would have to wait longer ends
-LONGEST_GUESS_SECONDS = 30.0
-JITTER_SECONDS = 0.1
 FORGET_COMMAND = "partner-sync connections unblock"
-MAX_RETRIES, SUCCESSES_PER_RETRY = 60, 5  # of a run
-BACKOFF = wait_random_exponential(multiplier=1, max=30)  # at most 1, 2, 4, 8 s
+UNCHANGED = "Nothing more was read; analysts still see the last published version."
+LATER = "Run `partner-sync sync` later; it resumes where it stopped."
+# What msgspec raises for a body that is not the JSON that was expected.
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-class RetryQuota(stop_base):
-    """The retries of one run. Successes earn some back; an outage uses them up and ends the run."""
-
-    def __init__(self) -> None:
-        self._credit = MAX_RETRIES * SUCCESSES_PER_RETRY
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        """Return whether no retry is left."""
-        del retry_state
-        return self._credit < SUCCESSES_PER_RETRY
-
-    def spend(self, _state: RetryCallState) -> None:
-        """Count a retry."""
-        self._credit -= SUCCESSES_PER_RETRY
-
-    def earn(self) -> None:
-        """Count a success."""
-        self._credit = min(self._credit + 1, MAX_RETRIES * SUCCESSES_PER_RETRY)
+class _Pause(msgspec.Struct):
+    retry_after_seconds: float = 0.0
 
 
-def pause_seconds(asked: float | None, refused_in_a_row: int) -> float:
-    """Return how long to send nothing after a 429: never less than asked.
+def wait_seconds(headers: Mapping[str, str], body: bytes, now: float) -> float:
+    """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
+    try:
+        asked = msgspec.json.decode(body, type=_Pause, strict=False).retry_after_seconds
+    except UNREADABLE:
+        asked = 0.0
+    return min(max(0.0, read_retry_after(headers, now) or 0.0, asked), LONGEST_BLOCK)
 
-    Where the answer asks for nothing, or for 0: 1, 2, 4 … 30 s.
-    """
-    guess = min(LONGEST_GUESS_SECONDS, 2.0 ** min(refused_in_a_row - 1, 10))
-    pause = (asked or guess) + random.uniform(0, JITTER_SECONDS)  # noqa: S311 - not for secrecy
-    return min(pause, LONGEST_BLOCK)
+
+async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock) -> T:
+    """Ask until there is an answer or no try is left. Raises ServiceError."""
+    within_limit = _policy(RateLimited, clock)
+    answer: T = await _policy(Unavailable, clock)(within_limit, ask)
+    return answer
 
 
-def postponed(path: str, until: datetime, connection: str) -> Postponed:
+def service_error(kind: type[ServiceError], message: str, remedy: str) -> ServiceError:
+    """Return an error that says what it means for the data, unless it is retried first."""
+    return kind(message if kind in TRIES else f"{message} {UNCHANGED}", remedy)
+
+
+def postponed(place: str, until: datetime, connection: str) -> Postponed:
     """Return the error for a pause that is too long for a run."""
     moment = f"{until:%Y-%m-%d %H:%M} UTC"
     return Postponed(
-        f"The service asks for a longer pause than a run may take (request to {path}). This run of "
-        f"connection `{connection}` ends; nothing is requested before {moment}. {UNCHANGED}",
+        f"The service asks for a longer pause than a run may take (request to {place}). This run "
+        f"of connection `{connection}` ends; nothing is requested before {moment}. {UNCHANGED}",
         until,
         f"Run `partner-sync sync` after {moment}; it resumes. To forget the pause, run "
         f"`{FORGET_COMMAND} {connection}`.",
     )
 
 
-def rate_limited_policy() -> AsyncRetrying:
-    """Ask again after a 429. The limiter does the waiting."""
+def _policy(kind: type[ServiceError], clock: Clock) -> AsyncRetrying:
     return AsyncRetrying(
-        retry=retry_if_exception_type(RateLimited),
-        stop=stop_after_attempt(MAX_RATE_LIMITED),
-        wait=wait_none(),
-        retry_error_callback=_always_refused,
-    )
-
-
-def transient_policy(clock: Clock, quota: RetryQuota) -> AsyncRetrying:
-    """Ask again after a failure that may pass, at most five times in all."""
-    return AsyncRetrying(
-        retry=retry_if_exception_type(Unavailable),
-        stop=stop_after_attempt(MAX_TRIES) | quota,
-        wait=_wait,
-        before_sleep=quota.spend,
+        retry=retry_if_exception_type(kind),
+        stop=stop_after_attempt(TRIES[kind]),
+        wait=wait_exponential_jitter(max=LONGEST_BACKOFF_SECONDS),
         sleep=clock.sleep,
         retry_error_callback=_give_up,
     )
 
 
-def _wait(state: RetryCallState) -> float:
-    asked = _failure(state).retry_after_seconds
-    return pause_seconds(asked, 1) if asked else BACKOFF(state)
-
-
-def _failure(state: RetryCallState) -> Unavailable:
-    error = state.outcome.exception() if state.outcome else None
-    if not isinstance(error, Unavailable):
-        raise TypeError("only failures that may pass are tried again")
-    return error
-
-
 def _give_up(state: RetryCallState) -> NoReturn:
-    error, tries = _failure(state), state.attempt_number
-    reason = "" if tries == MAX_TRIES else f" The run has used up its {MAX_RETRIES} retries."
-    times = "once" if tries == 1 else f"{tries} times"
-    raise Unavailable(
-        f"{error} Tried {times}.{reason} {UNCHANGED}",
-        error.remedy or "Run `partner-sync sync` later; it resumes where it stopped.",
-        retry_after_seconds=error.retry_after_seconds,
-    ) from None
-
-
-def _always_refused(state: RetryCallState) -> NoReturn:
-    error = state.outcome.exception() if state.outcome else None
-    raise RateLimited(
-        f"{error} This is the answer to {state.attempt_number} requests in a row. {UNCHANGED}",
-        "Run `partner-sync sync` later. If others use the same credentials, set "
-        "max_requests_per_window of the connection.",
-    ) from None
+    error = cast("ServiceError", state.outcome and state.outcome.exception())
+    message = f"{error} Tried {state.attempt_number} times. {UNCHANGED}"
+    raise type(error)(message, error.remedy or LATER) from None

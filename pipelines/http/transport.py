@@ -1,46 +1,58 @@
-"""The transport: every request leaves through it, with a slot, a deadline and caps.
+"""The transport: every request leaves through it, with a slot, a deadline and a cap.
 
-An httpx transport, so that nothing passes it by: retries and repeated signatures included. Answers
-leave it whole, decompressed, without credentials, and with headers of an allowlist only.
+An answer leaves it as an Attempt: whole, decompressed, without credentials, and with headers of an
+allowlist only.
 """
 
 import asyncio
+import logging
+import re
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from http import HTTPStatus
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
+from pipelines.config.connections import Connection
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavailable
+from pipelines.core.errors import ConfigurationError, PartnerSyncError, Postponed, Unavailable
 from pipelines.core.text import Redactor, printable
-from pipelines.http.body import MAX_RECEIVED, MAX_SMALL, decompress, receive_body
-from pipelines.http.problems import wait_seconds
-from pipelines.http.retry import pause_seconds
-from pipelines.rate_limit.limiter import Slot
+from pipelines.http.retry import TRANSIENT, postponed, wait_seconds
+from pipelines.rate_limit.limiter import RateLimiter, Slot
 
-SIGNATURES = ("authorization", "x-api-key")
+MEBIBYTE = 1024 * 1024
+MAX_BODY = 64 * MEBIBYTE  # decompressed: 500 records of 128 KiB
+CONNECT_SECONDS = 10.0  # for all else, the deadline of the whole request counts
+# The proof by counting needs each page as it is now, so no cache may answer.
+HEADERS = {"Accept-Encoding": "gzip", "Cache-Control": "no-cache"}
+ENCODINGS = {"", "identity", "gzip"}
 KEPT_HEADERS = (
     *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"),
     *("date", "age", "content-type"),
 )
-SENT, ANSWERED = "http11.send_request_headers.complete", "http11.receive_response_headers.complete"
+MAY_PAUSE = {429, *TRANSIENT}
+BUILT_IN_TRUST = httpx.create_ssl_context(trust_env=False)
+SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
+QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
+UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
+FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
+    TimeoutError: "{place} did not answer {path} whole within {seconds:g} s.",
+    UNREACHABLE: "No connection to {place}.",
+    httpx.DecodingError: "The answer to {path} cannot be decompressed.",
+    httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
+}
 
 
-class Limiter(Protocol):
-    """What the client needs of a rate limiter; see RateLimiter."""
+@dataclass(frozen=True)
+class ClientOptions:
+    """Limits of a client. `transport` replaces the network, for tests."""
 
-    def slot(self) -> AbstractAsyncContextManager[Slot]:
-        """Wait for the place of one request and hold it."""
-
-    def block(self, seconds: float) -> None:
-        """Let nobody send for so long."""
-
-    def spare(self) -> bool:
-        """Return whether part of the limit is unused."""
+    timeout_seconds: float = 60.0  # of a whole request, its body included
+    use_proxy: bool = False
+    max_clock_difference_seconds: float = 86_400.0
+    transport: httpx.AsyncBaseTransport | None = None
 
 
 @dataclass(frozen=True)
@@ -60,183 +72,185 @@ class Attempt:
     error: str | None = None
 
 
-@dataclass
-class _Trip:
-    """One request on its way. `deadline` is of the event loop's clock."""
+OnAttempt = Callable[[Attempt], None]
 
-    request: httpx.Request
-    slot: Slot
+
+@dataclass(eq=False, repr=False)
+class Transport:
+    """Sends requests of one connection. Redirects are never followed, cookies never kept."""
+
+    connection: Connection
+    options: ClientOptions
+    limiter: RateLimiter
+    redactor: Redactor
     clock: Clock
-    sent_at: float
-    deadline: float
-    headers: dict[str, str] = field(default_factory=dict)
-    request_id: str | None = None
 
-    @property
-    def path(self) -> str:
-        return self.request.url.path
+    def __post_init__(self) -> None:
+        self.http = _open_http(self.connection, self.options)
 
-    @property
-    def place(self) -> str:
-        return self.request.url.netloc.decode()
-
-    async def trace(self, event: str, _info: Any) -> None:
-        """Note when headers were written and received: httpx's `trace` extension."""
-        if event == SENT:
-            self.slot.sent_at = self.clock.time()
-        elif event == ANSWERED:
-            self.slot.answered_at = self.clock.time()
-
-    def record(self, body: bytes | None, error: str | None = None) -> None:
-        """Hand an attempt to whoever sent the request; token requests have nobody."""
-        attempt = Attempt(
-            status=self.slot.status,
-            sent_at=self.slot.sent_at or self.sent_at,
-            received_at=self.clock.time(),
-            request_id=self.request_id,
-            headers=self.headers,
-            body=body,
-            error=error,
-        )
-        self.request.extensions.get("attempts", []).append(attempt)
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record a failure of the block as an attempt before it is raised."""
-        try:
-            yield
-        except PartnerSyncError as error:
-            self.record(None, str(error))
-            raise
-        except asyncio.CancelledError:
-            self.record(None, "Cancelled.")
-            raise
-
-
-class ServiceTransport(httpx.AsyncBaseTransport):
-    """A network on which signed requests keep the rate limit."""
-
-    def __init__(
+    async def get(
         self,
-        network: httpx.AsyncBaseTransport,
-        limiter: Limiter,
-        redactor: Redactor,
-        clock: Clock,
-        timeout_seconds: float,
-    ) -> None:
-        self._network = network
-        self._limiter = limiter
-        self._redactor = redactor
-        self._clock = clock
-        self._timeout_seconds = timeout_seconds
-        self._refused_in_a_row = 0
+        path: str,
+        params: Mapping[str, int],
+        signature: Mapping[str, str],
+        on_failure: OnAttempt,
+    ) -> Attempt:
+        """Send a signed request in a slot of the rate limit; return the answer of any status.
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._network.aclose()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and receive the whole answer. Raises Unavailable, ConfigurationError.
-
-        A request without credentials does not count against the actor's limit.
+        `on_failure` gets an attempt without a whole answer. Raises Unavailable, Postponed,
+        ConfigurationError.
         """
-        if not any(name in request.headers for name in SIGNATURES):
-            trip = self._trip(request, Slot(0))
-            return await self._receive(trip, await self._open(trip), MAX_SMALL)
-        async with self._limiter.slot() as slot:
-            trip = self._trip(request, slot)
-            with trip.recorded():
-                response = await self._open(trip)
-                if _asks_to_wait(response):
-                    return await self._receive_pause(trip, response)
-        with trip.recorded():
-            return await self._receive(trip, response, MAX_RECEIVED)
+        request = self.http.build_request("GET", path, params=params, headers=signature)
+        async with AsyncExitStack() as held:
+            try:
+                slot = await held.enter_async_context(self.limiter.slot())
+            except Postponed as error:
+                raise postponed(path, error.until, self.connection.name) from None
+            attempt, failure = await self._exchange(request, slot, held)
+            if attempt.body:
+                attempt = replace(attempt, body=self.redactor.clean_bytes(attempt.body))
+            if attempt.status in MAY_PAUSE and (asked := self.asked_wait(attempt)):
+                self.limiter.block(asked)
+        if failure:
+            on_failure(attempt)
+            raise failure
+        return attempt
 
-    def _trip(self, request: httpx.Request, slot: Slot) -> _Trip:
-        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
-        trip = _Trip(request, slot, self._clock, self._clock.time(), deadline)
-        request.extensions = {**request.extensions, "trace": trip.trace}
-        return trip
+    async def post_for_token(self, url: str, body: Mapping[str, str | None]) -> Attempt:
+        """Send a request outside the rate limit; the body of its answer may be a credential."""
+        request = self.http.build_request("POST", url, json=body)
+        attempt, failure = await self._exchange(request, Slot(0), AsyncExitStack())
+        if failure:
+            raise failure
+        return attempt
 
-    async def _open(self, trip: _Trip) -> httpx.Response:
-        """Send a request and return the answer when its headers have arrived."""
+    def asked_wait(self, attempt: Attempt) -> float:
+        """Return the seconds for which an answer asks to send nothing."""
+        return wait_seconds(attempt.headers, attempt.body or b"", self.clock.time())
+
+    async def _exchange(
+        self, request: httpx.Request, slot: Slot, held: AsyncExitStack
+    ) -> tuple[Attempt, BaseException | None]:
+        """Send a request and receive the answer; return that, and the error if it is not whole.
+
+        `held`, which holds the slot, is closed with the headers of the answer. Where the answer may
+        ask for a pause it stays open, so that nobody sends before the pause is known.
+        """
+        now = self.clock.time()
+        attempt, body, failure = Attempt(None, now, now, None, {}, None), None, None
         try:
-            async with self._in_time(trip):
-                response = await self._network.handle_async_request(trip.request)
-        except httpx.TransportError as error:
-            raise self._explained(error, trip) from None
-        clean, headers, slot = self._redactor.clean, response.headers, trip.slot
-        trip.headers = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
-        trip.request_id = printable(clean(headers.get("x-request-id", ""))) or None
-        slot.sent_at = slot.sent_at or trip.sent_at  # networks in tests do not trace
-        slot.answered_at = slot.answered_at or self._clock.time()
-        slot.status, slot.headers = int(response.status_code), trip.headers
-        if response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
-            self._refused_in_a_row = 0
-        return response
+            async with (
+                asyncio.timeout(self.options.timeout_seconds),
+                aclosing(await self._send(request, slot)) as response,
+            ):
+                attempt = self._read_head(response, slot, now)
+                if attempt.status not in MAY_PAUSE:
+                    await held.aclose()
+                body = await _receive(response)
+        except (
+            PartnerSyncError,
+            httpx.RequestError,
+            TimeoutError,
+            asyncio.CancelledError,
+        ) as error:
+            failure = self._explained(error, request)
+        reason = None if failure is None else str(failure) or "Cancelled."
+        now = self.clock.time()
+        return replace(attempt, received_at=now, body=body, error=reason), failure
 
-    async def _receive(self, trip: _Trip, response: httpx.Response, cap: int) -> httpx.Response:
-        """Return the whole answer, clean, and record it."""
-        async with self._in_time(trip):
-            body = await receive_body(response, trip.path, cap)
-        body = decompress(response, trip.path, body)
-        if cap != MAX_SMALL:  # the body of a token answer is the credential itself
-            body = self._redactor.clean_bytes(body)
-        trip.record(body)
-        return httpx.Response(
-            response.status_code,
-            headers=[(name.encode(), value.encode()) for name, value in trip.headers.items()],
-            content=body,
-            extensions={"location": self._redactor.clean(response.headers.get("location", ""))},
-        )
+    async def _send(self, request: httpx.Request, slot: Slot) -> httpx.Response:
+        async def note_sent(event: str, _info: object) -> None:
+            if event == SENT:
+                slot.sent_at = self.clock.time()
 
-    async def _receive_pause(self, trip: _Trip, response: httpx.Response) -> httpx.Response:
-        """Return the whole answer; let nobody send before the time that header or body name."""
-        body = b""
-        try:
-            answer = await self._receive(trip, response, MAX_RECEIVED)
-            body = answer.content
-        finally:
-            asked = wait_seconds(response.headers, body, self._clock.time())
-            if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-                self._refused_in_a_row += 1
-            self._limiter.block(pause_seconds(asked, max(1, self._refused_in_a_row)))
-        return answer
+        request.extensions["trace"] = note_sent
+        return await self.http.send(request, stream=True)
 
-    @asynccontextmanager
-    async def _in_time(self, trip: _Trip) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout_at(trip.deadline):
-                yield
-        except TimeoutError:
-            seconds = f"{self._timeout_seconds:g} s"
-            raise Unavailable(
-                f"{trip.place} did not answer {trip.path} whole within {seconds}."
-            ) from None
+    def _read_head(self, response: httpx.Response, slot: Slot, begun_at: float) -> Attempt:
+        """Return what is known when the headers of an answer have arrived; note it in the slot."""
+        clean, headers = self.redactor.clean, response.headers
+        kept = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
+        if response.extensions["location"]:
+            kept["location"] = _without_secrets(clean(response.extensions["location"]))
+        slot.sent_at = slot.sent_at or begun_at  # networks in tests do not trace
+        slot.answered_at = self.clock.time()
+        slot.status, slot.headers = int(response.status_code), kept
+        request_id = printable(clean(headers.get("x-request-id", ""))) or None
+        return Attempt(slot.status, slot.sent_at, slot.answered_at, request_id, kept, None)
 
-    def _explained(self, error: httpx.TransportError, trip: _Trip) -> PartnerSyncError:
+    def _explained(self, error: BaseException, request: httpx.Request) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""
-        detail = printable(self._redactor.clean(str(error)), 100)
-        if _is_certificate_error(error):
-            return ConfigurationError(
-                f"The certificate of {trip.place} is not trusted: {detail}. Nothing was sent.",
-                "Set ca_file of the connection to the certificate authority of the service.",
-            )
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-            return Unavailable(f"No connection to {trip.place}.")
-        reason = f": {detail}" if isinstance(error, httpx.RemoteProtocolError) else ""
-        return Unavailable(f"The connection to {trip.place} broke off ({trip.path}){reason}.")
+        detail = QUOTED.sub("", str(error)) or type(error).__name__
+        values = {
+            "place": request.url.netloc.decode(),
+            "path": request.url.path,
+            "detail": printable(self.redactor.clean(detail), 120),
+            "seconds": self.options.timeout_seconds,
+        }
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            message = "The certificate of {place} is not trusted: {detail}. Nothing was sent."
+            remedy = "Set ca_file of the connection to the service's certificate authority."
+            return ConfigurationError(message.format_map(values), remedy)
+        for kinds, message in FAILURES.items():
+            if isinstance(error, kinds):
+                return Unavailable(message.format_map(values))
+        return error
 
 
-def _asks_to_wait(response: httpx.Response) -> bool:
-    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return True
-    return response.is_server_error and "retry-after" in response.headers
+async def _receive(response: httpx.Response) -> bytes:
+    """Return a decompressed body. 64 KiB of gzip, which httpx reads at once, are 64 MiB at most."""
+    if response.headers.get("content-encoding", "").strip().lower() not in ENCODINGS:
+        raise httpx.DecodingError("not asked for")
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > MAX_BODY:
+            size = f"{MAX_BODY // MEBIBYTE} MiB"
+            raise Unavailable(f"The answer to {response.request.url.path} is larger than {size}.")
+    return bytes(body)
 
 
-def _is_certificate_error(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _open_http(connection: Connection, options: ClientOptions) -> httpx.AsyncClient:
+    """Return httpx's client. Proxies of the environment count only if a setting says so.
+
+    Raises ConfigurationError for a wrong ca_file or proxy.
+    """
+    for name in ("httpx", "httpcore"):  # else they log what an answer may echo
+        logging.getLogger(name).setLevel(logging.WARNING)
+    ca_file = connection.ca_file
+    try:
+        return httpx.AsyncClient(
+            base_url=connection.base_url,
+            headers=HEADERS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            event_hooks={"response": [_keep_location]},
+            transport=options.transport,
+            verify=ssl.create_default_context(cafile=ca_file) if ca_file else BUILT_IN_TRUST,
+            trust_env=options.use_proxy,
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
+            f"{error.strerror or error}. Nothing was requested.",
+            "Correct ca_file in connections.toml.",
+        ) from None
+    except (ValueError, ImportError, httpx.InvalidURL):
+        raise ConfigurationError(
+            "The proxy that the environment names cannot be used. Nothing was requested.",
+            "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
+        ) from None
+
+
+async def _keep_location(response: httpx.Response) -> None:
+    """Take a redirect's address away from httpx, which fails where it is not valid."""
+    response.extensions["location"] = response.headers.pop("location", "")
+
+
+def _without_secrets(location: str) -> str:
+    """Return an address without user, query and fragment."""
+    try:
+        url = httpx.URL(location)
+        return printable(url.copy_with(username=None, password=None, query=None, fragment=None))
+    except (httpx.InvalidURL, ValueError):
+        return "an address that is not valid"

@@ -132,18 +132,22 @@ def fit_scalar(node: Node, value: Any) -> Any:
         return value if isinstance(value, bool) else None
     number = decimal_of(node, value)
     if number is not None:
-        return _fit_number(node, number)
+        fitting = _fit_number(node, number)
+        return fitting if fitting is not None and Decimal(fitting) == number else None
     if isinstance(value, str) and not isinstance(value, Number):
         return value if node.kind is Kind.TEXT or fits_time(node.kind, value) else None
     return None
 
 
 def _fit_number(node: Node, number: Decimal) -> Any:
-    digits, scale = decimal_size(shortest(number)) or (DIGITS + 1, 0)
+    size = decimal_size(shortest(number))
+    if size is None:
+        return None
+    digits, scale = size
     if node.kind is Kind.INTEGER:
         return int(number) if not scale and LOWEST <= number <= HIGHEST else None
     if node.kind is Kind.TEXT:
-        return f"{number:f}" if digits <= DIGITS else None
+        return f"{number:f}"
     if scale > node.scale or digits > DIGITS - node.scale:
         return None
     plain = f"{shortest(number):f}"

@@ -1,6 +1,5 @@
 """Homes with connections to a sandbox, scans of past days in them, and runs on an instance."""
 
-import time
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,23 +14,12 @@ from pipelines.app.sync import ReadRequest, read_connection
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
-from pipelines.core.clock import SystemClock
 from pipelines.metadata.tables import Scan
 from tests.sandbox.running import Running
 
 STREAMS = ("billing", "partners", "usage")
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 RAW = [dg.AssetKey(["raw", stream]) for stream in STREAMS]
-
-
-class LateClock(SystemClock):
-    """A clock that is behind by some seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def time(self) -> float:
-        """Return an earlier time."""
-        return time.time() - self._seconds
 
 
 def today() -> date:
@@ -89,6 +77,7 @@ def run_raw(
         instance=instance,
         tags={**bounds, **(tags or {})},
         asset_selection=RAW,
+        run_config=QUIET,
         raise_on_error=False,
     )
 
@@ -96,7 +85,7 @@ def run_raw(
 def run_job(home: Home, instance: dg.DagsterInstance, name: str) -> dg.ExecuteInProcessResult:
     """Run an unpartitioned job."""
     job = build_defs(load_settings(home)).resolve_job_def(name)
-    return job.execute_in_process(instance=instance, raise_on_error=False)
+    return job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
 
 
 def materialized(instance: dg.DagsterInstance, stream: str) -> set[str]:

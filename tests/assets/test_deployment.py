@@ -10,11 +10,18 @@ from pipelines.app.session import open_session
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import BACKFILL, TERMINATE, Deployment, deployed, until
 from tests.assets.homes import archive_day, days_ago, key, new_home, today
-from tests.sandbox.running import ENVIRONMENT, SECRET, Running
+from tests.sandbox.running import ENVIRONMENT, SECRET, Running, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 EVERY_MINUTE = "* * * * *"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Running]:
+    """Lists of several pages, so that a run can be stopped within one."""
+    with started("--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "50") as made:
+        yield made
 
 
 @pytest.fixture
@@ -40,7 +47,9 @@ def idle(deployment: Deployment) -> bool:
     return all(run["status"] in ends for run in deployment.runs())
 
 
-def test_a_night_a_backfill_and_a_stopped_run_over_graphql(deployment: Deployment, sandbox: Running) -> None:
+def test_schedule_backfill_and_stopped_run_over_graphql(
+    deployment: Deployment, sandbox: Running
+) -> None:
     check_schedule(deployment)
     check_backfill(deployment, sandbox)
     check_stopped_run(deployment, sandbox)

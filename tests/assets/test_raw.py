@@ -47,9 +47,9 @@ def test_today_is_read_and_each_partition_carries_its_proof(
     for stream in STREAMS:
         assert materialized(instance, stream) == {key("acme", today())}
     proof = proofs(instance, "usage")[key("acme", today())]
-    assert str(proof["proof"]).startswith("usage: COMPLETE. 1,500 rows, ")
-    assert proof["rows"] == proof["dagster/partition_row_count"] == 1500
-    assert (proof["method"], proof["source"]) == ("overlapping_pages", "service")
+    assert str(proof["proof"]).startswith("usage: COMPLETE. 60 rows, ")
+    assert proof["rows"] == proof["dagster/partition_row_count"] == 60
+    assert (proof["method"], proof["source"]) == ("one_page", "service")
     assert proof["scan_id"]
     assert SECRET not in log_text(instance, result)
 
@@ -205,8 +205,8 @@ def test_a_scan_that_began_after_midnight_counts_for_the_day_on_which_it_began(h
 def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(
     home: Home, instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
-    sandbox.fault("late", "/v2/usage", after=2, value=30.0)
-    stop = threading.Thread(target=_stop_when, args=(sandbox,))
+    number = sandbox.fault("late", "/v2/usage", value=30.0)
+    stop = threading.Thread(target=_stop_when, args=(sandbox, number))
     stop.start()
 
     result = run_raw(home, instance, key("acme", today()))
@@ -219,9 +219,9 @@ def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(
     assert "usage" in open_scans
 
 
-def _stop_when(sandbox: Running) -> None:
-    """Interrupt this process, as Dagster does, once the sandbox has answered some pages."""
-    end = time.monotonic() + 30
-    while requests(sandbox) < 6 and time.monotonic() < end:
+def _stop_when(sandbox: Running, fault: int) -> None:
+    """Interrupt this process, as Dagster does, once a request waits for its answer."""
+    end = time.monotonic() + 60
+    while not sandbox.befallen(fault) and time.monotonic() < end:
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGINT)

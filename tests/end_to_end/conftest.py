@@ -11,7 +11,7 @@ from tests.sandbox.running import Running
 
 @pytest.fixture(scope="session")
 def synced_template(tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running) -> Home:
-    return synced_home(tmp_path_factory.mktemp("end_to_end") / "home", sandbox_process)
+    return synced_home(tmp_path_factory, sandbox_process)
 
 
 @pytest.fixture

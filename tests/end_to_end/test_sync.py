@@ -124,7 +124,7 @@ def test_the_same_list_twice_publishes_nothing_that_changed(
 
 def test_a_failed_list_does_not_stop_the_others(sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox)
-    sandbox.fault("no-object", "/v2/billing")
+    sandbox.fault("redirect", "/v2/billing")
     result = sync_once(home)
     states = {each.stream: str(each.state) for each in result.runs[0].streams}
     assert states == {"partners": "complete", "usage": "complete", "billing": "failed"}

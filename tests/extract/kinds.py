@@ -30,7 +30,7 @@ def changing(kind: Kind, change: Change) -> Kind:
 
 def _grow(*, head: bool, tail: bool = False) -> Change:
     def change(model: Model, number: int) -> None:
-        if number % 2 == 0 and number < 400:
+        if number % 2 == 0 and number < 60:
             if head:
                 model.add(0)
             if tail:
@@ -50,7 +50,7 @@ def _touch(*, head: bool) -> Change:
 
 def _every_tenth(*, added: bool) -> Change:
     def change(model: Model, number: int) -> None:
-        if number % EVERY:
+        if number % EVERY or number > 300:
             return
         if added:
             model.add(0)
@@ -64,7 +64,7 @@ def _every_tenth(*, added: bool) -> Change:
 def mixed(model: Model, number: int) -> None:
     """Add at the head, the tail and in the middle, and remove, for a while."""
     chance = model.chance
-    if number > 200:
+    if number > 60:
         return
     for rate, happens in (
         (0.5, lambda: model.add(0)),

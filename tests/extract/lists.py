@@ -7,7 +7,7 @@ from itertools import count
 from random import Random
 
 from pipelines.core.completeness import ListMemory, ReadBudget
-from pipelines.extract.pages import ALONE, Ask, Page, Proof, RowRef, Stop
+from pipelines.extract.pages import Ask, Page, Proof, RowRef, Stop
 from pipelines.extract.read_list import read_list
 
 NEW = 10_000_000  # the first key of a row that is added

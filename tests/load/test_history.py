@@ -101,7 +101,7 @@ MINUTES = st.lists(st.integers(1, 9), min_size=4, max_size=4)
 
 
 @given(scans=st.lists(SCANS, min_size=2, max_size=4), minutes=MINUTES)
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_history_is_that_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, scans: list[Scan], minutes: list[int]
 ) -> None:

@@ -49,6 +49,7 @@ LATER = [  # a value of the first scan, one of the second, the column then, and 
     ("1", "1.5", Decimal("1.5"), None),
     ("1", str(2**64), Decimal(2**64), None),
     ("1", str(HUGE), None, {"a": str(HUGE)}),
+    ("1", "1e-43", None, {"a": "1e-43"}),
     ("0.5", "1e-30", Decimal("1e-30"), None),
     ("12345678901234567890123456789012345.5", "0.12345", None, {"a": "0.12345"}),
     ("1.5", '"2.5"', Decimal("2.5"), None),
