@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 import dagster as dg
 
 from pipelines.checks.catalogue import CHECKS, Check, CheckResult, Scope, State
-from pipelines.checks.check import Severity
 from pipelines.config.settings import Settings
+from pipelines.core.finding import Severity
 
 MOST_SHOWN = 20
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, State, evaluate
-from pipelines.checks.check import Finding
-from pipelines.checks.context import CheckContext, Clocks, ListName, read_context
+from pipelines.checks.context import CheckContext, ListName, read_context
 from pipelines.core.clock import utc_now
+from pipelines.core.finding import Finding
 from pipelines.metadata.findings import Scope, record_findings
 
 
@@ -37,8 +37,8 @@ def check_home(session: AppSession) -> Checkup:
         for name, connection in settings.connections().items()
         for stream in settings.streams_of(connection)
     ]
-    clocks = Clocks(now, settings.stale_after_hours)
-    context = read_context(session.warehouse, session.metadata, lists, clocks)
+    stores = (session.warehouse, session.metadata)
+    context = read_context(*stores, lists, now, settings.stale_after_hours)
     checkup = Checkup(context, tuple(evaluate(context)))
     with session.metadata.transaction() as db:
         record_findings(db, Scope(), checkup.findings, now)

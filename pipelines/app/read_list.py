@@ -1,5 +1,6 @@
 """Reads one list of a run into a scan file: uses a new enough scan, resumes one, or starts one."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -8,6 +9,7 @@ from pipelines.app.progress import Progress
 from pipelines.app.results import Source, StreamResult, StreamState, Traffic
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
+from pipelines.archive.store import scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget
@@ -60,12 +62,13 @@ async def read_list_of_run(run: RunContext, stream: Stream, service: Service) ->
     try:
         sealed = await read_scan(service.client, scan, _options(run, stream), run.session.clock)
     except BaseException:
-        run.traffic[stream.name] = _traffic(scan) - before
+        with suppress(ArchiveDamaged):  # the failure that is under way says more
+            run.traffic[stream.name] = _traffic(scan) - before
         raise
     finally:
         scan.close()
     with run.session.metadata.transaction() as db:
-        scans.seal_scan(db, sealed)
+        scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         memory = sealed.completeness.memory
         lists.remember(db, run.connection, stream.name, memory, sealed.scan_id)
     total = Traffic(sealed.completeness.requests, sealed.rate_limited)
@@ -143,7 +146,7 @@ def _start_scan(run: RunContext, stream: Stream, service: Service) -> OpenScan:
             budget=ReadBudget(page_size=stream.limit),
             algorithm=ALGORITHM_VERSION,
         )
-        scans.create_scan(db, header)
+        db.add(scan_row(header))
     return run.session.archive.create(header)
 
 

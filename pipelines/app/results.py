@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipelines.checks.check import Finding
 from pipelines.core.errors import ExitCode
+from pipelines.core.finding import Finding
 from pipelines.publish.build import BuildResult
 
 

@@ -32,13 +32,15 @@ class AppSession:
 
 
 @contextmanager
-def open_session(
-    home: Home | None = None, *, create: bool = False, clock: Clock | None = None
-) -> Iterator[AppSession]:
-    """Open a home; `create` makes its folders, else it must exist. Raises ConfigurationError."""
-    home = home or Home.from_environment()
-    home = home.prepare() if create else home.require().prepare()
+def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Iterator[AppSession]:
+    """Open a home (None: that of the environment).
+
+    Raises ConfigurationError, and creates nothing, where it does not exist or has no connection.
+    """
+    home = (home or Home.from_environment()).require()
     settings = load_settings(home)
+    settings.connections()
+    home.prepare()
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:
         yield AppSession(

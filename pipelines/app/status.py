@@ -7,9 +7,9 @@ from sqlalchemy import select
 
 from pipelines.app.checkup import check_home
 from pipelines.app.session import AppSession
-from pipelines.checks.check import Finding, Severity
 from pipelines.checks.context import CheckContext, ListName
 from pipelines.core.errors import ExitCode
+from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.tables import Scan
 

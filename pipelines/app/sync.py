@@ -5,8 +5,8 @@ from pipelines.app.progress import Progress
 from pipelines.app.read import ReadRequest, read_connection
 from pipelines.app.results import RunResult, StreamState, SyncResult
 from pipelines.app.session import AppSession
-from pipelines.checks.check import Finding, Severity
 from pipelines.core.errors import ConfigurationError, ExitCode
+from pipelines.core.finding import Finding, Severity
 from pipelines.publish.build import BuildResult, build
 
 __all__ = ["ReadRequest", "build_version", "read_connection", "requests_for", "sync"]

@@ -32,8 +32,7 @@ def verify_files(session: AppSession) -> Verified:
             damaged.append(error)
     if published is not None:
         try:
-            with session.metadata.transaction() as db:
-                require_unchanged(db, published)
+            require_unchanged(session.metadata, published)
             session.warehouse.open(published.number).close()
         except PartnerSyncError as error:
             damaged.append(error)

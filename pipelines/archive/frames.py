@@ -1,23 +1,21 @@
 """Frames of a scan file: one zstd frame for each line, and a trailer that finds the last one."""
 
-import hashlib
+import re
 import struct
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+from io import BytesIO
+from typing import BinaryIO, NamedTuple
 
 import zstandard
 
 LEVEL = 1  # 1.1 ms for a page of 500 records, 276 KB become 52 KB; higher levels gain little
-MAGIC = b"\x28\xb5\x2f\xfd"
+MAGIC = re.compile(re.escape(b"\x28\xb5\x2f\xfd"))
 CHUNK = 2**18
-# A skippable frame, which every zstd reader passes over: magic, length, start of the seal; then
-# the SHA-256 of the seal's frame and of these three.
-TRAILER = struct.Struct("<IIQ")
-TRAILER_MAGIC = 0x184D2A50
-DIGEST_SIZE = hashlib.sha256().digest_size
-TRAILER_SIZE = TRAILER.size + DIGEST_SIZE
-TRAILER_CONTENT = TRAILER_SIZE - 8  # bytes after magic and length
+# A skippable frame, which every zstd reader passes over: magic, length of the rest, start of the
+# seal's frame, SHA-256 of all that is before the digest.
+TRAILER = struct.Struct("<IIQ32s")
+TRAILER_HEAD = 0x184D2A50, TRAILER.size - 8
+DIGEST_SIZE = 32
 
 
 class Frame(NamedTuple):
@@ -41,66 +39,47 @@ def decompress(frame: bytes) -> bytes:
         raise ValueError(f"the bytes are not a zstd frame ({error})") from None
 
 
-def whole_frames(file: Path) -> Iterator[Frame]:
+def whole_frames(source: BinaryIO) -> Iterator[Frame]:
     """Read frames from the beginning up to the first that is damaged or not whole."""
     start = 0
-    with file.open("rb") as source:
-        data = source.read(CHUNK)
-        while data:
-            decompressor = zstandard.ZstdDecompressor().decompressobj()
-            line, end = b"", start
-            while not decompressor.eof:
-                try:
-                    line += decompressor.decompress(data)
-                except zstandard.ZstdError:
-                    return
-                end += len(data)
-                data = decompressor.unused_data or source.read(CHUNK)
-                if not (data or decompressor.eof):
-                    return
-            end -= len(decompressor.unused_data)
-            yield Frame(start, end, line)
-            start = end
-
-
-def any_frame_after(file: Path, offset: int) -> bool:
-    """Return whether a whole frame with a line follows somewhere behind an offset."""
-    with file.open("rb") as source:
-        source.seek(offset)
-        tail = source.read()
-    position = tail.find(MAGIC, 1)
-    while position >= 0:
+    data = source.read(CHUNK)
+    while data:
         decompressor = zstandard.ZstdDecompressor().decompressobj()
-        try:
-            line = decompressor.decompress(tail[position:])
-        except zstandard.ZstdError:
-            line = b""
-        if decompressor.eof and line.endswith(b"}\n"):
-            return True
-        position = tail.find(MAGIC, position + 1)
-    return False
+        line, end = b"", start
+        while not decompressor.eof:
+            try:
+                line += decompressor.decompress(data)
+            except zstandard.ZstdError:
+                return
+            end += len(data)
+            data = decompressor.unused_data or source.read(CHUNK)
+            if not (data or decompressor.eof):
+                return
+        end -= len(decompressor.unused_data)
+        yield Frame(start, end, line)
+        start = end
 
 
-def pack_trailer(seal_frame: bytes, start: int) -> bytes:
-    """Return the trailer that follows the seal's frame, which begins at `start`."""
-    head = TRAILER.pack(TRAILER_MAGIC, TRAILER_CONTENT, start)
-    return head + hashlib.sha256(seal_frame + head).digest()
+def any_whole_frame(tail: bytes) -> bool:
+    """Return whether a whole frame begins somewhere behind the first byte of a file's end."""
+    starts = (match.start() for match in MAGIC.finditer(tail, 1))
+    return any(next(whole_frames(BytesIO(tail[start:])), None) for start in starts)
 
 
-def read_seal_frame(file: Path) -> Frame:
-    """Return the frame of the seal. Raises ValueError where it is missing or damaged."""
-    with file.open("rb") as source:
-        content_end = max(0, source.seek(0, 2) - TRAILER_SIZE)
-        source.seek(content_end)
-        trailer = source.read()
-        head, digest = trailer[: TRAILER.size], trailer[TRAILER.size :]
-        if len(trailer) < TRAILER_SIZE:
-            raise ValueError("it is too short for a sealed scan")
-        magic, length, start = TRAILER.unpack(head)
-        if (magic, length) != (TRAILER_MAGIC, TRAILER_CONTENT) or start > content_end:
-            raise ValueError("it has no seal at its end")
-        source.seek(start)
-        frame = source.read(content_end - start)
-    if hashlib.sha256(frame + head).digest() != digest:
-        raise ValueError("the digest of its seal does not match")
-    return Frame(start, content_end, decompress(frame))
+def pack_trailer(start: int) -> bytes:
+    """Return the trailer of a file whose seal's frame begins at `start`, up to the digest."""
+    return TRAILER.pack(*TRAILER_HEAD, start, b"")[:-DIGEST_SIZE]
+
+
+def read_seal_frame(source: BinaryIO) -> tuple[Frame, bytes]:
+    """Return the frame of the seal and the digest of the file. Raises ValueError."""
+    end = max(0, source.seek(0, 2) - TRAILER.size)
+    source.seek(end)
+    trailer = source.read()
+    if len(trailer) < TRAILER.size:
+        raise ValueError("it is too short for a sealed scan")
+    *head, start, digest = TRAILER.unpack(trailer)
+    if tuple(head) != TRAILER_HEAD or start > end:
+        raise ValueError("it has no seal at its end")
+    source.seek(start)
+    return Frame(start, end, decompress(source.read(end - start))), digest

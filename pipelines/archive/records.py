@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, NamedTuple, NoReturn
 
 import msgspec
 
 from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
-NO_RECORD = msgspec.Raw(b"")
 CLOSING = {b"{": b"}", b"[": b"]"}
+# Above it, a decoder that has all records in memory before they are counted is not used.
+MANY_COMMAS = 300_000
 DEEPEST = 100_000  # brackets; more is an attack on memory, not a record
 # A lone quote is a string without an end.
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},:"]', re.DOTALL)
@@ -60,9 +60,10 @@ def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
     """
     maximum = None if limit is None else most_records(limit)
     try:
-        decoded = _decoder(maximum).decode(body)
-        records = _records(decoded.data)
-        pagination = decoded.pagination
+        if maximum is not None and body.count(b",") > MANY_COMMAS:
+            raise msgspec.DecodeError("too many values")  # noqa: TRY301 - cut with a limit
+        page = msgspec.json.decode(body, type=_Envelope)
+        records, pagination = [bytes(raw) for raw in page.data], page.pagination
     except msgspec.ValidationError as error:
         _refuse(str(error))
     except (msgspec.DecodeError, RecursionError) as error:
@@ -72,27 +73,6 @@ def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
     return ParsedPage(
         records, pagination.limit, pagination.offset, pagination.has_more, pagination.next_offset
     )
-
-
-@lru_cache(maxsize=8)
-def _decoder(maximum: int | None) -> msgspec.json.Decoder[Any]:
-    """Return a decoder that creates one record more than the maximum, and skips those behind.
-
-    An array decoded as a structure of so many fields: a constraint on the length of a list would
-    be checked after the whole list is in memory.
-    """
-    if maximum is None:
-        return msgspec.json.Decoder(_Envelope)
-    fields = [(f"r{number}", msgspec.Raw, NO_RECORD) for number in range(maximum + 1)]
-    head = msgspec.defstruct("Head", fields, array_like=True)
-    return msgspec.json.Decoder(
-        msgspec.defstruct("Envelope", [("data", head), ("pagination", _Pagination)])
-    )
-
-
-def _records(data: list[msgspec.Raw] | msgspec.Struct) -> list[bytes]:
-    raws = data if isinstance(data, list) else msgspec.structs.astuple(data)
-    return [bytes(raw) for raw in raws if raw is not NO_RECORD]
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -114,8 +94,7 @@ def _parse_odd_page(
     if not cuts:
         _refuse(reason)
     records = [body[start + 1 : end].strip() for start, end in pairwise(cuts)]
-    if records == [b""]:
-        records = []
+    records = [] if records == [b""] else records
     _check_odd_records(records)
     try:
         shell = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=_Envelope)

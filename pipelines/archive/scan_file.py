@@ -6,69 +6,103 @@ Every `path` here is that of the sealed file; while it is read, the file's name 
 """
 
 import hashlib
+import mmap
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 from pipelines.archive import frames, lines
-from pipelines.archive.content import (
-    TOO_MANY_REQUESTS,
-    Content,
-    cut,
-    damaged,
-    open_path,
-    read_exchanges,
-    read_open_file,
-)
 from pipelines.archive.lines import Exchange, PageRows, ScanHeader, Seal
 from pipelines.archive.records import parse_page
-from pipelines.core.clock import Clock, SystemClock
 from pipelines.core.completeness import Completeness
-from pipelines.core.errors import ScanNotFound, StorageFailed
+from pipelines.core.errors import ArchiveDamaged, ScanNotFound, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, write_durably
 
 __all__ = ["Exchange", "OpenScan", "PageRows", "ScanHeader", "SealedScan", "open_path"]
 
-GROUP_SECONDS = 0.1  # exchanges that do not wait for the disk are flushed at least so often
+OPEN_SUFFIX = ".open"
+TOO_MANY_REQUESTS = 429
+
+
+def open_path(path: Path) -> Path:
+    """Return the name that a scan file has while it is read."""
+    return path.with_name(path.name + OPEN_SUFFIX)
+
+
+@contextmanager
+def _damage_named(path: Path, where: str = "") -> Iterator[None]:
+    """Raise ArchiveDamaged for bytes that are not what was written, or cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else error
+        raise ArchiveDamaged(
+            f"Scan file {path} is damaged: {where}{reason}. It is not loaded; published versions "
+            "are untouched.",
+            "Restore the file from a backup, or run `partner-sync sync` to read the list again.",
+        ) from error
+
+
+@contextmanager
+def _failure_named(path: Path) -> Iterator[None]:
+    """Raise StorageFailed where the disk does not store what is written."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"Cannot write scan file {path}: {error.strerror}. The pages before are kept; analysts "
+            "still see the published version.",
+            "Make room or correct the permissions, then run `partner-sync sync` to resume.",
+        ) from error
+
+
+def _at(number: int, start: int) -> str:
+    return f"page {number} (byte {start}): "
+
+
+def _read_exchanges(
+    path: Path, bounds: Sequence[int], first: int = 1
+) -> Iterator[tuple[int, Exchange]]:
+    """Read the exchanges between bounds; the first of them has the number `first`."""
+    with _damage_named(path), path.open("rb") as source:
+        for number, (start, end) in enumerate(pairwise(bounds), first):
+            with _damage_named(path, _at(number, start)):
+                source.seek(start)
+                line = frames.decompress(source.read(end - start))
+                exchange = lines.decode_exchange(line, number)
+            yield number, exchange
 
 
 class OpenScan:
     """A scan file that is being written, by one process: the caller holds the list's lock."""
 
-    clock: Clock = SystemClock()
-
-    def __init__(self, path: Path, content: Content) -> None:
+    def __init__(
+        self, path: Path, header: ScanHeader, bounds: list[int], rate_limited: int = 0
+    ) -> None:
         self.path = path
-        self.header = content.header
-        self._starts = content.starts
-        self._end = content.end
-        self._rate_limited = content.rate_limited
-        self._unflushed_since: float | None = None
-        try:
-            with open_path(path).open("rb") as file:
-                self._digest = hashlib.file_digest(file, "sha256")
+        self.header = header
+        self._bounds = bounds  # where the exchanges' frames begin, then the end of the file
+        self._rate_limited = rate_limited
+        with _failure_named(path):
             self._file = os.open(open_path(path), os.O_WRONLY | os.O_APPEND)
-        except OSError as error:
-            raise _storage_failed(path, error) from error
 
     @classmethod
     def create(cls, path: Path, header: ScanHeader) -> Self:
         """Start a scan file. Raises StorageFailed."""
-        frame = frames.compress(lines.encode_header(header))
+        frame = frames.compress(lines.encode(lines.HeaderLine(header)))
         private_folder(path.parent)
         if path.exists() or open_path(path).exists():
             raise StorageFailed(
                 f"Scan file {path} exists already. It was not changed, and nothing was read.",
                 "Run `partner-sync sync` again.",
             )
-        try:
+        with _failure_named(path):
             write_durably(open_path(path), frame)
-        except OSError as error:
-            raise _storage_failed(path, error) from error
-        return cls(path, Content(header, [], len(frame)))
+        return cls(path, header, [len(frame)])
 
     @classmethod
     def resume(cls, path: Path) -> Self:
@@ -76,15 +110,30 @@ class OpenScan:
 
         Raises ArchiveDamaged where the file is missing, or damaged before its end.
         """
-        try:
+        file = open_path(path)
+        with _damage_named(file):
             if path.exists():  # killed between the seal and the update of the scan's row
-                durable_rename(path, open_path(path))
-            content = read_open_file(path)
-            if content.end < open_path(path).stat().st_size:
-                cut(path, content)
-        except OSError as error:
-            raise damaged(path, f"it cannot be read ({error.strerror})") from error
-        return cls(path, content)
+                durable_rename(path, file)
+            with file.open("rb") as source:
+                found = frames.whole_frames(source)
+                if (first := next(found, None)) is None:
+                    raise ValueError("its header is not whole")
+                header = lines.decode(first.line, lines.HeaderLine).header
+                bounds, rate_limited = [first.end], 0
+                for number, frame in enumerate(found, 1):
+                    if frame.line.startswith(lines.SEAL_START):
+                        break
+                    with _damage_named(file, _at(number, frame.start)):
+                        exchange = lines.decode_exchange(frame.line, number)
+                    bounds.append(frame.end)
+                    rate_limited += exchange.status == TOO_MANY_REQUESTS
+                else:
+                    source.seek(bounds[-1])
+                    if frames.any_whole_frame(source.read()):
+                        where = _at(len(bounds), bounds[-1])
+                        raise ValueError(f"{where}broken, but pages follow it")
+            os.truncate(file, bounds[-1])
+        return cls(path, header, bounds, rate_limited)
 
     def append(self, exchange: Exchange, *, durable: bool = True) -> int:
         """Write one exchange; return its number. `durable` waits for the disk.
@@ -92,49 +141,31 @@ class OpenScan:
         The operating system has the exchange at once in any case: only a crash of the machine can
         lose one that is not durable. Raises StorageFailed; the file is then as before.
         """
-        number = len(self._starts) + 1
-        start = self._end
+        number = len(self._bounds)
         self._write(frames.compress(lines.encode_exchange(number, exchange)))
-        self._starts.append(start)
         self._rate_limited += exchange.status == TOO_MANY_REQUESTS
-        now = self.clock.monotonic()
-        if self._unflushed_since is None:
-            self._unflushed_since = now
-        if durable or now - self._unflushed_since >= GROUP_SECONDS:
-            self.flush()
+        if durable:
+            with _failure_named(self.path):
+                os.fsync(self._file)
         return number
-
-    def flush(self) -> None:
-        """Make every exchange so far durable. Raises StorageFailed."""
-        if self._unflushed_since is None:
-            return
-        try:
-            os.fsync(self._file)
-        except OSError as error:
-            raise _storage_failed(self.path, error) from error
-        self._unflushed_since = None
 
     def exchanges(self) -> Iterator[tuple[int, Exchange]]:
         """Read what is in the file so far: numbers and exchanges."""
-        return read_exchanges(self.path, open_path(self.path), (*self._starts, self._end))
+        return _read_exchanges(open_path(self.path), tuple(self._bounds))
 
     def seal(self, completeness: Completeness) -> "SealedScan":
         """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed."""
-        seal = Seal(
-            completeness=completeness,
-            pages=len(self._starts),
-            rate_limited=self._rate_limited,
-            offsets=tuple(self._starts),
-            sha256=self._digest.hexdigest(),
-        )
-        frame = frames.compress(lines.encode_seal(seal))
-        self._write(frame + frames.pack_trailer(frame, self._end))
-        try:
+        *offsets, start = self._bounds
+        seal = Seal(completeness, self._rate_limited, tuple(offsets))
+        end = frames.compress(lines.encode(lines.SealLine(seal))) + frames.pack_trailer(start)
+        with _failure_named(self.path):
+            with open_path(self.path).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256")
+            digest.update(end)
+            self._write(end + digest.digest())
             os.fsync(self._file)
             self.close()
             durable_rename(open_path(self.path), self.path)
-        except OSError as error:
-            raise _storage_failed(self.path, error) from error
         return SealedScan.open(self.path)
 
     def close(self) -> None:
@@ -146,15 +177,15 @@ class OpenScan:
     def _write(self, data: bytes) -> None:
         """Append bytes, all or none: what follows a broken frame could not be read."""
         left = memoryview(data)
-        try:
-            while left:
-                left = left[os.write(self._file, left) :]
-        except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._file, self._end)
-            raise _storage_failed(self.path, error) from error
-        self._end += len(data)
-        self._digest.update(data)
+        with _failure_named(self.path):
+            try:
+                while left:
+                    left = left[os.write(self._file, left) :]
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._bounds[-1])
+                raise
+        self._bounds.append(self._bounds[-1] + len(data))
 
 
 @dataclass(frozen=True)
@@ -164,24 +195,21 @@ class SealedScan:
     path: Path
     header: ScanHeader
     completeness: Completeness
-    sha256: str  # of everything before the seal
+    sha256: str  # of the file, without these 32 bytes at its end
     rate_limited: int  # answers with status 429
     _bounds: tuple[int, ...] = field(repr=False)  # starts of the exchanges' frames, then the seal's
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read header and seal. Raises ArchiveDamaged where there is no valid seal."""
-        try:
-            found = frames.read_seal_frame(path)
-            seal = lines.decode_seal(found.line)
+        with _damage_named(path), path.open("rb") as file:
+            found, digest = frames.read_seal_frame(file)
+            seal = lines.decode(found.line, lines.SealLine).seal
             bounds = (*seal.offsets, found.start)
-            with path.open("rb") as file:
-                header = lines.decode_header(frames.decompress(file.read(bounds[0])))
-        except OSError as error:
-            raise damaged(path, f"it cannot be read ({error.strerror})") from error
-        except ValueError as error:
-            raise damaged(path, str(error)) from error
-        return cls(path, header, seal.completeness, seal.sha256, seal.rate_limited, bounds)
+            file.seek(0)
+            line = frames.decompress(file.read(bounds[0]))
+            header = lines.decode(line, lines.HeaderLine).header
+        return cls(path, header, seal.completeness, digest.hex(), seal.rate_limited, bounds)
 
     @property
     def scan_id(self) -> str:
@@ -190,7 +218,7 @@ class SealedScan:
 
     def exchanges(self) -> Iterator[tuple[int, Exchange]]:
         """Read every exchange. Raises ArchiveDamaged where a digest does not match."""
-        return read_exchanges(self.path, self.path, self._bounds)
+        return _read_exchanges(self.path, self._bounds)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""
@@ -204,30 +232,24 @@ class SealedScan:
         """Return the body of one exchange. Raises ScanNotFound, ArchiveDamaged."""
         if not 1 <= number < len(self._bounds):
             raise ScanNotFound(f"Scan {self.scan_id} has no page {number}.")
-        bounds = self._bounds[number - 1 : number + 1]
-        ((_, exchange),) = read_exchanges(self.path, self.path, bounds, number)
+        ((_, exchange),) = _read_exchanges(
+            self.path, self._bounds[number - 1 : number + 1], first=number
+        )
         if exchange.body is None:
             raise ScanNotFound(f"Request {number} of scan {self.scan_id} got no page.")
         return exchange.body
 
     def verify(self) -> None:
         """Check every digest. Raises ArchiveDamaged that names page and offset."""
-        SealedScan.open(self.path)  # the file may have changed since this object was made
+        now = SealedScan.open(self.path)  # the file may have changed since this object was made
         for _ in self.exchanges():
             pass
-        with self.path.open("rb") as file:
-            digest = hashlib.sha256()
-            left = self._bounds[-1]
-            while left and (data := file.read(min(left, frames.CHUNK))):
-                digest.update(data)
-                left -= len(data)
-        if digest.hexdigest() != self.sha256:
-            raise damaged(self.path, "the digest of the whole file does not match")
-
-
-def _storage_failed(path: Path, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"Cannot write scan file {path}: {error.strerror}. The pages before are kept; analysts "
-        "still see the published version.",
-        "Make room or correct the permissions, then run `partner-sync sync` to resume.",
-    )
+        with (
+            _damage_named(self.path),
+            self.path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+            memoryview(content) as view,
+            view[: -frames.DIGEST_SIZE] as digested,
+        ):
+            if not self.sha256 == now.sha256 == hashlib.sha256(digested).hexdigest():
+                raise ValueError("the digest of the whole file does not match")

@@ -1,14 +1,25 @@
 """The archive: a folder of scan files, `<connection>/<stream>/<scan_id>.jsonl.zst`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan, open_path
 from pipelines.core.errors import ScanNotFound
 from pipelines.core.files import private_folder
-from pipelines.metadata.scans import SCAN_FILE_SUFFIX, scan_file
 from pipelines.metadata.tables import Scan
+
+
+def scan_row(header: ScanHeader) -> Scan:
+    """Return the row of a scan that begins; its file is below the archive."""
+    return Scan(
+        scan_id=header.scan_id,
+        run_id=header.run_id,
+        connection=header.connection,
+        stream=header.stream,
+        day=header.day,
+        started_at=header.started_at,
+        file=f"{header.connection}/{header.stream}/{header.scan_id}.jsonl.zst",
+    )
 
 
 @dataclass(frozen=True)
@@ -17,13 +28,9 @@ class Archive:
 
     folder: Path
 
-    def path_of(self, connection: str, stream: str, scan_id: str) -> Path:
-        """Return the path of a sealed scan file, whether it exists or not."""
-        return self.folder / scan_file(connection, stream, scan_id)
-
     def create(self, header: ScanHeader) -> OpenScan:
         """Start the scan file that a header describes. Raises StorageFailed."""
-        path = self.path_of(header.connection, header.stream, header.scan_id)
+        path = self.folder / scan_row(header).file
         for folder in (self.folder, path.parent.parent):  # as parents they would become public
             private_folder(folder)
         return OpenScan.create(path, header)
@@ -48,12 +55,3 @@ class Archive:
         path = self.folder / scan.file
         path.unlink(missing_ok=True)
         open_path(path).unlink(missing_ok=True)
-
-    def sealed_files(self) -> Iterator[Path]:
-        """Return the sealed files, ordered by connection, stream and scan."""
-        return iter(sorted(self.folder.glob(f"*/*/*{SCAN_FILE_SUFFIX}")))
-
-    def open_files(self) -> Iterator[Path]:
-        """Return the files that are being read or can be resumed, by their sealed names."""
-        found = sorted(self.folder.glob(f"*/*/*{open_path(Path(SCAN_FILE_SUFFIX)).name}"))
-        return (path.with_suffix("") for path in found)

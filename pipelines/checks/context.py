@@ -8,13 +8,13 @@ from datetime import datetime
 import duckdb
 from sqlalchemy.orm import Session
 
-from pipelines.checks.check import Finding, Severity
 from pipelines.core.errors import PartnerSyncError
+from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import runs, scans
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Run, Scan
-from pipelines.metadata.versions import list_versions
+from pipelines.metadata.versions import VersionStatus, list_versions
 from pipelines.warehouse.protocol import Version, Warehouse
 
 LOADED = """
@@ -46,6 +46,10 @@ FROM history.{table} AS history
 WHERE history._valid_to IS NULL AND history._extra IS NOT NULL
 GROUP BY history._connection
 """
+
+
+class CannotKnow(Exception):
+    """Raised where a check has nothing to judge by; the text says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class MetadataState:
     held: dict[ListName, Scan]
     waiting: dict[ListName, Scan]
     runs: Sequence[Run]
-    versions: dict[int, str]  # number -> status
+    versions: list[int]  # that were published and have a file
 
 
 @dataclass(frozen=True)
@@ -103,29 +107,38 @@ class CheckContext:
     now: datetime
     stale_after_hours: float
 
-    @property
-    def connections(self) -> list[str]:
-        """Names of the connections, each once."""
-        return list(dict.fromkeys(each.connection for each in self.lists))
+    def loads(self, about: ListName) -> list[LoadedScan]:
+        """Return the published scans of a list, oldest first. Raises CannotKnow."""
+        if self.published.problem:
+            raise CannotKnow(f"The published version cannot be read: {self.published.problem}")
+        return self.published.loaded.get(about, [])
 
+    def last_load(self, about: ListName) -> LoadedScan:
+        """Return the newest published scan of a list. Raises CannotKnow."""
+        if loads := self.loads(about):
+            return loads[-1]
+        raise CannotKnow(f"No scan of {about} is published.")
 
-@dataclass(frozen=True)
-class Clocks:
-    """Times that a check compares with."""
-
-    now: datetime
-    stale_after_hours: float
+    def newest_scan(self, about: ListName) -> Scan:
+        """Return the newest scan of a list that was read to its end. Raises CannotKnow."""
+        if about in self.metadata.scans:
+            return self.metadata.scans[about]
+        raise CannotKnow(f"{about} was never read to its end.")
 
 
 def read_context(
-    warehouse: Warehouse, metadata: Metadata, lists: Sequence[ListName], clocks: Clocks
+    warehouse: Warehouse,
+    metadata: Metadata,
+    lists: Sequence[ListName],
+    now: datetime,
+    stale_after_hours: float,
 ) -> CheckContext:
     """Read what checks look at. Raises StorageFailed where the metadata database fails."""
     published = _read_published(warehouse)
-    loaded = frozenset(each.scan_id for scans in published.loaded.values() for each in scans)
+    loaded = frozenset(each.scan_id for loads in published.loaded.values() for each in loads)
     with metadata.transaction() as session:
         state = _read_metadata(session, lists, loaded)
-    return CheckContext(tuple(lists), published, state, clocks.now, clocks.stale_after_hours)
+    return CheckContext(tuple(lists), published, state, now, stale_after_hours)
 
 
 def _read_metadata(
@@ -137,7 +150,9 @@ def _read_metadata(
         held={_list_of(scan): scan for scan in scans.held_scans(session)},
         waiting={_list_of(scan): scan for scan in scans.buildable_scans(session, loaded)},
         runs=runs.recent_runs(session, limit=0),
-        versions={row.number: row.status for row in list_versions(session)},
+        versions=[
+            row.number for row in list_versions(session) if row.status == VersionStatus.PUBLISHED
+        ],
     )
 
 

@@ -1,10 +1,6 @@
-"""The program `partner-sync`: its commands and options.
-
-Every command imports its module when it is called, so that `--help` stays light.
-"""
+"""The program `partner-sync`. A command's module is imported when it is called."""
 
 import signal
-import sys
 from typing import Annotated, Any, Literal
 
 import typer
@@ -14,9 +10,8 @@ from pipelines.core.errors import ExitCode, PartnerSyncError
 
 SETUP, RUN, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Warehouse", "Try"
 HELP = {"help_option_names": ["-h", "--help"]}
-RESUMABLE = {"sync", "init"}
-INTERRUPTED = "Interrupted. Analysts still see the last published version.\n"
-RESUME = "Run `partner-sync sync` within 24 hours to resume what was being read.\n"
+INTERRUPTED = """Interrupted. Analysts still see the last published version.
+Run `partner-sync sync` within 24 hours to resume what was being read."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Connections = Annotated[
     list[str] | None,
@@ -38,11 +33,10 @@ class Program(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the names of the commands, panel by panel."""
         del ctx
-        return sorted(self.commands, key=self._panel)
-
-    def _panel(self, name: str) -> int:
-        panel = getattr(self.commands[name], "rich_help_panel", None)
-        return PANELS.index(panel) if panel in PANELS else len(PANELS)
+        panels = {
+            name: getattr(each, "rich_help_panel", "") for name, each in self.commands.items()
+        }
+        return sorted(panels, key=lambda name: PANELS.index(panels[name]))
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; print a failure and exit with its code."""
@@ -57,9 +51,7 @@ class Program(TyperGroup):
             # DuckDB raises RuntimeError from the KeyboardInterrupt.
             if not isinstance(error.__cause__ or error, KeyboardInterrupt):
                 raise
-            sys.stderr.write(INTERRUPTED)
-            if ctx.invoked_subcommand in RESUMABLE:
-                sys.stderr.write(RESUME)
+            typer.echo(INTERRUPTED, err=True)
             raise typer.Exit(int(ExitCode.INTERRUPTED)) from error
 
 
@@ -74,17 +66,17 @@ app = typer.Typer(
 )
 connections = typer.Typer(context_settings=HELP)
 app.add_typer(connections, name="connections", rich_help_panel=SETUP)
-versions = typer.Typer(no_args_is_help=True, context_settings=HELP)
-app.add_typer(
-    versions, name="versions", help="List, build and roll back versions.", rich_help_panel=WAREHOUSE
+versions = typer.Typer(
+    help="List, build and roll back versions.", no_args_is_help=True, context_settings=HELP
 )
+app.add_typer(versions, name="versions", rich_help_panel=WAREHOUSE)
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback
     if value:
         from importlib.metadata import version
 
-        sys.stdout.write(f"partner-sync {version('partner-sync')}\n")
+        typer.echo(f"partner-sync {version('partner-sync')}")
         raise typer.Exit
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.checks.check import Finding
 from pipelines.core.errors import PartnerSyncError
+from pipelines.core.finding import Finding
 from pipelines.core.text import printable
 
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk

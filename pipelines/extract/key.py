@@ -28,7 +28,9 @@ class KeySearch:
     _pages: list[StoredPage] = field(default_factory=list)  # rows that no earlier page reached
     _reached: int = 0
     _tried: set[str | None] = field(default_factory=set)
-    _suspicious: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _rows: int = 0
+    _lacking: int = 0  # rows without a value of the field in use
+    _conflicting: int = 0  # its values that one page shows with different content
 
     def learn(self, stored: StoredPage) -> None:
         """Note what a page shows of the candidates, if it shows more of the list."""
@@ -43,37 +45,41 @@ class KeySearch:
         self._pages.append(StoredPage(page, stored.digests[begin:], stored.values[:, begin:]))
         if first:
             self._fields = page.fields
-            self._choose()
-        for name in self._fields:
-            self._suspect(name)
+            self.key = self._best()
+            self._tried.add(self.key)
+        self._rows += rows - begin
+        if self.key is not None:
+            self._suspect(self.key)
 
     def is_refuted(self) -> bool:
         """Return whether the field in use is so clearly no key that reading on is of no use."""
         if self.key is None or self.memory.key_decided:
             return False
-        lacking, conflicting = self._suspicious.get(self.key, (0, 0))
-        rows = sum(len(page.digests) for page in self._pages)
-        return lacking > CLEARLY * LACKING * rows or conflicting > CLEARLY * CONFLICTING * rows
+        return (
+            self._lacking > CLEARLY * LACKING * self._rows
+            or self._conflicting > CLEARLY * CONFLICTING * self._rows
+        )
 
     def change(self) -> bool:
         """Use another field if the one in use is not the best; return whether it changed."""
         if self.memory.key_decided or not self._pages:
             return False
-        before = self.key
-        self._choose()
-        if self.key == before or self.key in self._tried:
-            self.key = before
+        best = self._best()
+        if best in self._tried:
             return False
+        self.key = best
+        self._tried.add(best)
+        self._lacking = self._conflicting = 0
         return True
 
-    def _choose(self) -> None:
-        self._tried.add(self.key)
+    def _best(self) -> str | None:
+        """Return the likeliest field that can be the key, if possible one without conflicts."""
         found: list[tuple[bool, int, str]] = []
         for place, name in enumerate(self._fields):
             conflicts = self._conflicts(name)
             if conflicts is not None:
                 found.append((conflicts > 0 and name != self.configured, place, name))
-        self.key = min(found)[2] if found else None
+        return min(found)[2] if found else None
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
@@ -93,11 +99,9 @@ class KeySearch:
     def _suspect(self, name: str) -> None:
         page = self._pages[-1]
         values = self._values(page, name)
-        lacking, conflicting = self._suspicious.get(name, (0, 0))
-        self._suspicious[name] = (
-            lacking + int(np.count_nonzero(values == 0)),
-            conflicting + _conflicting(values[values != 0], page.digests[values != 0]),
-        )
+        present = values != 0
+        self._lacking += len(values) - int(np.count_nonzero(present))
+        self._conflicting += _conflicting(values[present], page.digests[present])
 
     def _values(self, page: StoredPage, name: str) -> Marks:
         values: Marks = page.values[self._fields.index(name)]
@@ -110,6 +114,9 @@ class KeySearch:
 
 def _conflicting(values: Marks, digests: Marks) -> int:
     """Return how many values belong to rows of different content."""
+    ordered = np.sort(values)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return 0
     order = np.lexsort((digests, values))
     values, digests = values[order], digests[order]
     different = (values[1:] == values[:-1]) & (digests[1:] != digests[:-1])

@@ -13,6 +13,7 @@ OVERLAP = 3  # rows that a page shares with the one before
 AFTER_TROUBLE = 5
 BREAKS = 3  # of a chain, besides one page in ten
 IN_VAIN = 3  # pages in a row that show nothing new
+SMALL = 5  # pages with fewer rows share too few to prove anything
 HEADS = 8  # pages at the head until they meet the chain
 
 
@@ -20,23 +21,23 @@ def read_chain(pager: Pager, chain: Chain) -> Generator[Ask, MarkedPage | Stop, 
     """Read overlapping pages to the end, then the head.
 
     The chain has not `ended` if the order moves too much, if pages show nothing new or if they
-    have one row only.
+    have few rows.
     """
     page = yield from pager.page(0)
     chain.keyed = pager.keyed
     chain.begin(page)
-    vain, back = 0, _overlap(pager, chain)
-    while not _is_last(pager, page, chain, vain):
-        if pager.size == 1 or vain == IN_VAIN or is_unordered(chain):
+    vain, back, joined = 0, _overlap(pager, chain), True
+    while not (joined and _is_last(pager, page, chain, vain)):
+        if pager.size < SMALL or vain == IN_VAIN or is_unordered(chain):
             return
         length, back = len(chain), min(back, chain.end)
         pager.reached = max(pager.reached, length)
         page = yield from pager.page(chain.end - back, pager.size - _overlap(pager, chain))
-        chain.keyed = pager.keyed
+        chain.keyed, joined = pager.keyed, True
         if chain.end == back:
             chain.begin(page)
         elif not chain.join(page, back):
-            back = max(2 * back, pager.size // 2)
+            joined, back = False, max(2 * back, pager.size // 2)
             continue
         vain = 0 if len(chain) > length else vain + 1
         back = _overlap(pager, chain)

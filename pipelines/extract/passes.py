@@ -19,7 +19,6 @@ IN_VAIN = 3  # empty pages in a row
 TRIES = 3  # attempts to read the length of a list
 CONFIRMED = 2  # more requests behind an end that `has_more` denies
 WITHOUT_LENGTH = 3  # passes
-SMALL = 5  # pages with fewer rows share too few for one chain to be enough
 
 
 @dataclass
@@ -55,7 +54,7 @@ class Reading:
         else:
             chain = yield from self._read_chain()
         self.pager.passes += 1
-        if self._is_counted() or (chain and self._is_proven(chain, before)):
+        if self._is_counted() or (chain is not None and self._is_proven(chain, before)):
             return None
         if chain is None:
             yield from self.pager.page(0, purpose=Purpose.HEAD)  # the rows added meanwhile
@@ -74,7 +73,7 @@ class Reading:
         """Return whether enough rows were seen for the length of the list to be of use now."""
         if self.pager.passes >= WITHOUT_LENGTH and not self._checks:
             return True
-        if self.pager.passes == 1 and chain and chain.is_still():
+        if self.pager.passes == 1 and chain is not None and chain.is_still():
             return False  # a second chain is likely to show the same
         return self.pager.sightings.distinct() >= self.pager.end
 
@@ -103,7 +102,7 @@ class Reading:
 
     def _is_enough(self, chain: Chain) -> bool:
         """Return whether one chain is a proof."""
-        if self._moved or self._swapped or self.pager.size < SMALL or chain.has_copies():
+        if self._moved or self._swapped or chain.has_copies():
             return False
         if not chain.keyed and (chain.presumed or chain.inserted or chain.removed):
             return False
@@ -112,7 +111,7 @@ class Reading:
     def _compare(self, chain: Chain, before: Chain) -> None:
         """Prove the list if two chains agree; of equal rows without a key the first is used."""
         if chain.is_ambiguous() or before.is_ambiguous():
-            if chain.repeats(before):
+            if chain.repeats(before) and not (self._moved or self._swapped):
                 before.head = []
                 self._prove_chain(before, Method.OVERLAPPING_PAGES)
         elif chain.agrees(before):
@@ -157,9 +156,7 @@ class Reading:
                 return
             end = behind.end
 
-    def _read_behind(
-        self, last: MarkedPage
-    ) -> Generator[Ask, MarkedPage | Stop, MarkedPage]:
+    def _read_behind(self, last: MarkedPage) -> Generator[Ask, MarkedPage | Stop, MarkedPage]:
         """Read behind the last page; more than once if the service says that there is more."""
         behind = yield from self.pager.page(last.end, purpose=Purpose.BEHIND)
         for _time in range(CONFIRMED):

@@ -6,7 +6,7 @@ from pipelines.core.completeness import ListMemory, ReadBudget
 from pipelines.extract.key import KeySearch
 from pipelines.extract.marks import StoredPage, mark_page, store_page
 from pipelines.extract.pager import Pager
-from pipelines.extract.pages import Ask, Page, Proof, Stop
+from pipelines.extract.pages import Ask, Page, Proof, Purpose, Stop
 from pipelines.extract.passes import Reading
 
 
@@ -44,7 +44,7 @@ def _read_by_key(
                 used = replayed  # pages of before are of no use any more
                 reading.pager.spent = len(answers)
                 answer = yield from _ask(search, answers, ask)
-                if search.is_refuted() and search.change():
+                if _is_doubtful(search, ask) and search.change():
                     return None
             reading.key, reading.pager.keyed = search.key, search.key is not None
             ask = steps.send(answer if isinstance(answer, Stop) else mark_page(answer, search.key))
@@ -53,6 +53,11 @@ def _read_by_key(
     if not isinstance(answers[-1], Stop) and search.change():
         return None
     return proof
+
+
+def _is_doubtful(search: KeySearch, ask: Ask) -> bool:
+    """Return whether to look for another key: the list was read once, or pages refute this one."""
+    return ask.request.purpose is Purpose.HEAD or search.is_refuted()
 
 
 def _answers(answer: StoredPage | Stop, ask: Ask) -> bool:

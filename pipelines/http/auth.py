@@ -15,11 +15,17 @@ import jwt
 import msgspec
 
 from pipelines.config.connections import Connection
-from pipelines.core.clock import Clock, utc_now
 from pipelines.core import errors
+from pipelines.core.clock import Clock, utc_now
 from pipelines.core.text import Redactor
 from pipelines.http.problems import organization_disabled
-from pipelines.http.retry import LONGEST_WAIT_SECONDS, UNREADABLE, postponed, service_error
+from pipelines.http.retry import (
+    LONGEST_WAIT_SECONDS,
+    UNREADABLE,
+    postponed,
+    service_error,
+    wait_seconds,
+)
 from pipelines.http.transport import MAY_PAUSE, Attempt, OnAttempt, Transport
 
 RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
@@ -29,8 +35,7 @@ MAX_RENEWALS = 5  # of one request whose token expires while it waits
 # h11 quotes a header value that is not allowed, so such a value must not reach it.
 HEADER_VALUE = r"[!-~]+"
 
-Send = Callable[[Mapping[str, str]], Awaitable[Attempt]]
-"""Sends one request with these headers added."""
+Send = Callable[[Mapping[str, str]], Awaitable[Attempt]]  # sends a request with these headers
 
 
 @dataclass(eq=False, repr=False)
@@ -160,11 +165,12 @@ class ClientCredentials:
     def _refused(self, answer: Attempt) -> errors.ServiceError:
         """Return the error for an answer that is not a token."""
         kind: type[errors.ServiceError] = errors.UnexpectedAnswer
-        if answer.status in {400, 401, 403}:
-            kind = errors.AccessDenied
-        elif answer.status in MAY_PAUSE:
-            kind, asked = errors.Unavailable, self.transport.asked_wait(answer)
+        if answer.status in MAY_PAUSE:
+            kind = errors.Unavailable
+            asked = wait_seconds(answer.headers, answer.body, self.clock.time())
             self._not_before = self.clock.monotonic() + max(asked, SECONDS_BETWEEN_TOKENS)
+        elif answer.status in {400, 401, 403}:
+            kind = errors.AccessDenied
         return service_error(
             kind,
             f"The identity provider {self._url} gave no token (status {answer.status}).",

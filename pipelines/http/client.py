@@ -54,11 +54,9 @@ class ServiceClient:
     def __post_init__(self) -> None:
         connection, redactor, clock = self.connection, self.redactor, self.clock
         self._transport = Transport(connection, self.options, self.limiter, redactor, clock)
-        self._auth = (
-            ApiKey(connection, redactor)
-            if connection.surface == "merchant"
-            else ClientCredentials(connection, self._transport, redactor, clock)
-        )
+        self._auth: ApiKey | ClientCredentials = ApiKey(connection, redactor)
+        if connection.surface == "partner":
+            self._auth = ClientCredentials(connection, self._transport, redactor, clock)
 
     async def __aenter__(self) -> Self:
         """Open the client."""
@@ -102,7 +100,9 @@ class ServiceClient:
         """Return an answer of status 200 that `read` can read."""
 
         async def send(signature: Mapping[str, str]) -> Attempt:
-            return await self._transport.get(path, params, signature, on_attempt)
+            build = self._transport.http.build_request
+            request = build("GET", path, params=params, headers=signature)
+            return await self._transport.get(request, on_attempt)
 
         async def ask_once() -> Attempt:
             answer = await self._auth.send(send, on_attempt)

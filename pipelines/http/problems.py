@@ -68,11 +68,7 @@ MEANINGS: dict[str, tuple[type[ServiceError], str, str]] = {
         "a redirect to {location}. It was not followed, so no credentials went there",
         "Set base_url of connection `{name}` to the address of the service itself.",
     ),
-    "|".join(f"{status} " for status in TRANSIENT): (
-        errors.Unavailable,
-        "a failure that may pass",
-        LATER,
-    ),
+    "|".join(f"{each} " for each in TRANSIENT): (errors.Unavailable, "it may pass", LATER),
     "": (
         errors.UnexpectedAnswer,
         "the interface document does not know this status",

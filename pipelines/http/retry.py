@@ -1,8 +1,8 @@
 """Which failures are retried, how often, and how long to wait first.
 
-Retried are answers 429 (20 tries) and what may pass: no answer, a damaged one, a status of TRANSIENT
-(5 tries). The wait is 1, 2, 4 … 30 s and a random second. Where an answer asks for a longer one, the
-rate limiter makes all requests of the actor wait.
+An answer 429 is tried 20 times, what else may pass 5 times: no answer, a damaged one, a status of
+TRANSIENT. The wait is 1, 2, 4 … 30 s and a random second. Where an answer asks for a longer one,
+the rate limiter makes all requests of the actor wait.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +28,6 @@ T = TypeVar("T")
 TRIES: dict[type[ServiceError], int] = {RateLimited: 20, Unavailable: 5}
 # Also a success without a body, and all from 500 on, except those that say "never".
 TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
-LONGEST_BACKOFF_SECONDS = 30
 LONGEST_WAIT_SECONDS = 300.0  # a run that would have to wait longer ends
 FORGET_COMMAND = "partner-sync connections unblock"
 UNCHANGED = "Nothing more was read; analysts still see the last published version."
@@ -41,10 +40,10 @@ class _Pause(msgspec.Struct):
     retry_after_seconds: float = 0.0
 
 
-def wait_seconds(headers: Mapping[str, str], body: bytes, now: float) -> float:
+def wait_seconds(headers: Mapping[str, str], body: bytes | None, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
     try:
-        asked = msgspec.json.decode(body, type=_Pause, strict=False).retry_after_seconds
+        asked = msgspec.json.decode(body or b"", type=_Pause, strict=False).retry_after_seconds
     except UNREADABLE:
         asked = 0.0
     return min(max(0.0, read_retry_after(headers, now) or 0.0, asked), LONGEST_BLOCK)
@@ -78,7 +77,7 @@ def _policy(kind: type[ServiceError], clock: Clock) -> AsyncRetrying:
     return AsyncRetrying(
         retry=retry_if_exception_type(kind),
         stop=stop_after_attempt(TRIES[kind]),
-        wait=wait_exponential_jitter(max=LONGEST_BACKOFF_SECONDS),
+        wait=wait_exponential_jitter(max=30),
         sleep=clock.sleep,
         retry_error_callback=_give_up,
     )

@@ -22,8 +22,7 @@ from pipelines.core.text import Redactor, printable
 from pipelines.http.retry import TRANSIENT, postponed, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter, Slot
 
-MEBIBYTE = 1024 * 1024
-MAX_BODY = 64 * MEBIBYTE  # decompressed: 500 records of 128 KiB
+MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
 CONNECT_SECONDS = 10.0  # for all else, the deadline of the whole request counts
 # The proof by counting needs each page as it is now, so no cache may answer.
 HEADERS = {"Accept-Encoding": "gzip", "Cache-Control": "no-cache"}
@@ -33,9 +32,9 @@ KEPT_HEADERS = (
     *("date", "age", "content-type"),
 )
 MAY_PAUSE = {429, *TRANSIENT}
-BUILT_IN_TRUST = httpx.create_ssl_context(trust_env=False)
 SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
 QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
+EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     TimeoutError: "{place} did not answer {path} whole within {seconds:g} s.",
@@ -88,28 +87,22 @@ class Transport:
     def __post_init__(self) -> None:
         self.http = _open_http(self.connection, self.options)
 
-    async def get(
-        self,
-        path: str,
-        params: Mapping[str, int],
-        signature: Mapping[str, str],
-        on_failure: OnAttempt,
-    ) -> Attempt:
+    async def get(self, request: httpx.Request, on_failure: OnAttempt) -> Attempt:
         """Send a signed request in a slot of the rate limit; return the answer of any status.
 
         `on_failure` gets an attempt without a whole answer. Raises Unavailable, Postponed,
         ConfigurationError.
         """
-        request = self.http.build_request("GET", path, params=params, headers=signature)
         async with AsyncExitStack() as held:
             try:
                 slot = await held.enter_async_context(self.limiter.slot())
             except Postponed as error:
-                raise postponed(path, error.until, self.connection.name) from None
+                raise postponed(request.url.path, error.until, self.connection.name) from None
             attempt, failure = await self._exchange(request, slot, held)
             if attempt.body:
                 attempt = replace(attempt, body=self.redactor.clean_bytes(attempt.body))
-            if attempt.status in MAY_PAUSE and (asked := self.asked_wait(attempt)):
+            asked = wait_seconds(attempt.headers, attempt.body, self.clock.time())
+            if attempt.status in MAY_PAUSE and asked:
                 self.limiter.block(asked)
         if failure:
             on_failure(attempt)
@@ -123,10 +116,6 @@ class Transport:
         if failure:
             raise failure
         return attempt
-
-    def asked_wait(self, attempt: Attempt) -> float:
-        """Return the seconds for which an answer asks to send nothing."""
-        return wait_seconds(attempt.headers, attempt.body or b"", self.clock.time())
 
     async def _exchange(
         self, request: httpx.Request, slot: Slot, held: AsyncExitStack
@@ -147,12 +136,7 @@ class Transport:
                 if attempt.status not in MAY_PAUSE:
                     await held.aclose()
                 body = await _receive(response)
-        except (
-            PartnerSyncError,
-            httpx.RequestError,
-            TimeoutError,
-            asyncio.CancelledError,
-        ) as error:
+        except EXPECTED as error:
             failure = self._explained(error, request)
         reason = None if failure is None else str(failure) or "Cancelled."
         now = self.clock.time()
@@ -198,15 +182,14 @@ class Transport:
 
 
 async def _receive(response: httpx.Response) -> bytes:
-    """Return a decompressed body. 64 KiB of gzip, which httpx reads at once, are 64 MiB at most."""
+    """Return a decompressed body. httpx reads 64 KiB at once, which gzip makes 64 MiB at most."""
     if response.headers.get("content-encoding", "").strip().lower() not in ENCODINGS:
         raise httpx.DecodingError("not asked for")
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
         if len(body) > MAX_BODY:
-            size = f"{MAX_BODY // MEBIBYTE} MiB"
-            raise Unavailable(f"The answer to {response.request.url.path} is larger than {size}.")
+            raise Unavailable(f"The answer to {response.request.url.path} is larger than 64 MiB.")
     return bytes(body)
 
 
@@ -226,7 +209,7 @@ def _open_http(connection: Connection, options: ClientOptions) -> httpx.AsyncCli
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             event_hooks={"response": [_keep_location]},
             transport=options.transport,
-            verify=ssl.create_default_context(cafile=ca_file) if ca_file else BUILT_IN_TRUST,
+            verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
             trust_env=options.use_proxy,
         )
     except OSError as error:

@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import starmap
+from typing import NamedTuple, TypeAlias
 
-import duckdb
 import pyarrow as pa
 
 from pipelines.load.schema import DIGITS, Kind, Node, Path, Schema
+from pipelines.load.target import Target
 
 LONGEST_NAME = 63
 HASH = 7  # "_" and six hexadecimal digits, behind a name that is long or taken
@@ -32,27 +34,37 @@ CREATE TABLE IF NOT EXISTS meta.columns (
 )
 """
 SELECT_COLUMNS = """
-SELECT
-    columns.table_name, columns.column_name, columns.part, columns.steps, columns.kind,
-    columns.scale, columns.digits, columns.first_scan_id
+SELECT columns.* EXCLUDE (stream, position)
 FROM meta.columns AS columns
 WHERE columns.stream = $stream
 ORDER BY columns.position
 """
 DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
-INSERT_COLUMNS = "INSERT INTO meta.columns BY NAME SELECT added.* FROM load_columns AS added"
+INSERT_COLUMNS = """
+INSERT INTO meta.columns BY NAME
+SELECT added.*, $stream AS stream
+FROM load_columns AS added
+"""
+Types: TypeAlias = dict[tuple[str, str], str]
+"""Types of columns of data, by table and name."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of data. `part`: value, offset (of a time), count (of a list), or none yet."""
+class Column(NamedTuple):
+    """One column of data, as in meta.columns.
 
-    name: str
+    `part`: value, offset (of a time), count (of a list), or none: a place without a column yet.
+    """
+
+    table_name: str
+    column_name: str | None
     part: str
     type: str
-    path: Path
-    node: Node
-    first_scan: str
+    path: str
+    steps: str
+    kind: str
+    scale: int
+    digits: int
+    first_scan_id: str
 
 
 @dataclass(frozen=True)
@@ -71,9 +83,14 @@ class Table:
         return ("_index", *outer)[: self.depth]
 
     @property
+    def key(self) -> str:
+        """The column with the key of the record."""
+        return "_parent_key" if self.depth else "_key"
+
+    @property
     def data(self) -> dict[str, str]:
         """Names and types of the columns of data."""
-        return {each.name: each.type for each in self.columns if each.part != "none"}
+        return {each.column_name: each.type for each in self.columns if each.column_name}
 
 
 def list_tables(root: Node, stream: str) -> list[Table]:
@@ -84,7 +101,7 @@ def list_tables(root: Node, stream: str) -> list[Table]:
 def _tables(row: Node, table: Table) -> Iterator[Table]:
     yield table
     for path, node in leaves(row, table.path):
-        table.columns.extend(_columns(node, path))
+        table.columns.extend(_columns(table.name, node, path))
         if node.item is not None and node.has_rows:
             yield from _tables(node.item, Table(node.table, (*path, None), table.depth + 1))
 
@@ -98,18 +115,22 @@ def leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
             yield (*path, name), each
 
 
-def _columns(node: Node, path: Path) -> Iterator[Column]:
+def _columns(table: str, node: Node, path: Path) -> Iterator[Column]:
+    def column(part: str, kind: str, place: Node = node, steps: Path = path) -> Column:
+        name = f"{node.name}__{part}" if part in {"offset", "count"} else node.name or None
+        about = (json_path(steps), json.dumps(steps), place.kind.value, place.scale, place.digits)
+        return Column(table, name, part, kind, *about, node.first_scan)
+
     if node.kind is Kind.NULL:
-        yield Column("", "none", "", path, node, "")
+        yield column("none", "")
     elif node.kind is Kind.LIST:
-        yield Column(f"{node.name}__count", "count", "BIGINT", path, node, node.first_scan)
+        yield column("count", "BIGINT")
         if node.item is not None and node.item.kind not in {Kind.OBJECT, Kind.NULL}:
-            kind = f"{sql_type(node.item)}[]"
-            yield Column(node.name, "value", kind, (*path, None), node.item, node.first_scan)
+            yield column("value", f"{sql_type(node.item)}[]", node.item, (*path, None))
     else:
-        yield Column(node.name, "value", sql_type(node), path, node, node.first_scan)
+        yield column("value", sql_type(node))
         if node.kind is Kind.TIME:
-            yield Column(f"{node.name}__offset", "offset", "VARCHAR", path, node, node.first_scan)
+            yield column("offset", "VARCHAR")
 
 
 def sql_type(node: Node) -> str:
@@ -179,25 +200,28 @@ def json_path(path: Path) -> str:
     return "$" + "".join(steps)
 
 
-def read_schema(db: duckdb.DuckDBPyConnection, stream: str) -> Schema:
+def column_types(tables: Iterable[Table]) -> Types:
+    """Return the types of all columns of data."""
+    return {(table.name, name): kind for table in tables for name, kind in table.data.items()}
+
+
+def read_schema(target: Target) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
     schema = Schema()
-    for table, name, part, steps, kind, *sizes in db.execute(
-        SELECT_COLUMNS, {"stream": stream}
-    ).fetchall():
-        if part == "offset":
-            continue
-        node = _place(schema.root, tuple(json.loads(steps)), stream, table)
-        node.kind = Kind(kind)
-        node.scale, node.digits, node.first_scan = sizes
-        node.name = (name or "").removesuffix("__count") if part == "count" else name or ""
+    for column in starmap(Column, target.run(SELECT_COLUMNS)):
+        if column.part != "offset":
+            node = _place(schema.root, column, target.header.stream)
+            node.kind, node.scale, node.digits = Kind(column.kind), column.scale, column.digits
+            ending = "__count" if column.part == "count" else ""
+            node.name = (column.column_name or "").removesuffix(ending)
+            node.first_scan = column.first_scan_id
     schema.columns = sum(1 for _ in _all_leaves(schema.root))
     return schema
 
 
-def _place(root: Node, steps: Path, stream: str, table: str) -> Node:
-    """Return the place at the end of a path, with all that lead to it."""
-    node, rows = root, None
+def _place(root: Node, column: Column, stream: str) -> Node:
+    """Return the place of a column, with all that lead to it."""
+    node, rows, steps = root, None, json.loads(column.steps)
     for number, step in enumerate(steps):
         if step is None:
             rows = node if number < len(steps) - 1 else rows
@@ -206,44 +230,16 @@ def _place(root: Node, steps: Path, stream: str, table: str) -> Node:
         else:
             node.kind = Kind.OBJECT
             node = node.fields.setdefault(step, Node())
-    if rows is not None and table != stream:
-        rows.table = table
+    if rows is not None and column.table_name != stream:
+        rows.table = column.table_name
     return node
 
 
-def write_schema(db: duckdb.DuckDBPyConnection, stream: str, tables: list[Table]) -> None:
+def write_schema(target: Target, tables: Iterable[Table]) -> None:
     """Replace the rows of a stream in meta.columns."""
-    db.execute(DELETE_COLUMNS, {"stream": stream})
-    listed = [(table.name, each) for table in tables for each in table.columns]
-    rows = [
-        {
-            "stream": stream,
-            "table_name": table,
-            "column_name": each.name or None,
-            "part": each.part,
-            "type": each.type,
-            "path": json_path(each.path),
-            "steps": json.dumps(each.path),
-            "kind": each.node.kind.value,
-            "scale": each.node.scale,
-            "digits": each.node.digits,
-            "first_scan_id": each.first_scan,
-            "position": position,
-        }
-        for position, (table, each) in enumerate(listed)
-    ]
+    columns = [column for table in tables for column in table.columns]
+    rows = [{**each._asdict(), "position": at} for at, each in enumerate(columns)]
+    target.run(DELETE_COLUMNS)
     if rows:
-        db.register("load_columns", pa.Table.from_pylist(rows))
-        db.execute(INSERT_COLUMNS)
-
-
-def changes(
-    before: Mapping[tuple[str, str], str], tables: list[Table]
-) -> dict[tuple[str, str], str]:
-    """Return the columns that are new or have another type, by table and name, with their type."""
-    return {
-        (table.name, name): kind
-        for table in tables
-        for name, kind in table.data.items()
-        if before.get((table.name, name)) != kind
-    }
+        target.db.register("load_columns", pa.Table.from_pylist(rows))
+        target.run(INSERT_COLUMNS)

@@ -1,123 +1,184 @@
-"""What a load has to say to people."""
+"""What a load has to say to people: why a scan waits for them, and what they should know."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.archive.scan_file import ScanHeader
-from pipelines.checks.check import Finding, Severity
+from pipelines.archive.scan_file import SealedScan
+from pipelines.config.values import Contract
+from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
-from pipelines.load.columns import json_path
-from pipelines.load.schema import MOST_COLUMNS
+from pipelines.load.columns import Types, json_path
+from pipelines.load.delta import Delta
+from pipelines.load.journal import LastLoad
+from pipelines.load.schema import MOST_COLUMNS, Path
 from pipelines.load.stage import Stage
+
+MOST_NAMED = 5  # columns in a message
+# What happened and what it means for the data; on the last line what to do, if anything.
+TEXTS = {
+    "scan_held": """
+The scan of {stream} waits for approval. {held} Analysts still see the rows of the scan before it.
+partner-sync approve {scan_id} --reason "..."
+""",
+    "records_quarantined": """
+{count:,} records of {stream} are in quarantine. The first is row {row} of page {page}: {reason}
+Rows with their keys keep the version that was loaded before.
+Read table quarantine.records, and ask the service to correct the records.
+""",
+    "rows_not_deleted": """
+{count:,} records of {stream} in quarantine have no primary key that can be read.
+Any row may be one of them, so this scan deletes no row.
+Ask the service to correct the records; the next sync then deletes what is gone.
+""",
+    "values_in_extra": """
+{count:,} values of {subject} in {stream} fit no column.
+They are in column `_extra` as they were sent; their own column is NULL there.
+Check with the service whether the field has another meaning now.
+""",
+    "column_limit": """
+Records of {stream} have more than {count} fields. The fields beyond that are in column `_extra`.
+Read them from `_extra` with json_extract_string.
+""",
+    "values_discarded": """
+{count:,} values of the new field {subject} in {stream} are not loaded,
+because the contract of the stream is `discard`. The scan file keeps them.
+Set contract = "evolve" in [streams.{stream}] to load the field.
+""",
+    "column_changed": """
+Column {subject} {what}. Earlier versions of rows keep their values.
+
+""",
+}
+INFORMATION = {"values_discarded", "column_changed"}
+
+
+@dataclass(frozen=True)
+class LoadPolicy:
+    """What a scan may do to the tables. `approved`: a person has approved this very scan."""
+
+    contract: Contract = "evolve"
+    max_deleted_share: float = 0.1
+    allow_empty: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What findings are made of: types of columns before, those that are new, why it is held."""
+    """What a load would do. `known` are the types of columns before it, `types` those after it."""
 
-    header: ScanHeader
+    scan: SealedScan
     stage: Stage
-    known_types: Mapping[tuple[str, str], str]
-    new_types: Mapping[tuple[str, str], str]
-    held: str | None
+    delta: Delta
+    last: LastLoad | None
+    known: Types
+    types: Types
+
+    @property
+    def new_types(self) -> Types:
+        """The columns that are new or have another type."""
+        return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
 
 
-def list_findings(outcome: Outcome) -> tuple[Finding, ...]:
-    """Return the findings of a load."""
-    if outcome.held:
-        return tuple(_held(outcome))
+def reason_to_hold(outcome: Outcome, policy: LoadPolicy) -> str | None:
+    """Return why a scan must not be loaded without approval; None where it may be."""
+    if policy.approved:
+        return None
     return (
-        *_quarantined(outcome),
-        *_values_in_extra(outcome),
-        *_values_discarded(outcome),
-        *_columns_changed(outcome),
+        _key_reason(outcome, policy.max_deleted_share)
+        or _deleted_reason(outcome, policy)
+        or (_schema_reason(outcome) if policy.contract == "freeze" else None)
     )
 
 
-def _finding(
-    outcome: Outcome, code: str, severity: Severity, subject: str, texts: tuple[str, str]
-) -> Finding:
-    header = outcome.header
-    message, remedy = texts
-    return Finding(
-        code=code,
-        severity=severity,
-        connection=header.connection,
-        stream=header.stream,
-        subject=subject,
-        message=message,
-        remedy=remedy,
-        blocks=code == "scan_held",
+def _key_reason(outcome: Outcome, share: float) -> str | None:
+    key, stage = outcome.scan.completeness.memory.key, outcome.stage
+    if outcome.last is not None and key != outcome.last.key:
+        before, now = (
+            "the whole record" if each is None else f"`{each}`" for each in (outcome.last.key, key)
+        )
+        return (
+            f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
+            "as a new one."
+        )
+    if key is not None and stage.keyless > max(1, share * stage.rows):
+        return (
+            f"{stage.keyless:,} of {stage.rows:,} records have no readable value of the primary "
+            f"key `{key}`. They would go to quarantine."
+        )
+    return None
+
+
+def _deleted_reason(outcome: Outcome, policy: LoadPolicy) -> str | None:
+    current, deleted = len(outcome.stage.current), outcome.delta.deleted
+    if deleted and not outcome.stage.rows:
+        if policy.allow_empty:
+            return None
+        return f"The list is empty and had {current:,} rows. All of them would be deleted."
+    if outcome.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
+        deleted -= outcome.delta.new
+    if deleted > max(0, policy.max_deleted_share * current):
+        return (
+            f"{deleted:,} of {current:,} rows are gone from the list, more than "
+            f"{policy.max_deleted_share:.0%}. They would be deleted."
+        )
+    return None
+
+
+def _schema_reason(outcome: Outcome) -> str | None:
+    columns = sorted(".".join(names) for names in outcome.new_types)
+    if not outcome.known or not columns:
+        return None
+    more = len(columns) - MOST_NAMED
+    return (
+        f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "
+        f"have another type: {', '.join(columns[:MOST_NAMED])}"
+        + (f" and {more:,} more." if more > 0 else ".")
     )
 
 
-def _held(outcome: Outcome) -> Iterator[Finding]:
-    stream, scan_id = outcome.header.stream, outcome.header.scan_id
-    message = (
-        f"The scan of {stream} waits for approval. {outcome.held} Analysts still see the rows of "
-        "the scan before it."
-    )
-    remedy = f'partner-sync approve {scan_id} --reason "..."'
-    yield _finding(outcome, "scan_held", Severity.WARNING, "", (message, remedy))
+def list_findings(outcome: Outcome, held: str | None) -> tuple[Finding, ...]:
+    """Return the findings of a load."""
+    header = outcome.scan.header
+    listed = [("scan_held", "", {"held": held})] if held else _notes(outcome)
+    findings = []
+    for code, subject, values in listed:
+        names = {"stream": header.stream, "scan_id": header.scan_id, "subject": subject, **values}
+        *message, remedy = (line.format(**names) for line in TEXTS[code].split("\n")[1:-1])
+        findings.append(
+            Finding(
+                code=code,
+                severity=Severity.INFO if code in INFORMATION else Severity.WARNING,
+                connection=header.connection,
+                stream=header.stream,
+                subject=subject,
+                message=" ".join(message),
+                remedy=remedy,
+                blocks=code == "scan_held",
+            )
+        )
+    return tuple(findings)
 
 
-def _quarantined(outcome: Outcome) -> Iterator[Finding]:
-    stage, stream = outcome.stage, outcome.header.stream
+def _notes(outcome: Outcome) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield code, subject and the values of the message of each finding."""
+    stage = outcome.stage
     if stage.quarantined:
-        first = stage.quarantined[0]
-        message = (
-            f"{len(stage.quarantined):,} records of {stream} are in quarantine. The first is row "
-            f"{first.row} of page {first.page}: {first.reason} Rows with their keys keep the "
-            "version that was loaded before."
-        )
-        remedy = "Read table quarantine.records, and ask the service to correct the records."
-        yield _finding(outcome, "records_quarantined", Severity.WARNING, "", (message, remedy))
+        count = len(stage.quarantined)
+        yield "records_quarantined", "", {**stage.quarantined[0]._asdict(), "count": count}
     if stage.keyless:
-        message = (
-            f"{stage.keyless:,} records of {stream} in quarantine have no primary key that can be "
-            "read. Any row may be one of them, so this scan deletes no row."
-        )
-        remedy = "Ask the service to correct the records; the next sync then deletes what is gone."
-        yield _finding(outcome, "rows_not_deleted", Severity.WARNING, "", (message, remedy))
-
-
-def _values_in_extra(outcome: Outcome) -> Iterator[Finding]:
-    for path, count in sorted(_by_place(outcome.stage.decoder.kept).items()):
-        message = (
-            f"{count:,} values of {path} in {outcome.header.stream} fit no column. They are in "
-            "column `_extra` as they were sent; their own column is NULL there."
-        )
-        remedy = "Check with the service whether the field has another meaning now."
-        yield _finding(outcome, "values_in_extra", Severity.WARNING, path, (message, remedy))
-    if outcome.stage.decoder.schema.overflows:
-        message = (
-            f"Records of {outcome.header.stream} have more than {MOST_COLUMNS} fields. The fields "
-            "beyond that are in column `_extra`."
-        )
-        remedy = "Read them from `_extra` with json_extract_string."
-        yield _finding(outcome, "column_limit", Severity.WARNING, "", (message, remedy))
-
-
-def _values_discarded(outcome: Outcome) -> Iterator[Finding]:
-    for path, count in sorted(_by_place(outcome.stage.decoder.discarded).items()):
-        message = (
-            f"{count:,} values of the new field {path} in {outcome.header.stream} are not loaded, "
-            "because the contract of the stream is `discard`. The scan file keeps them."
-        )
-        remedy = f'Set contract = "evolve" in [streams.{outcome.header.stream}] to load the field.'
-        yield _finding(outcome, "values_discarded", Severity.INFO, path, (message, remedy))
-
-
-def _columns_changed(outcome: Outcome) -> Iterator[Finding]:
-    if not outcome.known_types:
-        return
-    for (table, column), kind in outcome.new_types.items():
-        before = outcome.known_types.get((table, column))
+        yield "rows_not_deleted", "", {"count": stage.keyless}
+    yield from _counted("values_in_extra", stage.decoder.kept)
+    if stage.decoder.schema.overflows:
+        yield "column_limit", "", {"count": MOST_COLUMNS}
+    yield from _counted("values_discarded", stage.decoder.discarded)
+    for names, kind in outcome.new_types.items() if outcome.known else ():
+        before = outcome.known.get(names)
         what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"
-        message = f"Column {table}.{column} {what}. Earlier versions of rows keep their values."
-        subject = f"{table}.{column}"
-        yield _finding(outcome, "column_changed", Severity.INFO, subject, (message, ""))
+        yield "column_changed", ".".join(names), {"what": what}
 
 
-def _by_place(counts: Mapping[tuple[str | None, ...], int]) -> dict[str, int]:
-    return {printable(json_path(path)): count for path, count in counts.items() if count}
+def _counted(code: str, counts: Counter[Path]) -> Iterator[tuple[str, str, dict[str, object]]]:
+    places = {printable(json_path(path)): count for path, count in counts.items() if count}
+    for subject, count in sorted(places.items()):
+        yield code, subject, {"count": count}

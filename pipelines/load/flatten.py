@@ -10,19 +10,20 @@ from pipelines.core.errors import LoadFailed
 from pipelines.load.arrow import EXTRA, TIME
 from pipelines.load.columns import leaves
 from pipelines.load.schema import DIGITS, Kind, Node
+from pipelines.load.stage import Part
 
 Columns = dict[str, pa.Array]
 
 
-def flatten(records: pa.StructArray, root: Node, stream: str, keys: pa.Array) -> dict[str, Any]:
+def flatten(part: Part, root: Node, stream: str) -> dict[str, Any]:
     """Return a table for the records and for each list of objects in them, by name.
 
-    `records` are in the read type of the root with its rest. Raises LoadFailed if a value would
+    The records are in the read type of the root with its rest. Raises LoadFailed if a value would
     become NULL.
     """
-    own = {"_key": keys, **_data(records, root, stream)}
-    found = {stream: pa.table(own)}
-    _add_children(found, records, root, {"_parent_key": keys})
+    own = dict(zip(part.index.schema.names, part.index.columns, strict=True))
+    found = {stream: pa.table({**own, **_data(part.records, root, stream)})}
+    _add_children(found, part.records, root, {"_parent_key": own["_key"]})
     return found
 
 

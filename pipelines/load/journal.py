@@ -1,14 +1,14 @@
 """What was loaded and what was not: tables meta.loads and quarantine.records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import duckdb
+import msgspec
 import pyarrow as pa
 
-from pipelines.archive.scan_file import SealedScan
 from pipelines.load.stage import Quarantined
+from pipelines.load.target import Target
 
 CREATE_LOADS = """
 CREATE TABLE IF NOT EXISTS meta.loads (
@@ -26,11 +26,7 @@ CREATE TABLE IF NOT EXISTS quarantine.records (
     key VARCHAR, reason VARCHAR, raw VARCHAR
 )
 """
-SELECT_LOADED = """
-SELECT count(*)
-FROM meta.loads AS loads
-WHERE loads.scan_id = $scan_id
-"""
+SELECT_LOADED = "SELECT count(*) FROM meta.loads AS loads WHERE loads.scan_id = $scan_id"
 SELECT_LAST = """
 SELECT loads.valid_time, loads.key
 FROM meta.loads AS loads
@@ -38,13 +34,7 @@ WHERE loads.connection = $connection AND loads.stream = $stream
 ORDER BY loads.valid_time DESC
 LIMIT 1
 """
-INSERT_LOAD = """
-INSERT INTO meta.loads VALUES (
-    $scan_id, $connection, $stream, $day, $started_at, $ended_at, $valid_time, $key,
-    $complete, $method, $rows, $repeated, $not_seen, $requests, $reason, $sentence,
-    $new, $changed, $deleted, $unchanged, $quarantined
-)
-"""
+INSERT_LOAD = "INSERT INTO meta.loads BY NAME SELECT added.* FROM load_row AS added"
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """
 DELETE FROM quarantine.records
@@ -53,9 +43,12 @@ WHERE records.stream = $stream AND records.connection = $connection
 """
 INSERT_QUARANTINE = """
 INSERT INTO quarantine.records BY NAME
-SELECT added.*
+SELECT added.*, $stream AS stream, $connection AS connection, $scan_id AS scan_id
 FROM load_quarantine AS added
 """
+QUARANTINE = pa.schema(
+    {name: pa.string() for name in Quarantined._fields} | {"page": pa.int32(), "row": pa.int32()}
+)
 
 
 class LastLoad(NamedTuple):
@@ -65,78 +58,39 @@ class LastLoad(NamedTuple):
     key: str | None
 
 
-class Counts(NamedTuple):
-    """What a load did, in rows."""
-
-    new: int
-    changed: int
-    deleted: int
-    unchanged: int
-    quarantined: int
+def is_loaded(target: Target) -> bool:
+    """Return whether the scan was loaded before."""
+    return bool(target.run(SELECT_LOADED)[0][0])
 
 
-def is_loaded(db: duckdb.DuckDBPyConnection, scan: SealedScan) -> bool:
-    """Return whether a scan was loaded before."""
-    return bool(db.execute(SELECT_LOADED, {"scan_id": scan.scan_id}).fetchall()[0][0])
-
-
-def last_load(db: duckdb.DuckDBPyConnection, scan: SealedScan) -> LastLoad | None:
-    """Return the newest load of the list of a scan; None where there is none."""
-    values = {"connection": scan.header.connection, "stream": scan.header.stream}
-    found = db.execute(SELECT_LAST, values).fetchall()
+def last_load(target: Target) -> LastLoad | None:
+    """Return the newest load of the list; None where there is none."""
+    found = target.run(SELECT_LAST)
     return LastLoad(*found[0]) if found else None
 
 
-def write_load(
-    db: duckdb.DuckDBPyConnection, scan: SealedScan, valid_time: datetime, counts: Counts
-) -> None:
+def write_load(target: Target, valid_time: datetime, counts: Mapping[str, int]) -> None:
     """Add a row to meta.loads."""
-    header, proof = scan.header, scan.completeness
-    db.execute(
-        INSERT_LOAD,
-        {
-            "scan_id": scan.scan_id,
-            "connection": header.connection,
-            "stream": header.stream,
-            "day": header.day,
-            "started_at": proof.started_at,
-            "ended_at": proof.ended_at,
-            "valid_time": valid_time,
-            "key": proof.memory.key,
-            "complete": proof.complete,
-            "method": proof.method.value,
-            "rows": proof.rows,
-            "repeated": proof.repeated,
-            "not_seen": proof.not_seen,
-            "requests": proof.requests,
-            "reason": proof.reason,
-            "sentence": proof.sentence(header.stream),
-            **counts._asdict(),
-        },
-    )
+    header, proof = target.header, target.scan.completeness
+    values = {
+        **msgspec.structs.asdict(header),
+        **msgspec.structs.asdict(proof),
+        "method": proof.method.value,
+        "valid_time": valid_time,
+        "key": proof.memory.key,
+        "sentence": proof.sentence(header.stream),
+        **counts,
+    }
+    row = {name: values[name] for name, *_ in target.run("DESCRIBE meta.loads")}
+    target.db.register("load_row", pa.Table.from_pylist([row]))
+    target.run(INSERT_LOAD)
 
 
-def write_quarantine(
-    db: duckdb.DuckDBPyConnection, scan: SealedScan, records: Sequence[Quarantined]
-) -> None:
+def write_quarantine(target: Target, records: Sequence[Quarantined]) -> None:
     """Replace what earlier scans of the list have in quarantine."""
-    rows = [
-        {
-            "stream": scan.header.stream,
-            "connection": scan.header.connection,
-            "scan_id": scan.scan_id,
-            "page": each.page,
-            "row": each.row,
-            "key": each.key,
-            "reason": each.reason,
-            "raw": each.raw.decode(errors="replace"),
-        }
-        for each in records
+    rows: list[dict[str, Any]] = [
+        {**each._asdict(), "raw": each.raw.decode(errors="replace")} for each in records
     ]
-    names = ("stream", "connection", "scan_id", "page", "row", "key", "reason", "raw")
-    types = [pa.int32() if name in {"page", "row"} else pa.string() for name in names]
-    schema = pa.schema(list(zip(names, types, strict=True)))
-    db.register("load_quarantine", pa.Table.from_pylist(rows, schema))
-    values = {"stream": scan.header.stream, "connection": scan.header.connection}
-    db.execute(DELETE_QUARANTINE, {**values, "complete": scan.completeness.complete})
-    db.execute(INSERT_QUARANTINE)
+    target.db.register("load_quarantine", pa.Table.from_pylist(rows, QUARANTINE))
+    target.run(DELETE_QUARANTINE, complete=target.scan.completeness.complete)
+    target.run(INSERT_QUARANTINE)

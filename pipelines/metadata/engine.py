@@ -1,6 +1,5 @@
 """Opens the metadata database: SQLite by default, PostgreSQL by URL. Nothing else knows which."""
 
-import importlib
 import os
 import secrets
 import socket
@@ -13,6 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.util import CommandError
 from sqlalchemy import (
     URL,
     Connection,
@@ -23,28 +26,18 @@ from sqlalchemy import (
     make_url,
     text,
 )
-from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.orm import Session
 
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import PRIVATE_FILE
 from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.tables import Base
 
 HEAD = "0001"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOCK_NUMBER = 7_405_112  # any number: makes transactions on PostgreSQL wait for each other
-STORAGE_CODES = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
 
 
 class Metadata:
@@ -146,12 +139,9 @@ def _wait_for_others(connection: Connection) -> None:
 def _translate_error(context: ExceptionContext) -> None:
     """Raise StorageFailed for what a disk, a server or another process does; not for defects."""
     error = context.original_exception
-    if isinstance(error, sqlite3.Error):
-        # Without what SQLite adds in detail. Some errors of the driver have no code.
-        is_storage = getattr(error, "sqlite_errorcode", 0) & 0xFF in STORAGE_CODES
-    else:
-        is_storage = isinstance(context.sqlalchemy_exception, OperationalError)
-    if is_storage and context.engine is not None:
+    is_storage = type(context.sqlalchemy_exception) in {OperationalError, DatabaseError}
+    is_defect = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
+    if is_storage and not is_defect and context.engine is not None:
         raise _storage_failed(str(context.engine.url.database), str(error)) from error
 
 
@@ -165,22 +155,27 @@ def _storage_failed(place: str, reason: str) -> StorageFailed:
 
 
 def _prepare(engine: Engine) -> None:
-    """Bring the tables up to date, in one transaction."""
-    if _revision(engine) == HEAD:
-        return
-    # By name: Alembic takes longer to import than everything else here takes to run.
-    upgrade = importlib.import_module("pipelines.metadata.migrations.upgrade")
+    """Bring the tables up to date, in one transaction. Raises ConfigurationError for newer ones."""
+    config = Config()
+    config.set_main_option("script_location", "pipelines.metadata:migrations")
+    config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        upgrade.upgrade_tables(connection)
-
-
-def _revision(engine: Engine) -> str | None:
-    try:
-        with engine.connect() as connection:
-            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    except (OperationalError, ProgrammingError):  # there is no such table in a new database
-        return None
-    return None if found is None else str(found)
+        revision = MigrationContext.configure(connection).get_current_revision()
+        if revision == HEAD:
+            return
+        config.attributes["connection"] = connection
+        if revision is None:  # a new database: as Alembic's cookbook has it
+            Base.metadata.create_all(connection)
+            command.stamp(config, "head")
+            return
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise ConfigurationError(
+                f"The metadata database cannot be used by this version of partner-sync ({error}). "
+                "A newer version has changed it. Nothing was changed.",
+                "Install the newer version of partner-sync again.",
+            ) from error
 
 
 def this_process() -> str:

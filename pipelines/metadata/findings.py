@@ -3,52 +3,15 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
+import msgspec
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.tables import FindingRow
 
-SEVERITIES = ("error", "warning", "info")
-IDENTITY = ("code", "connection", "stream", "subject")
-CONTENT = ("severity", "message", "remedy", "blocks")
-
-
-class Reported(Protocol):
-    """A finding as checks report it (checks/check.py, which lies above this layer)."""
-
-    @property
-    def code(self) -> str:
-        """Its kind."""
-
-    @property
-    def connection(self) -> str:
-        """The connection, or empty."""
-
-    @property
-    def stream(self) -> str:
-        """The stream, or empty."""
-
-    @property
-    def subject(self) -> str:
-        """What exactly it is about, or empty."""
-
-    @property
-    def severity(self) -> str:
-        """How urgent it is."""
-
-    @property
-    def message(self) -> str:
-        """What happened and what it means for the data."""
-
-    @property
-    def remedy(self) -> str:
-        """The command that fixes it."""
-
-    @property
-    def blocks(self) -> bool:
-        """Whether data waits for a person."""
+MOST_SEVERE_FIRST = list(reversed(Severity))
 
 
 @dataclass(frozen=True)
@@ -77,24 +40,24 @@ class Changes:
 
 
 def record_findings(
-    session: Session, scope: Scope, findings: Iterable[Reported], now: datetime
+    session: Session, scope: Scope, findings: Iterable[Finding], now: datetime
 ) -> Changes:
     """Record what was found; open findings of the scope that were not found again are cleared."""
     reported = {_identity(finding): finding for finding in findings}
-    new = [
-        row
-        for identity, finding in reported.items()
-        if (row := _record(session, identity, finding, now)).first_seen == now
-    ]
-    cleared = [
-        row
-        for row in open_findings(session)
-        if scope.includes(row) and _identity(row) not in reported
-    ]
-    for row in cleared:
-        row.cleared_at = now
+    before = {_identity(row): row for row in open_findings(session)}
+    changes = Changes([], [])
+    for identity, finding in reported.items():
+        first_seen = before[identity].first_seen if identity in before else now
+        values = msgspec.structs.asdict(finding)
+        row = session.merge(FindingRow(**values, first_seen=first_seen, last_seen=now))
+        if identity not in before:
+            changes.new.append(row)
+    for identity, row in before.items():
+        if identity not in reported and scope.includes(row):
+            row.cleared_at = now
+            changes.cleared.append(row)
     session.flush()
-    return Changes(new, cleared)
+    return changes
 
 
 def open_findings(session: Session, connection: str | None = None) -> list[FindingRow]:
@@ -103,27 +66,8 @@ def open_findings(session: Session, connection: str | None = None) -> list[Findi
     if connection is not None:
         query = query.where(FindingRow.connection == connection)
     rows = session.scalars(query.order_by(FindingRow.first_seen))
-    return sorted(rows, key=lambda row: SEVERITIES.index(row.severity))
+    return sorted(rows, key=lambda row: MOST_SEVERE_FIRST.index(Severity(row.severity)))
 
 
-def _identity(finding: Reported) -> tuple[str, ...]:
+def _identity(finding: Finding | FindingRow) -> tuple[str, ...]:
     return (finding.code, finding.connection, finding.stream, finding.subject)
-
-
-def _record(
-    session: Session, identity: tuple[str, ...], finding: Reported, now: datetime
-) -> FindingRow:
-    """Add a finding, open it again, or update it while it is open."""
-    content = {name: getattr(finding, name) for name in CONTENT}
-    row = session.get(FindingRow, identity)
-    if row is None:
-        values = dict(zip(IDENTITY, identity, strict=True)) | content
-        row = FindingRow(**values, first_seen=now, last_seen=now)
-        session.add(row)
-        return row
-    for name, value in content.items():
-        setattr(row, name, value)
-    if row.cleared_at is not None:
-        row.first_seen, row.cleared_at = now, None
-    row.last_seen = now
-    return row

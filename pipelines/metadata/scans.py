@@ -1,9 +1,8 @@
 """Rows of `scans`: their states and the only functions that change them."""
 
 from collections.abc import Set as AbstractSet
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import StrEnum
-from typing import Protocol
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
@@ -12,8 +11,6 @@ from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ScanNotFound
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan
-
-SCAN_FILE_SUFFIX = ".jsonl.zst"
 
 
 class ScanStatus(StrEnum):
@@ -38,68 +35,6 @@ class ScanStatus(StrEnum):
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 WAITING = (ScanStatus.SEALED, ScanStatus.HELD, ScanStatus.APPROVED)
 DECISIONS = (ScanStatus.APPROVED, ScanStatus.REJECTED)
-
-
-class NewScan(Protocol):
-    """What a row needs of the header of a scan file."""
-
-    @property
-    def scan_id(self) -> str:
-        """The scan's identifier."""
-
-    @property
-    def run_id(self) -> str:
-        """The run that began it."""
-
-    @property
-    def connection(self) -> str:
-        """The connection."""
-
-    @property
-    def stream(self) -> str:
-        """The stream."""
-
-    @property
-    def started_at(self) -> datetime:
-        """When it began."""
-
-
-class FinishedScan(Protocol):
-    """What a row needs of a sealed scan file."""
-
-    @property
-    def scan_id(self) -> str:
-        """The scan's identifier."""
-
-    @property
-    def completeness(self) -> Completeness:
-        """The proof."""
-
-    @property
-    def sha256(self) -> str:
-        """The digest of the file."""
-
-
-def scan_file(connection: str, stream: str, scan_id: str) -> str:
-    """Return the path of a scan file below the archive."""
-    return f"{connection}/{stream}/{scan_id}{SCAN_FILE_SUFFIX}"
-
-
-def create_scan(session: Session, header: NewScan) -> Scan:
-    """Add an open scan, described by the header of its file."""
-    scan = Scan(
-        scan_id=header.scan_id,
-        run_id=header.run_id,
-        connection=header.connection,
-        stream=header.stream,
-        day=header.started_at.astimezone(UTC).date(),
-        started_at=header.started_at,
-        status=ScanStatus.OPEN,
-        file=scan_file(header.connection, header.stream, header.scan_id),
-    )
-    session.add(scan)
-    session.flush()
-    return scan
 
 
 def scan_to_resume(
@@ -133,10 +68,10 @@ def get_scan(session: Session, scan_id: str) -> Scan:
     return scan
 
 
-def seal_scan(session: Session, sealed: FinishedScan) -> Scan:
+def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> Scan:
     """Mark a scan as sealed. An older scan of its list that is held is superseded."""
-    scan, proof = get_scan(session, sealed.scan_id), sealed.completeness
-    scan.status, scan.sha256 = ScanStatus.SEALED, sealed.sha256
+    scan = get_scan(session, scan_id)
+    scan.status, scan.sha256 = ScanStatus.SEALED, sha256
     scan.ended_at, scan.complete = proof.ended_at, proof.complete
     scan.rows, scan.requests = proof.rows, proof.requests
     _supersede_older_held(session, scan)

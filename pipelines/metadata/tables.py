@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, DateTime, Dialect, Index, LargeBinary, String, TypeDecorator
+from sqlalchemy import JSON, DateTime, Dialect, Index, String, TypeDecorator
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 
@@ -31,11 +31,7 @@ class UtcTime(TypeDecorator[datetime]):
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
     """Base of the mapped classes; each is a dataclass."""
 
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        datetime: UtcTime,
-        dict[str, Any]: JSON,
-        bytes: LargeBinary,
-    }
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcTime, dict[str, Any]: JSON}
 
 
 class Run(Base, kw_only=True):
@@ -58,7 +54,7 @@ class Run(Base, kw_only=True):
 
 
 class Scan(Base, kw_only=True):
-    """One read of one list. `status`: see `ScanStatus`."""
+    """One read of one list. `status`: see `ScanStatus`; a new row is open."""
 
     __tablename__ = "scans"
     __table_args__ = (Index("scans_by_list", "connection", "stream", "started_at"),)
@@ -70,7 +66,7 @@ class Scan(Base, kw_only=True):
     day: Mapped[date]  # UTC date on which the scan began
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None] = mapped_column(default=None)
-    status: Mapped[str]
+    status: Mapped[str] = mapped_column(default="open")
     complete: Mapped[bool | None] = mapped_column(default=None)
     rows: Mapped[int | None] = mapped_column(default=None)
     requests: Mapped[int] = mapped_column(default=0)
@@ -182,15 +178,3 @@ class VersionRow(Base, kw_only=True):
     created_at: Mapped[datetime]
     published_at: Mapped[datetime | None] = mapped_column(default=None)
     note: Mapped[str] = mapped_column(default="")
-
-
-class ApiSpec(Base, kw_only=True):
-    """A version of the service's interface description, as served."""
-
-    __tablename__ = "api_specs"
-
-    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    connection: Mapped[str] = mapped_column(primary_key=True)
-    first_seen: Mapped[datetime]
-    last_seen: Mapped[datetime]
-    body: Mapped[bytes]

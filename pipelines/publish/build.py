@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import duckdb
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pipelines.config.streams import Stream
 from pipelines.core.errors import (
@@ -20,7 +22,6 @@ from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, versions
-from pipelines.publish.comments import comment_everything
 from pipelines.publish.stores import BuildStores, OnNote, ignore_note
 from pipelines.publish.verify import control_totals, require_totals
 from pipelines.warehouse.protocol import Build, Version
@@ -30,7 +31,9 @@ BUILD_LOCK: Final = "build"
 STORAGE_ERRORS: Final = (
     OSError,
     StorageFailed,
+    duckdb.FatalException,  # of every statement after a write that failed
     duckdb.IOException,
+    MemoryError,
     duckdb.OutOfMemoryException,
     duckdb.TransactionException,
 )
@@ -48,24 +51,17 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a version is made of.
-
-    `known` are scans that passed the guards in an earlier version. `always`: build although no scan
-    is new.
-    """
+    """What a version is made of. `known` are scans that passed the guards in an earlier version."""
 
     base: Version | None
     scans: Sequence[Scan]
     known: frozenset[str] = frozenset()
-    always: bool = False
 
     @property
     def note(self) -> str:
         """Why the version is built."""
-        if self.known:
-            return "rebuilt from the archive"
         lists = sorted({f"{scan.connection}/{scan.stream}" for scan in self.scans})
-        return ", ".join(lists) or "new decisions"
+        return "rebuilt from the archive" if self.known else ", ".join(lists)
 
 
 class _ScanFailed(Exception):
@@ -85,14 +81,12 @@ def build(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
     with hold_lock(stores.metadata.locks, BUILD_LOCK, on_wait=on_note):
         versions.reconcile_versions(stores)
         base = stores.warehouse.published()
-        content = versions.read_content(stores.warehouse, base)
+        loaded = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
-            digest = versions.recorded_digest(session, base)
-            scans = buildable_scans(session, content.scans)
-            always = base is not None and versions.is_decision_newer(session, content.decision)
-        if base is not None and (scans or always):
-            versions.require_digest(base, digest)
-        return _build_without_failing(stores, _Plan(base, scans, always=always), on_note)
+            scans = buildable_scans(session, loaded)
+        if base is not None and scans:
+            versions.require_unchanged(stores.metadata, base)
+        return _build_loadable(stores, _Plan(base, scans), on_note)
 
 
 def rebuild(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
@@ -100,48 +94,57 @@ def rebuild(stores: BuildStores, on_note: OnNote = ignore_note) -> BuildResult:
 
     It holds the scans that the published version holds (or, where that cannot be read, the newest
     version that can). Raises BuildFailed where one of them cannot be loaded; nothing is published
-    then. If no version can be read, every scan that waits for a build is loaded, as by `build`.
+    then. Scans that failed before are tried again. If no version can be read, every scan that
+    waits for a build is loaded, as by `build`.
     """
     with hold_lock(stores.metadata.locks, BUILD_LOCK, on_wait=on_note):
         versions.reconcile_versions(stores)
         known = versions.scans_in_newest_readable(stores.warehouse)
         with stores.metadata.transaction() as session:
-            scans = (
-                versions.scans_by_id(session, known) if known else buildable_scans(session, known)
-            )
-        plan = _Plan(None, scans, known=known)
-        if not known:
-            return _build_without_failing(stores, plan, on_note)
-        try:
-            return _build_once(stores, plan, on_note)
-        except _ScanFailed as error:
-            raise _cannot_rebuild(error) from error
+            chosen = known | _retry_failed(session)
+            scans = _in_order(session, chosen) if known else buildable_scans(session, known)
+        return _build_loadable(stores, _Plan(None, scans, known), on_note)
 
 
-def _build_without_failing(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResult:
+def _retry_failed(session: Session) -> frozenset[str]:
+    """Let scans that failed wait for a build again: their file or our defect may be corrected."""
+    failed = session.scalars(select(Scan.scan_id).where(Scan.status == ScanStatus.FAILED)).all()
+    for scan_id in failed:
+        set_status(session, scan_id, ScanStatus.SEALED)
+    return frozenset(failed)
+
+
+def _in_order(session: Session, scan_ids: frozenset[str]) -> list[Scan]:
+    chosen = select(Scan).where(Scan.scan_id.in_(scan_ids))
+    return list(session.scalars(chosen.order_by(Scan.started_at, Scan.scan_id)))
+
+
+def _build_loadable(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResult:
+    """Build; begin again without each scan that cannot be loaded."""
     failed: dict[str, str] = {}
-    while plan.scans or plan.always:
+    while plan.scans:
         try:
             return replace(_build_once(stores, plan, on_note), failed=failed)
         except _ScanFailed as error:
-            failed[error.scan.scan_id] = str(error)
+            scan_id = error.scan.scan_id
+            if scan_id in plan.known:
+                raise _cannot_rebuild(error) from error
+            failed[scan_id] = str(error)
             with stores.metadata.transaction() as session:
-                set_status(session, error.scan.scan_id, ScanStatus.FAILED, str(error))
-            left = [scan for scan in plan.scans if scan.scan_id != error.scan.scan_id]
-            plan = replace(plan, scans=left)
+                set_status(session, scan_id, ScanStatus.FAILED, str(error))
+            plan = replace(plan, scans=[scan for scan in plan.scans if scan.scan_id != scan_id])
     return BuildResult(plan.base, is_new=False, failed=failed)
 
 
 def _build_once(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResult:
     number = versions.start_version(stores, plan.base, plan.note)
+    version = None
     try:
         version, results = _make(stores, plan, number, on_note)
-    except BaseException:
-        versions.discard_version(stores, number)
-        raise
-    if version is None:
-        versions.discard_version(stores, number)
-    else:
+    finally:
+        if version is None:
+            versions.discard_version(stores, number)
+    if version is not None:
         versions.publish_version(stores, version)
     with stores.metadata.transaction() as session:
         for result in results:
@@ -153,7 +156,7 @@ def _build_once(stores: BuildStores, plan: _Plan, on_note: OnNote) -> BuildResul
 def _make(
     stores: BuildStores, plan: _Plan, number: int, on_note: OnNote
 ) -> tuple[Version | None, tuple[LoadResult, ...]]:
-    """Make the file of a version; none where every scan is held and nothing else is new."""
+    """Make the file of a version; none where every scan is held."""
     making = stores.warehouse.begin(plan.base, number)
     try:
         catalog.create_tables(making.db)
@@ -161,10 +164,10 @@ def _make(
         for scan in plan.scans:
             on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
             results.append(_load(stores, making, scan, plan))
-        is_new = plan.always or any(result.held is None for result in results)
+        is_new = any(result.held is None for result in results)
         return (_finish(stores, making) if is_new else None), tuple(results)
     except duckdb.Error as error:
-        raise _build_failed(number, error) from error
+        raise _not_built(number, error) from error
     finally:
         making.abort()  # does nothing to a finished file
 
@@ -184,8 +187,8 @@ def _load(stores: BuildStores, making: Build, scan: Scan, plan: _Plan) -> LoadRe
         if result.held is None:
             catalog.add_scan(making.db, sealed, result.findings)
     except Exception as error:
-        if refused := _storage_error(error):
-            raise _storage_failed(making.number, refused) from error
+        if _storage_error(error):
+            raise _not_built(making.number, error) from error
         # Whatever goes wrong with one scan must not hold back the others.
         raise _ScanFailed(scan, _reason(error)) from error
     return result
@@ -193,11 +196,9 @@ def _load(stores: BuildStores, making: Build, scan: Scan, plan: _Plan) -> LoadRe
 
 def _finish(stores: BuildStores, making: Build) -> Version:
     with stores.metadata.transaction() as session:
-        live = versions.live_rows(session)
+        live = catalog.live_rows(session)
     making.db.begin()  # one commit waits for the disk once
-    catalog.create_views(making.db)
-    catalog.replace_live_rows(making.db, live)
-    comment_everything(making.db)
+    catalog.write_state(making.db, live)
     making.db.commit()
     return making.commit(require_totals(control_totals(making.db)))
 
@@ -220,11 +221,16 @@ def _storage_error(error: BaseException | None) -> BaseException | None:
     return found
 
 
-def _storage_failed(number: int, error: BaseException) -> StorageFailed:
-    return StorageFailed(
-        f"Version {number} cannot be written: {printable(error)}. Analysts still see the published "
-        "version; the scans stay in the archive.",
-        "Make room on the disk (or raise memory_limit), then run `partner-sync versions build`.",
+def _not_built(number: int, error: Exception) -> BuildFailed | StorageFailed:
+    seen = "Analysts still see the published version; the scans stay in the archive."
+    if refused := _storage_error(error):
+        return StorageFailed(
+            f"Version {number} cannot be written: {printable(refused)}. {seen}",
+            "Make room on the disk or raise memory_limit, then run `partner-sync versions build`.",
+        )
+    return BuildFailed(
+        f"Version {number} cannot be built: {printable(error)}. {seen}",
+        "Run `partner-sync verify`, then `partner-sync versions build`.",
     )
 
 
@@ -234,12 +240,4 @@ def _cannot_rebuild(error: _ScanFailed) -> BuildFailed:
         f"Scan {scan.scan_id} of {scan.connection}/{scan.stream} ({scan.day}) cannot be loaded: "
         f"{error}. Nothing was rebuilt. Analysts still see the published version.",
         "Restore the scan file from a backup, then run `partner-sync versions rebuild`.",
-    )
-
-
-def _build_failed(number: int, error: duckdb.Error) -> BuildFailed:
-    return BuildFailed(
-        f"Version {number} cannot be built: {printable(error)}. Analysts still see the published "
-        "version; the scans stay in the archive.",
-        "Run `partner-sync verify`, then `partner-sync versions build`.",
     )

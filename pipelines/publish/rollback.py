@@ -29,14 +29,12 @@ def rollback(stores: BuildStores, number: int, person: str, reason: str) -> Vers
         if number not in known:
             raise _not_kept(number, list(known))
         undone = _scans_only_later(stores, known, number)
-        with stores.metadata.transaction() as session:
-            digest = versions.recorded_digest(session, known[number])
-        versions.require_digest(known[number], digest)
+        versions.require_unchanged(stores.metadata, known[number])
         with stores.metadata.transaction() as session:
             add_decision(session, _decision(stores, number, person, reason))
-            for scan in versions.scans_by_id(session, undone):
+            for scan_id in undone:
                 why = REASON.format(number=number, reason=reason)
-                set_status(session, scan.scan_id, ScanStatus.HELD, why)
+                set_status(session, scan_id, ScanStatus.HELD, why)
         stores.warehouse.publish(known[number])
         return known[number]
 
@@ -44,12 +42,9 @@ def rollback(stores: BuildStores, number: int, person: str, reason: str) -> Vers
 def _scans_only_later(
     stores: BuildStores, known: dict[int, Version], number: int
 ) -> frozenset[str]:
-    scans = {
-        each: versions.read_content(stores.warehouse, known[each]).scans
-        for each in known
-        if each >= number
-    }
-    return frozenset().union(*scans.values()) - scans[number]
+    later = [version for version in known.values() if version.number > number]
+    scans = [versions.loaded_scans(stores.warehouse, version) for version in later]
+    return frozenset().union(*scans) - versions.loaded_scans(stores.warehouse, known[number])
 
 
 def _decision(stores: BuildStores, number: int, person: str, reason: str) -> Decision:

@@ -100,6 +100,7 @@ class SharedSlots:
         self._is_limit_stated = False
         self._unwritten: list[Ended] = []
         self._steps = ClockSteps()
+        self._offset = 0.0  # shared time less monotonic: at least, so that no answer seems earlier
         self._not_before = -math.inf  # monotonic seconds, after a step of the clock
         self._block = (0.0, -math.inf)  # blocked_until as stored, and in monotonic seconds
         self._alive: dict[str, float] = {}  # monotonic second at which an owner lived
@@ -107,7 +108,7 @@ class SharedSlots:
     def look(self, number: int) -> Turn:
         """Take a slot if it is due within `LEAD`, else queue; `number` is our row, 0 for none."""
         with self._transaction() as (session, now, monotonic):
-            self._write(session, now - monotonic)
+            self._write(session)
             memory = store.read_memory(session, self._actor)
             blocked = self._blocked_seconds(memory.blocked_until, now, monotonic)
             rows = self._live_rows(session, now, monotonic)
@@ -148,8 +149,8 @@ class SharedSlots:
             self.round_trips.add(ended.answered - ended.sent)
         self._unwritten.append(ended)
         with suppress(StorageFailed):  # the next look tries again, and raises
-            with self._transaction() as (session, now, monotonic):
-                self._write(session, now - monotonic)
+            with self._transaction() as (session, _, _):
+                self._write(session)
             self._unwritten.clear()
 
     def block(self, seconds: float) -> None:
@@ -160,11 +161,13 @@ class SharedSlots:
 
     @contextmanager
     def _transaction(self) -> Iterator[tuple[Session, float, float]]:
-        """Yield a session, the shared time, and the monotonic time of the same moment."""
+        """Yield a session, the shared time, and the monotonic time of the same moment or later."""
         with self._metadata.transaction() as session:
+            session.connection()  # waits for the transactions of others: their times are past
             before = self._clock.monotonic()
             now = self._metadata.now(session)
             after = self._clock.monotonic()
+            self._offset = now - before
             if self._steps.observe(before, now, after):
                 self._correct(session, now, after)
             yield session, now, after
@@ -231,8 +234,9 @@ class SharedSlots:
             self._alive[owner] = monotonic
         return alive
 
-    def _write(self, session: Session, offset: float) -> None:
-        """Write what ended; `offset` is the shared time less the monotonic one."""
+    def _write(self, session: Session) -> None:
+        """Write what ended, in shared time."""
+        offset = self._offset
         for ended in self._unwritten:
             is_counted = ended.answered is not None and not ended.is_refused
             answered = ended.answered if is_counted else None

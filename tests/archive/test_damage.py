@@ -27,10 +27,10 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "scan.jsonl.zst"
         scan = written(self.path, [])
-        self.ends = [scan._end]
+        self.ends = [scan._bounds[-1]]
         for each in EXCHANGES:
             scan.append(each)
-            self.ends.append(scan._end)
+            self.ends.append(scan._bounds[-1])
         self.open = open_path(self.path).read_bytes()
         scan.seal(proof())
         self.sealed = self.path.read_bytes()

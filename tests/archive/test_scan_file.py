@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan, open_path
-from pipelines.archive.store import Archive
-from pipelines.core.clock import SystemClock
+from pipelines.archive.store import Archive, scan_row
 from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ArchiveDamaged, ScanNotFound, StorageFailed
-from pipelines.metadata.tables import Scan
 from tests.archive.scans import (
     EXCHANGES,
     HEADER,
@@ -31,15 +29,6 @@ from tests.archive.scans import (
 
 NAME = "scan.jsonl.zst"
 LISTS = st.lists(EXCHANGES, max_size=4)
-
-
-class HandClock(SystemClock):
-    """A clock that a test moves."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @contextmanager
@@ -137,12 +126,9 @@ def test_pages_are_those_that_hold_rows_which_count(tmp_path: Path) -> None:
 def test_only_the_owner_reads_the_archive(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "archive")
     scan = archive.create(HEADER)
-    path = archive.path_of("acme", "usage", HEADER.scan_id)
-    assert path == archive.folder / "acme" / "usage" / "20261001T235958-00000001.jsonl.zst"
-    assert (list(archive.open_files()), list(archive.sealed_files())) == ([path], [])
+    path = archive.folder / "acme" / "usage" / "20261001T235958-00000001.jsonl.zst"
     assert stat.S_IMODE(open_path(path).stat().st_mode) == 0o600
     scan.seal(proof())
-    assert (list(archive.open_files()), list(archive.sealed_files())) == ([], [path])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     folders = [path.parent, path.parent.parent, archive.folder]
     assert {stat.S_IMODE(each.stat().st_mode) for each in folders} == {0o700}
@@ -171,28 +157,6 @@ def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
     assert [each.body for _, each in sealed.exchanges()] == [b"{}", b"[]"]
 
 
-def test_exchanges_are_flushed_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scan = OpenScan.create(tmp_path / NAME, HEADER)
-    scan.clock = HandClock()
-    flushed: list[float] = []
-    fsync = os.fsync
-
-    def counted(descriptor: int) -> None:
-        flushed.append(HandClock.now)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", counted)
-    for seconds in (100, 100.05, 100.09, 100.11, 100.12, 100.2, 100.23):
-        monkeypatch.setattr(HandClock, "now", seconds)
-        scan.append(exchange(b"{}"), durable=False)
-    assert flushed == [100.11, 100.23]
-    scan.append(exchange(b"{}"))
-    scan.append(exchange(b"{}"), durable=False)
-    scan.flush()
-    scan.flush()
-    assert flushed == [100.11, 100.23, 100.23, 100.23]
-
-
 @pytest.mark.parametrize("renamed", [False, True])
 def test_a_seal_that_was_not_recorded_is_cut_off(tmp_path: Path, *, renamed: bool) -> None:
     path = tmp_path / NAME
@@ -210,16 +174,7 @@ def test_a_seal_that_was_not_recorded_is_cut_off(tmp_path: Path, *, renamed: boo
 
 def test_files_are_opened_by_their_rows(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    row = Scan(
-        scan_id=HEADER.scan_id,
-        run_id="run",
-        connection="acme",
-        stream="usage",
-        day=HEADER.day,
-        started_at=HEADER.started_at,
-        status="open",
-        file=f"acme/usage/{HEADER.scan_id}.jsonl.zst",
-    )
+    row = scan_row(HEADER)
     with pytest.raises(ArchiveDamaged, match="cannot be read"):
         archive.resume(row)
     with pytest.raises(ScanNotFound, match="has no file"):
@@ -229,4 +184,4 @@ def test_files_are_opened_by_their_rows(tmp_path: Path) -> None:
     assert archive.open_sealed(row).scan_id == HEADER.scan_id
     archive.delete(row)
     archive.delete(row)
-    assert not list(archive.sealed_files())
+    assert not list(tmp_path.rglob("*.zst"))

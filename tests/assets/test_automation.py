@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -23,6 +25,15 @@ RAW_USAGE = frozenset({dg.AssetKey(["raw", "usage"])})
 Status = dg.DagsterRunStatus
 
 
+@pytest.fixture
+def kept_instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """Yield an instance on disk: a schedule opens it by its folder."""
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    with dg.DagsterInstance.local_temp(str(folder)) as made:
+        yield made
+
+
 def tick(home: Home, instance: dg.DagsterInstance, due: datetime) -> Any:
     defs = build_defs(load_settings(home))
     context = dg.build_schedule_context(
@@ -40,13 +51,13 @@ def evaluate(home: Home, instance: dg.DagsterInstance, name: str, cursor: str | 
 
 
 def test_a_tick_requests_today_of_every_connection_with_its_own_time(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
+    home: Home, kept_instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
     add_connection(home.connections_file, "gamma", {**sandbox.connection, "skip": ["billing"]})
     due = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
 
     requests = {
-        str(each.partition_key): each for each in tick(home, instance, due).run_requests or ()
+        str(each.partition_key): each for each in tick(home, kept_instance, due).run_requests or ()
     }
 
     assert set(requests) == {key(name, today()) for name in ("acme", "beta", "gamma")}
@@ -54,23 +65,23 @@ def test_a_tick_requests_today_of_every_connection_with_its_own_time(
     assert request.tags[SCHEDULED_AT_TAG] == due.isoformat()
     assert request.tags["dagster/partition/connection"] == "gamma"
     assert {asset.path[-1] for asset in request.asset_selection or ()} == {"partners", "usage"}
-    assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "gamma"}
+    assert set(kept_instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "gamma"}
 
 
 def test_a_tick_that_was_missed_for_more_than_a_day_requests_nothing(
-    home: Home, instance: dg.DagsterInstance
+    home: Home, kept_instance: dg.DagsterInstance
 ) -> None:
-    ticked = tick(home, instance, datetime.now(UTC) - timedelta(hours=25))
+    ticked = tick(home, kept_instance, datetime.now(UTC) - timedelta(hours=25))
 
     assert not ticked.run_requests
     assert "Missed by more than a day" in str(ticked.skip_message)
 
 
 def test_a_tick_without_connections_says_what_to_do(
-    home: Home, instance: dg.DagsterInstance
+    home: Home, kept_instance: dg.DagsterInstance
 ) -> None:
     home.connections_file.unlink()
-    assert "names no connection" in str(tick(home, instance, datetime.now(UTC)).skip_message)
+    assert "names no connection" in str(tick(home, kept_instance, datetime.now(UTC)).skip_message)
 
 
 def add_run(instance: dg.DagsterInstance, status: Status, **fields: object) -> dg.DagsterRun:

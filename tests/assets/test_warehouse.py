@@ -4,7 +4,7 @@ import dagster as dg
 import duckdb
 
 from pipelines.config.home import Home
-from tests.assets.homes import STREAMS, failure_text, key, run_job, run_raw, today
+from tests.assets.homes import STREAMS, archive_day, failure_text, key, run_job, run_raw, today
 from tests.sandbox.running import Running
 
 PUBLISHED = dg.AssetKey(["published", "warehouse"])
@@ -54,16 +54,6 @@ def test_a_version_of_all_connections_is_published_and_checked(
     assert [name for name, passed in evaluated.items() if not passed] == []
 
 
-def test_a_second_publication_without_new_scans_keeps_the_version(
-    home: Home, instance: dg.DagsterInstance
-) -> None:
-    run_raw(home, instance, key("acme", today()))
-    run_job(home, instance, "publish")
-
-    assert run_job(home, instance, "publish").success
-    assert home.link.readlink().name == "v00000001.duckdb"
-
-
 def test_what_was_read_is_published_although_another_stream_failed(
     home: Home, instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
@@ -85,14 +75,17 @@ def test_the_checks_job_reports_unknown_as_failed(home: Home, instance: dg.Dagst
     assert not all(checks(result).values())
 
 
-def test_rebuild_and_maintenance_need_no_request(
+def test_publishing_again_rebuilding_and_maintenance_need_no_request(
     home: Home, instance: dg.DagsterInstance, sandbox: Running
 ) -> None:
-    run_raw(home, instance, key("acme", today()))
+    archive_day(home, "acme", today(), ["usage"])
     run_job(home, instance, "publish")
     before = sandbox.statistics()["admitted"]
 
+    assert run_job(home, instance, "publish").success
+    assert home.link.readlink().name == "v00000001.duckdb"
     assert run_job(home, instance, "rebuild").success
+    assert home.link.readlink().name == "v00000002.duckdb"
     assert run_job(home, instance, "maintenance").success
 
     assert sandbox.statistics()["admitted"] == before
@@ -100,7 +93,7 @@ def test_rebuild_and_maintenance_need_no_request(
 
 
 def test_maintenance_names_a_damaged_scan_file(home: Home, instance: dg.DagsterInstance) -> None:
-    run_raw(home, instance, key("acme", today()))
+    archive_day(home, "acme", today(), ["usage"])
     damaged = next(home.archive.glob("acme/usage/*"))
     damaged.chmod(0o600)
     content = bytearray(damaged.read_bytes())

@@ -8,6 +8,8 @@ import time
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.metadata.decisions import list_decisions
@@ -65,6 +67,7 @@ def test_init_needs_options_without_a_terminal(tmp_path: Path) -> None:
     assert not cli.home.root.exists()
 
 
+@pytest.mark.long
 def test_init_asks_on_a_terminal(sandbox: Running, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     environment = os.environ | {"PARTNER_SYNC_HOME": str(tmp_path / "home"), "ACME_SECRET": SECRET}

@@ -6,8 +6,8 @@ import pytest
 
 from pipelines.metadata.tables import Scan
 from tests.cli.commands import Cli
-from tests.homes import make_home, opened, rows
-from tests.sandbox.running import Running, started
+from tests.homes import make_home, opened, records, rows
+from tests.sandbox.running import Running
 
 QUIET = ("passed", "All ", "COMPLETE", "Nothing new")
 
@@ -67,19 +67,20 @@ def test_a_plan_follows_the_last_scan(synced: Cli) -> None:
     assert "The next sync takes " in synced("plan", code=0).stdout
 
 
-def test_a_list_that_was_emptied_is_held_and_approved(synced: Cli, sandbox: Running) -> None:
-    with started("--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "0") as empty:
-        text = synced.home.connections_file.read_text()
-        synced.home.connections_file.write_text(text.replace(sandbox.url, empty.url))
-        printed = synced.json("sync", code=3)
-    assert printed["lists"][2]["result"] == "read, held"
+def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: Running) -> None:
+    sandbox.change("billing", delete=30.0)
+    records(sandbox, "billing")  # at each page, some rows go
+    sandbox.told("DELETE", "/changes")
+    left = len(records(sandbox, "billing"))
+    printed = synced.json("sync", "-s", "billing", code=3)
+    assert printed["lists"][0]["result"] == "read, held"
     assert [each["code"] for each in printed["findings"]] == ["scan_held"]
     count = "SELECT count(*) FROM current.billing"
     assert rows(synced.home, count) == [(150,)]
     assert "Run `partner-sync approve acme billing`." in synced("status", code=3).stdout
     approved = synced("approve", "acme", "billing", "--reason=all are void", code=0).stdout
     assert approved.startswith("Approved the scan of acme/billing of ")
-    assert rows(synced.home, count) == [(0,)]
+    assert rows(synced.home, count) == [(left,)]
     nothing = synced("approve", "acme", "billing", "--reason=again", code=1)
     assert "No scan of acme/billing is held." in nothing.stderr
 

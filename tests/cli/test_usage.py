@@ -71,6 +71,13 @@ def test_a_home_that_does_not_exist_is_an_error(command: str, tmp_path: Path) ->
     assert not home.root.exists()
 
 
+@pytest.mark.parametrize("command", READING)
+def test_a_folder_that_is_not_a_home_stays_as_it_is(command: str, tmp_path: Path) -> None:
+    result = Cli(Home(tmp_path))(*command.split(), code=2)
+    assert "names no connection" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("command", WRONG)
 def test_a_wrong_command_is_refused_with_what_is_possible(command: str, synced: Cli) -> None:
     result = synced(*command.split(), code=2)
@@ -112,8 +119,8 @@ def named_commands() -> Iterator[tuple[str, str]]:
     """Yield each `partner-sync …` that a text in the sources names, and the file."""
     for folder in ("pipelines", "assets"):
         for file in sorted((SOURCES / folder).rglob("*.py")):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            for text in texts(tree):
+            source = file.read_text(encoding="utf-8")
+            for text in texts(ast.parse(source)) if "partner-sync " in source else ():
                 found = re.findall(r"`(partner-sync [^`]*)`", text)
                 found += [text] if re.fullmatch(r"partner-sync [a-z]{2}[^`.]*", text) else []
                 for command in found:

@@ -66,14 +66,14 @@ def mixed(model: Model, number: int) -> None:
     chance = model.chance
     if number > 60:
         return
-    for rate, happens in (
-        (0.5, lambda: model.add(0)),
-        (0.3, lambda: model.add(len(model.groups))),
-        (0.2, lambda: model.add(chance.randint(0, len(model.groups)))),
-        (0.5, lambda: len(model) and model.remove(chance.randrange(len(model)))),
-    ):
-        if chance.random() < rate:
-            happens()
+    if chance.random() < 0.5:
+        model.add(0)
+    if chance.random() < 0.3:
+        model.add(len(model.groups))
+    if chance.random() < 0.2:
+        model.add(chance.randint(0, len(model.groups)))
+    if chance.random() < 0.5 and len(model):
+        model.remove(chance.randrange(len(model)))
 
 
 def moves_and_removals(rate: float) -> Change:

@@ -1,4 +1,4 @@
-"""A clock that is moved by hand, a limiter without a limit, and services that answer as told."""
+"""A clock that is moved by hand, a limiter without a limit, and a service that follows a script."""
 
 import asyncio
 import json
@@ -14,12 +14,10 @@ import httpx
 from pipelines.config.connections import Connection
 from pipelines.core.text import Redactor
 from pipelines.http.client import Attempt, ClientOptions, ServiceClient
-from pipelines.rate_limit.limiter import Slot
+from pipelines.rate_limit.limiter import RateLimiter, Slot
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
 
 BASE_URL = "http://127.0.0.1:8000"
 AUDIENCE = "partner-sync-sandbox"
@@ -27,13 +25,13 @@ SECRET = "canary-secret/+é-7f3a9c"
 API_KEY = "canary-api-key-5d81e2"
 SECRET_VARIABLE, KEY_VARIABLE = "HTTP_TEST_SECRET", "HTTP_TEST_KEY"
 EPOCH = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+UNCHANGED = "Nothing more was read; analysts still see the last published version."
 
 
 class HandClock:
     """Time that passes only when somebody sleeps."""
 
-    def __init__(self) -> None:
-        self.passed = 0.0
+    passed = 0.0
 
     def time(self) -> float:
         return EPOCH.timestamp() + self.passed
@@ -46,62 +44,53 @@ class HandClock:
         await asyncio.sleep(0)
 
 
-class Unlimited:
-    """A limiter that keeps blocks and nothing else; it remembers its slots."""
+class Unlimited(RateLimiter):
+    """A limiter that remembers its slots and keeps pauses; it gives one slot at a time."""
 
     def __init__(self, clock: HandClock) -> None:
         self.slots: list[Slot] = []
-        self.blocks: list[float] = []
-        self._clock = clock
+        self._hand_clock = clock
+        self._one = asyncio.Lock()
         self._blocked_until = 0.0
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        while (wait := self._blocked_until - self._clock.time()) > 0:
-            await self._clock.sleep(wait)
-        self.slots.append(Slot(len(self.slots) + 1))
-        yield self.slots[-1]
+        async with self._one:
+            await self._hand_clock.sleep(self._blocked_until - self._hand_clock.passed)
+            self.slots.append(Slot(len(self.slots) + 1))
+            yield self.slots[-1]
 
     def block(self, seconds: float) -> None:
-        self.blocks.append(seconds)
-        self._blocked_until = max(self._blocked_until, self._clock.time() + seconds)
-
-    def spare(self) -> bool:
-        return not self.blocks
+        self._blocked_until = max(self._blocked_until, self._hand_clock.passed + seconds)
 
 
 def partner(base_url: str = BASE_URL, **fields: Any) -> Connection:
     given = {"auth_url": base_url, "audience": AUDIENCE, "client_id": "demo"}
-    given |= {"base_url": base_url, "secret": SECRET_VARIABLE}
-    return Connection.model_validate({"name": "acme", **given, **fields})
+    given |= {"name": "acme", "base_url": base_url, "secret": SECRET_VARIABLE}
+    return Connection.model_validate({**given, **fields})
 
 
-def merchant(base_url: str = BASE_URL, **fields: Any) -> Connection:
+def merchant(base_url: str = BASE_URL) -> Connection:
     given = {"surface": "merchant", "base_url": base_url, "secret": KEY_VARIABLE}
-    return Connection.model_validate({"name": "shop", **given, **fields})
+    return Connection.model_validate({"name": "shop", **given})
 
 
 @dataclass
-class Desk:
-    """A client with all that it was given, and what it reported."""
+class Harness:
+    """A client with all that it was given, and the attempts that it reported."""
 
     connection: Connection
     transport: httpx.AsyncBaseTransport | None = None
     timeout_seconds: float = 60.0
     use_proxy: bool = False
     clock: HandClock = field(default_factory=HandClock)
+    limiter: Any = None
     redactor: Redactor = field(default_factory=Redactor)
     attempts: list[Attempt] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.limiter = Unlimited(self.clock)
-
     def client(self) -> ServiceClient:
-        options = ClientOptions(
-            timeout_seconds=self.timeout_seconds,
-            use_proxy=self.use_proxy,
-            transport=self.transport,
-        )
+        options = ClientOptions(self.timeout_seconds, self.use_proxy, transport=self.transport)
+        self.limiter = self.limiter or Unlimited(self.clock)
         return ServiceClient(self.connection, options, self.limiter, self.redactor, self.clock)
 
     def run(self, ask: Callable[[ServiceClient], Awaitable[T]]) -> T:
@@ -113,8 +102,13 @@ class Desk:
 
         return asyncio.run(main())
 
-    def page(self, path: str = "/v2/usage", limit: int = 10) -> Attempt:
-        return self.run(lambda client: client.page(path, 0, limit, self.attempts.append))
+    def page(self, path: str = "/v2/usage") -> Attempt:
+        return self.run(lambda client: client.page(path, 0, 10, self.attempts.append))
+
+    async def pages(self, client: ServiceClient, count: int = 1) -> list[int | None]:
+        """Request pages side by side; return their statuses."""
+        asked = [client.page("/v2/usage", 0, 10, self.attempts.append) for _ in range(count)]
+        return [answer.status for answer in await asyncio.gather(*asked)]
 
     @property
     def statuses(self) -> list[int | None]:
@@ -146,22 +140,22 @@ def problem_reply(status: int, detail: str = "", **headers: str) -> Reply:
 class Script:
     """An ASGI service that answers from a script, the last reply for ever, and gives tokens.
 
-    Tokens are `token-1`, `token-2` …; `refused` are answered 401.
+    Tokens are `token-1`, `token-2` …; `refused` ones and those older than `expires_in` get 401.
     """
 
-    def __init__(self, *replies: Reply, clock: HandClock | None = None) -> None:
+    def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
         self.token_replies: list[Reply] = []
         self.refused: set[str] = set()
         self.expires_in: Any = 3600
         self.requests: list[tuple[float, httpx.Request]] = []
         self.token_requests: list[tuple[float, httpx.Request]] = []
-        self.clock = clock or HandClock()
+        self.clock = HandClock()
 
-    def desk(self, connection: Connection | None = None, **fields: Any) -> Desk:
-        return Desk(connection or partner(), httpx.ASGITransport(self), clock=self.clock, **fields)
+    def harness(self, connection: Connection | None = None) -> Harness:
+        return Harness(connection or partner(), httpx.ASGITransport(self), clock=self.clock)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         body = (await receive()).get("body", b"")
         headers = [(name.decode(), value.decode("latin-1")) for name, value in scope["headers"]]
         request = httpx.Request(scope["method"], scope["path"], headers=headers, content=body)
@@ -181,7 +175,10 @@ class Script:
         return Reply(body=json.dumps(token | {"expires_in": self.expires_in}).encode())
 
     def _reply(self, request: httpx.Request) -> Reply:
-        if request.headers.get("authorization", "").removeprefix("Bearer ") in self.refused:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        number = token.removeprefix("token-")
+        given_at = self.token_requests[int(number) - 1][0] if number.isdigit() else 0.0
+        if token in self.refused or (token and self.clock.passed - given_at > self.expires_in):
             return problem_reply(401, "The token is invalid or missing.")
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 

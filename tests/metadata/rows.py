@@ -1,13 +1,12 @@
 """Runs, scans and proofs for tests of the metadata database."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import Completeness, ListMemory, Method
 from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
-from pipelines.metadata.scans import create_scan, seal_scan
+from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan
 
 NOW = datetime(2026, 10, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -31,24 +30,16 @@ def minutes(count: float) -> datetime:
     return NOW + timedelta(minutes=count)
 
 
-@dataclass(frozen=True)
-class Header:
-    """What a row needs of a scan file's header."""
-
-    scan_id: str
-    started_at: datetime
-    run_id: str = "run"
-    connection: str = "acme"
-    stream: str = "usage"
-
-
-@dataclass(frozen=True)
-class Sealed:
-    """What a row needs of a sealed scan file."""
-
-    scan_id: str
-    completeness: Completeness = field(default=PROOF)
-    sha256: str = "digest"
+def opened(scan_id: str, started_at: datetime, run_id: str = "run", stream: str = "usage") -> Scan:
+    return Scan(
+        scan_id=scan_id,
+        run_id=run_id,
+        connection="acme",
+        stream=stream,
+        day=started_at.date(),
+        started_at=started_at,
+        file=f"{scan_id}.jsonl.zst",
+    )
 
 
 def running(session: Session, run_id: str, *, began: float = 0) -> Run:
@@ -59,6 +50,6 @@ def ended(session: Session, run_id: str, outcome: Outcome = Outcome.COMPLETE) ->
     return end_run(session, run_id, RunEnd(minutes(99), outcome, None, 0, 0))
 
 
-def sealed(session: Session, header: Header) -> Scan:
-    create_scan(session, header)
-    return seal_scan(session, Sealed(header.scan_id))
+def sealed(session: Session, scan: Scan) -> Scan:
+    session.add(scan)
+    return seal_scan(session, scan.scan_id, PROOF, "digest")

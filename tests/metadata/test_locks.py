@@ -84,7 +84,7 @@ def test_an_error_in_the_block_frees_the_lock(tmp_path: Path) -> None:
 def test_an_unreadable_holder_is_another_process(tmp_path: Path) -> None:
     messages: list[str] = []
     with held_by_child(tmp_path) as child:
-        (tmp_path / "build.holder").write_bytes(b"{")
+        (tmp_path / "build.holder").write_bytes(b"")
         with (
             pytest.raises(LockHeld, match="it is held by another process"),
             hold_lock(tmp_path, "build", timeout_seconds=0, on_wait=messages.append),

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy.exc import StatementError
 from sqlalchemy.orm import Session
 
-from pipelines.checks.check import Finding, Severity
 from pipelines.core.completeness import ListMemory
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.decisions import add_decision, list_decisions
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.findings import Scope, open_findings, record_findings

@@ -1,6 +1,7 @@
 """Scans: which is resumed, which a build loads, which waits for a person."""
 
 from datetime import date
+from itertools import product
 
 import pytest
 from sqlalchemy.orm import Session
@@ -18,16 +19,14 @@ from pipelines.metadata.runs import (
 from pipelines.metadata.scans import (
     ScanStatus,
     buildable_scans,
-    create_scan,
     get_scan,
     held_scans,
     newest_sealed,
     scan_to_resume,
-    seal_scan,
     set_status,
 )
 from pipelines.metadata.tables import Run
-from tests.metadata.rows import NOW, PROOF, Header, Sealed, ended, minutes, running, sealed
+from tests.metadata.rows import NOW, PROOF, ended, minutes, opened, running, sealed
 
 
 def killed(session: Session, run_id: str) -> Run:
@@ -71,19 +70,11 @@ def test_recent_runs_are_listed_newest_first(session: Session) -> None:
     start_run(session, RunStart("other", "other", "command", NOW))
     assert [run.run_id for run in recent_runs(session, 2)] == ["run 3", "run 2"]
     assert len(recent_runs(session, 0)) == 5
-    assert [run.run_id for run in recent_runs(session, connection="other")] == ["other"]
+    assert [run.run_id for run in recent_runs(session, stream="partners")] == ["other"]
 
 
-def test_a_scan_has_the_day_on_which_it_began_and_the_numbers_of_its_proof(
-    session: Session,
-) -> None:
-    scan = create_scan(session, Header("a", NOW))
-    assert (scan.status, scan.day, scan.file) == (
-        "open",
-        date(2026, 10, 1),
-        "acme/usage/a.jsonl.zst",
-    )
-    seal_scan(session, Sealed("a"))
+def test_a_sealed_scan_has_the_numbers_of_its_proof(session: Session) -> None:
+    scan = sealed(session, opened("a", NOW))
     session.expire_all()
     assert (scan.status, scan.ended_at, scan.sha256) == ("sealed", PROOF.ended_at, "digest")
     assert (scan.complete, scan.rows, scan.requests) == (True, 3, 2)
@@ -91,8 +82,8 @@ def test_a_scan_has_the_day_on_which_it_began_and_the_numbers_of_its_proof(
 
 def test_the_newest_open_scan_that_began_in_time_is_resumed(session: Session) -> None:
     for minute in range(3):
-        create_scan(session, Header(f"{minute}", minutes(minute)))
-    create_scan(session, Header("other list", NOW, stream="billing"))
+        session.add(opened(f"{minute}", minutes(minute)))
+    session.add(opened("other list", NOW, stream="billing"))
     scan = scan_to_resume(session, "acme", "usage", minutes(2))
     assert scan is not None
     assert scan.scan_id == "2"
@@ -107,11 +98,11 @@ def test_a_build_loads_sealed_scans_of_ended_runs_in_order(session: Session) -> 
     killed(session, "killed")
     running(session, "failed")
     ended(session, "failed", Outcome.FAILED)
-    sealed(session, Header("alive", minutes(0), "alive"))
-    sealed(session, Header("killed", minutes(3), "killed"))
-    sealed(session, Header("failed", minutes(2), "failed", stream="billing"))
-    sealed(session, Header("without run", minutes(1), "pruned", connection="other"))
-    create_scan(session, Header("open", minutes(4), "failed"))
+    sealed(session, opened("alive", minutes(0), "alive"))
+    sealed(session, opened("killed", minutes(3), "killed"))
+    sealed(session, opened("failed", minutes(2), "failed", stream="billing"))
+    sealed(session, opened("without run", minutes(1), "pruned", stream="partners"))
+    session.add(opened("open", minutes(4), "failed"))
     assert buildable(session) == ["without run", "failed", "killed"]
     assert buildable(session, "without run") == ["failed", "killed"]
     ended(session, "alive")
@@ -119,10 +110,10 @@ def test_a_build_loads_sealed_scans_of_ended_runs_in_order(session: Session) -> 
 
 
 def test_a_scan_older_than_a_loaded_one_is_superseded(session: Session) -> None:
-    sealed(session, Header("old", minutes(0)))
-    sealed(session, Header("other list", minutes(0), stream="billing"))
-    sealed(session, Header("loaded", minutes(1)))
-    sealed(session, Header("new", minutes(2)))
+    sealed(session, opened("old", minutes(0)))
+    sealed(session, opened("other list", minutes(0), stream="billing"))
+    sealed(session, opened("loaded", minutes(1)))
+    sealed(session, opened("new", minutes(2)))
     assert buildable(session, "loaded") == ["other list", "new"]
     old = get_scan(session, "old")
     assert (old.status, old.reason) == ("superseded", "Scan loaded is newer and loaded.")
@@ -130,7 +121,7 @@ def test_a_scan_older_than_a_loaded_one_is_superseded(session: Session) -> None:
 
 
 def test_a_held_scan_waits_for_a_person(session: Session) -> None:
-    sealed(session, Header("a", NOW))
+    sealed(session, opened("a", NOW))
     assert set_status(session, "a", ScanStatus.HELD, "all rows gone") == ScanStatus.HELD
     assert buildable(session) == []
     assert [(scan.scan_id, scan.reason) for scan in held_scans(session)] == [("a", "all rows gone")]
@@ -139,34 +130,32 @@ def test_a_held_scan_waits_for_a_person(session: Session) -> None:
     assert held_scans(session) == []
 
 
-@pytest.mark.parametrize("decision", [ScanStatus.APPROVED, ScanStatus.REJECTED])
-@pytest.mark.parametrize("status", [each for each in ScanStatus if each != ScanStatus.HELD])
-def test_only_a_held_scan_is_decided(
-    session: Session, decision: ScanStatus, status: ScanStatus
-) -> None:
-    scan = sealed(session, Header("a", NOW))
-    scan.status = status
-    with pytest.raises(ScanNotFound, match=f"is {status}, not held"):
-        set_status(session, "a", decision, "reason")
-    assert scan.status == status
+def test_only_a_held_scan_is_decided(session: Session) -> None:
+    scan = sealed(session, opened("a", NOW))
+    undecided = [each for each in ScanStatus if each != ScanStatus.HELD]
+    for decision, status in product((ScanStatus.APPROVED, ScanStatus.REJECTED), undecided):
+        scan.status = status
+        with pytest.raises(ScanNotFound, match=f"is {status}, not held"):
+            set_status(session, "a", decision, "reason")
+        assert scan.status == status
 
 
 def test_a_rejected_or_failed_scan_is_not_built(session: Session) -> None:
-    sealed(session, Header("a", NOW))
+    sealed(session, opened("a", NOW))
     set_status(session, "a", ScanStatus.HELD, "reason")
     set_status(session, "a", ScanStatus.REJECTED, "wrong account")
-    sealed(session, Header("b", minutes(1)))
+    sealed(session, opened("b", minutes(1)))
     set_status(session, "b", ScanStatus.FAILED, "defect")
     assert buildable(session) == []
     assert get_scan(session, "b").reason == "defect"
 
 
 def test_a_newer_sealed_scan_supersedes_a_held_one(session: Session) -> None:
-    sealed(session, Header("a", NOW))
-    sealed(session, Header("other list", NOW, stream="billing"))
+    sealed(session, opened("a", NOW))
+    sealed(session, opened("other list", NOW, stream="billing"))
     for scan_id in ("a", "other list"):
         set_status(session, scan_id, ScanStatus.HELD, "empty.")
-    sealed(session, Header("b", minutes(1)))
+    sealed(session, opened("b", minutes(1)))
     assert statuses(session, "a", "b", "other list") == ["superseded", "sealed", "held"]
     assert get_scan(session, "a").reason == "empty. Scan b is newer."
     assert buildable(session) == ["b"]
@@ -177,7 +166,7 @@ def test_at_most_the_newest_scan_of_a_list_is_held(
     session: Session, order: tuple[str, ...]
 ) -> None:
     for minute, scan_id in enumerate("abc"):
-        sealed(session, Header(scan_id, minutes(minute)))
+        sealed(session, opened(scan_id, minutes(minute)))
     results = {scan_id: set_status(session, scan_id, ScanStatus.HELD, "x.") for scan_id in order}
     assert results["c"] == ScanStatus.HELD
     assert statuses(session, "a", "b", "c") == ["superseded", "superseded", "held"]
@@ -185,16 +174,16 @@ def test_at_most_the_newest_scan_of_a_list_is_held(
 
 def test_a_scan_is_held_beside_a_newer_one_that_no_build_will_load(session: Session) -> None:
     for minute, scan_id in enumerate("ab"):
-        sealed(session, Header(scan_id, minutes(minute)))
+        sealed(session, opened(scan_id, minutes(minute)))
     set_status(session, "b", ScanStatus.FAILED, "defect")
-    create_scan(session, Header("open", minutes(2)))
+    session.add(opened("open", minutes(2)))
     assert set_status(session, "a", ScanStatus.HELD, "empty.") == ScanStatus.HELD
 
 
 def test_the_newest_sealed_scan_of_a_day_is_found(session: Session) -> None:
     for scan_id, minute in (("a", 0), ("b", 1), ("next day", 24 * 60)):
-        sealed(session, Header(scan_id, minutes(minute)))
-    create_scan(session, Header("open", minutes(2)))
+        sealed(session, opened(scan_id, minutes(minute)))
+    session.add(opened("open", minutes(2)))
     set_status(session, "b", ScanStatus.FAILED, "defect")
 
     def found(**limits: date) -> str | None:

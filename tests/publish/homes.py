@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.archive.scan_file import Exchange, ScanHeader
-from pipelines.archive.store import Archive
+from pipelines.archive.store import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.completeness import Completeness, ListMemory, Method, ReadBudget
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
-from pipelines.metadata.scans import create_scan, seal_scan
+from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import DuckDBFiles
@@ -150,7 +150,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         algorithm=1,
     )
     with stores.metadata.transaction() as session:
-        create_scan(session, header)
+        session.add(scan_row(header))
     file = stores.archive.create(header)
     used = {}
     for offset, page in _pages(reading):
@@ -158,7 +158,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         used[number] = ((0, len(page)),)
     sealed = file.seal(_proof(reading, started_at, used))
     with stores.metadata.transaction() as session:
-        seal_scan(session, sealed)
+        seal_scan(session, sealed.scan_id, sealed.completeness, sealed.sha256)
     return sealed.scan_id
 
 

@@ -1,6 +1,6 @@
 """Builds in copies of a home, in processes that kill themselves at the k-th durable step.
 
-`python -m tests.publish.killed HOME N` makes HOME-1, HOME-(1+N), … until a build meets fewer than
+`python -m tests.publish.killed HOME N` makes HOME-N, HOME-2N, … until a build meets fewer than
 k steps, and prints that k. It forks from a process without threads, so each copy costs little.
 """
 
@@ -60,7 +60,7 @@ def build_until_killed(home: Path, k: int) -> bool:
 
 def main(home: Path, every: int) -> None:
     """Try every step, or every n-th."""
-    k = 1
+    k = every
     while True:
         copy = home.with_name(f"{home.name}-{k}")
         shutil.copytree(home, copy, symlinks=True)

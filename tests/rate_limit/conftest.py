@@ -27,7 +27,7 @@ def new_world(metadata: VirtualMetadata) -> Callable[[], World]:
     """Make an actor that nobody has used, and a clock that nobody has set."""
 
     def make() -> World:
-        metadata.clock = VirtualClock()
+        metadata.clock, metadata.interruption = VirtualClock(), 0.0
         return World(metadata, f"actor {next(ACTORS)}")
 
     return make

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import QueuePool
 
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
@@ -71,13 +72,23 @@ class VirtualClock:
 
 
 class VirtualMetadata(Metadata):
-    """A metadata database whose processes share a virtual clock."""
+    """A metadata database whose processes share a virtual clock.
+
+    `interruption`: seconds for which the machine does something else, before and after reading it.
+    """
 
     clock: VirtualClock
+    interruption: float = 0.0
 
     def now(self, session: Session) -> float:
         del session
-        return self.clock.time()
+        pool = self.engine.pool
+        assert isinstance(pool, QueuePool)
+        assert pool.checkedout(), "the time is read before the transaction has begun"
+        _Leap.now += random.uniform(0, self.interruption)
+        time = self.clock.time()
+        _Leap.now += random.uniform(0, self.interruption)
+        return time
 
 
 @dataclass(frozen=True)

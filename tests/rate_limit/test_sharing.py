@@ -33,6 +33,17 @@ def test_processes_share_the_whole_limit_by_turns(
     assert world.service.span() <= 23.8 * at_most + 0.01
 
 
+def test_a_busy_machine_makes_us_late_and_never_early(world: World, owners: list[Owner]) -> None:
+    world.metadata.interruption = 0.03
+
+    async def main() -> None:
+        processes = [world.process(each.name) for each in owners[:2]]
+        await asyncio.gather(*(process.read_lists(60) for process in processes))
+
+    run(main())
+    assert world.service.refused == []
+
+
 def test_a_process_that_comes_later_waits_its_turn_only(world: World, owners: list[Owner]) -> None:
     async def main() -> float:
         reading = asyncio.create_task(world.process(owners[0].name).read_lists(60))

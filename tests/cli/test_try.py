@@ -1,0 +1,71 @@
+"""`demo` and `sandbox`: the whole job on a local copy of the service."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipelines.cli import demo
+from pipelines.config.home import Home
+from tests.cli.commands import Cli
+from tests.homes import sync_once
+
+PROGRAM = [sys.executable, "-m", "pipelines.cli.main"]
+
+
+def test_answers_are_exact(synced: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    demo.answer(synced.home.link)
+    shown = capsys.readouterr().out
+    assert all(question in shown for question in demo.QUESTIONS)
+    with duckdb.connect(synced.home.link, read_only=True) as db:
+        *_, sql = demo.QUESTIONS.values()
+        frame = demo.exact_frame(db, sql)
+        largest = db.sql("SELECT max(usage.amount) FROM current.usage AS usage").fetchall()[0][0]
+    assert len(frame) == 3
+    assert all(type(value) is Decimal for value in frame["amount"])
+    assert frame["amount"][0] == largest
+    assert str(largest) in shown
+
+
+def test_a_folder_that_is_not_of_a_demo_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    result = Cli(Home(tmp_path))("demo", f"--home={tmp_path}", code=2)
+    assert "was not made by a demo, so it is not emptied" in result.stderr
+    assert (tmp_path / "thesis.txt").exists()
+
+
+@pytest.mark.long
+def test_the_demo_syncs_the_sandbox_and_says_how_long_it_took(tmp_path: Path) -> None:
+    home = Home(tmp_path / "demo")
+    command = [*PROGRAM, "demo", f"--home={home.root}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(re.findall(r"demo +\w+ +[\d,]+ +\d+ +0 +COMPLETE", done.stdout)) == 3
+    assert all(question in done.stdout for question in demo.QUESTIONS)
+    assert re.search(r"The demo took \d+ seconds\.\n$", done.stdout)
+
+
+@pytest.mark.long
+def test_the_demo_connection_serves_other_syncs(tmp_path: Path) -> None:
+    home = Home(tmp_path / "demo").prepare()
+    with demo.running_sandbox(home, "--rate=0", "--partners=5", "--usage=9", "--billing=3"):
+        assert sync_once(home, connection="demo").exit_code == 0
+
+
+@pytest.mark.long
+def test_the_sandbox_serves_until_it_is_stopped() -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "sandbox", "--port=0", "--usage=1"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"SANDBOX_CLIENT_SECRET": "a-secret"},
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline().startswith("sandbox ready: http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0

@@ -1,0 +1,147 @@
+"""The driver: pages requested ahead, failures, resumption and the end of the time."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
+from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.core.errors import ServiceError
+from pipelines.extract.pages import ALGORITHM_VERSION
+from pipelines.extract.scan import ReadOptions, read_scan
+from pipelines.rate_limit.limiter import Slot
+from tests.archive.scans import HEADER
+from tests.http.support import API_KEY, KEY_VARIABLE, Harness, Unlimited, merchant
+
+LIMIT, ROWS = 10, 65
+
+
+@dataclass
+class Service:
+    """A list of `ROWS` rows; `shuffled`: in another order at each request. Fails from a request on.
+
+    `together` is the greatest number of requests that were in flight at a time.
+    """
+
+    shuffled: bool = False
+    fails_from: int = 10**9
+    requests: int = 0
+    in_flight: int = 0
+    together: int = 0
+    alone: list[int] = field(default_factory=list)  # offsets requested with no other in flight
+    chance: Random = field(default_factory=lambda: Random(1))
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests += 1
+        self.in_flight += 1
+        self.together = max(self.together, self.in_flight)
+        if self.in_flight == 1:
+            self.alone.append(int(request.url.params["offset"]))
+        await asyncio.sleep(0.001)
+        self.in_flight -= 1
+        if self.requests >= self.fails_from:
+            return httpx.Response(500, json={"status": 500, "title": "Down"})
+        return httpx.Response(200, content=self._page(int(request.url.params["offset"])))
+
+    def _page(self, offset: int) -> bytes:
+        keys = list(range(ROWS))
+        if self.shuffled:
+            for first in range(0, ROWS, 7):
+                group = keys[first : first + 7]
+                keys[first : first + 7] = self.chance.sample(group, len(group))
+        rows = [{"usageId": f"u{key}", "amount": key} for key in keys[offset : offset + LIMIT]]
+        more = offset + LIMIT < ROWS
+        pagination = {"limit": LIMIT, "offset": offset, "has_more": more, "next_offset": None}
+        return json.dumps({"data": rows, "pagination": pagination}).encode()
+
+
+class Spare(Unlimited):
+    """A limiter that lets every request through at once and always has slots to spare."""
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        self.slots.append(Slot(len(self.slots) + 1))
+        yield self.slots[-1]
+
+    def spare(self) -> bool:
+        return True
+
+
+def header() -> ScanHeader:
+    fields = {name: getattr(HEADER, name) for name in ScanHeader.__struct_fields__}
+    fields |= {"memory": ListMemory(), "budget": ReadBudget(page_size=LIMIT)}
+    return ScanHeader(**{**fields, "algorithm": ALGORITHM_VERSION})
+
+
+def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:
+    harness = Harness(merchant(), httpx.MockTransport(service))
+    harness.limiter = Spare(harness.clock)
+    options = ReadOptions(max_seconds)
+    try:
+        return harness.run(lambda client: read_scan(client, scan, options, harness.clock))
+    finally:
+        scan.close()
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, API_KEY)
+
+
+def keys(scan: SealedScan) -> list[str]:
+    return [
+        json.loads(page.records[row])["usageId"]
+        for page in scan.pages()
+        for first, end in page.used
+        for row in range(first, end)
+    ]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
+    service = Service(shuffled)
+    scan = read(service, OpenScan.create(tmp_path / "scan", header()))
+    assert scan.completeness.complete
+    assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(ROWS))
+    assert scan.completeness.requests == service.requests
+    assert scan.completeness.memory.key == "usageId"
+    assert service.together > 1
+    alone = [each.offset for _, each in scan.exchanges() if each.purpose in {"length", "behind"}]
+    assert bool(alone) == shuffled
+    assert set(alone) <= set(service.alone)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_read_that_fails_at_any_request_is_resumed(tmp_path: Path, *, shuffled: bool) -> None:
+    for fails_from in count(1, 3):
+        path, service = tmp_path / f"scan{fails_from}", Service(shuffled, fails_from)
+        try:
+            scan = read(service, OpenScan.create(path, header()))
+            break
+        except ServiceError:
+            resumed = OpenScan.resume(path)
+        answered = [exchange for _, exchange in resumed.exchanges() if exchange.body is not None]
+        service.fails_from = 10**9
+        scan = read(service, resumed)
+        asks = [exchange.ask for _, exchange in scan.exchanges() if exchange.ask is not None]
+        assert asks == list(range(1, len(asks) + 1))
+        assert len(answered) < fails_from
+        assert scan.completeness.complete
+        assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(ROWS))
+    assert fails_from > 3
+
+
+def test_time_that_is_up_makes_a_partial_scan_with_its_rows(tmp_path: Path) -> None:
+    scan = read(Service(), OpenScan.create(tmp_path / "scan", header()), max_seconds=-1.0)
+    assert not scan.completeness.complete
+    assert [exchange.purpose for _, exchange in scan.exchanges()] == ["stop"]
+    assert scan.completeness.requests == 0
+    assert scan.completeness.reason
