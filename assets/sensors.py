@@ -45,16 +45,28 @@ def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | 
     unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
     if waiting := sum(map(reads, unfinished)):
         return dg.SkipReason(f"Reading runs that are queued or under way: {waiting}.")
-    since = datetime.now(UTC) - FIRST_LOOK
-    if context.cursor:
-        since = datetime.fromisoformat(context.cursor)
-    ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
-    times = [record.update_timestamp for record in ended if reads(record.dagster_run)]
-    if not times:
+    if lost := _publication_not_started(instance):
+        return dg.RunRequest(run_key=f"again after {lost}")
+    latest = _latest_end_of_read(instance, context.cursor)
+    if latest is None:
         return dg.SkipReason("No reading run has ended since the last publication.")
-    latest = max(times).isoformat()
     context.update_cursor(latest)
     return dg.RunRequest(run_key=latest)
+
+
+def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str | None:
+    """Return when the last reading run after the cursor ended, as the next cursor."""
+    since = datetime.fromisoformat(cursor) if cursor else datetime.now(UTC) - FIRST_LOOK
+    ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
+    times = [record.update_timestamp for record in ended if reads(record.dagster_run)]
+    return max(times).isoformat() if times else None
+
+
+def _publication_not_started(instance: dg.DagsterInstance) -> str | None:
+    """Return the newest run of `publish` if Dagster could not start its process."""
+    newest = instance.get_run_records(dg.RunsFilter(job_name=PUBLISH_JOB), limit=1)
+    failed = [each for each in newest if each.dagster_run.status is dg.DagsterRunStatus.FAILURE]
+    return next((each.dagster_run.run_id for each in failed if each.start_time is None), None)
 
 
 def connections_sensor(settings: Settings) -> dg.SensorDefinition:

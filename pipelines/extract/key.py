@@ -83,6 +83,7 @@ class KeySearch:
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
+        together = sum(_conflicting(self._values(page, name), page.digests) for page in self._pages)
         values = np.concatenate([self._values(page, name) for page in self._pages])
         digests = np.concatenate([page.digests for page in self._pages])
         present = values != 0
@@ -92,16 +93,17 @@ class KeySearch:
         lacking = len(present) - len(values)
         if lacking > (LACKING if certain else 0) * len(present):
             return None
-        if conflicts > (CONFLICTING if certain else 0) * distinct:
+        # On several pages, a row may also have changed and moved while the list was read.
+        most = CONFLICTING * distinct if certain else 0
+        if together > most or conflicts > CLEARLY * most:
             return None
         return None if distinct < SHARED * len(values) else conflicts
 
     def _suspect(self, name: str) -> None:
         page = self._pages[-1]
         values = self._values(page, name)
-        present = values != 0
-        self._lacking += len(values) - int(np.count_nonzero(present))
-        self._conflicting += _conflicting(values[present], page.digests[present])
+        self._lacking += int(np.count_nonzero(values == 0))
+        self._conflicting += _conflicting(values, page.digests)
 
     def _values(self, page: StoredPage, name: str) -> Marks:
         values: Marks = page.values[self._fields.index(name)]
@@ -113,7 +115,8 @@ class KeySearch:
 
 
 def _conflicting(values: Marks, digests: Marks) -> int:
-    """Return how many values belong to rows of different content."""
+    """Return how many values other than 0 belong to rows of different content."""
+    values, digests = values[values != 0], digests[values != 0]
     ordered = np.sort(values)
     if not (ordered[1:] == ordered[:-1]).any():
         return 0

@@ -18,7 +18,6 @@ from pipelines.config.connections import Connection
 from pipelines.core import errors
 from pipelines.core.clock import Clock, utc_now
 from pipelines.core.text import Redactor
-from pipelines.http.problems import organization_disabled
 from pipelines.http.retry import (
     LONGEST_WAIT_SECONDS,
     UNREADABLE,
@@ -115,7 +114,7 @@ class ClientCredentials:
             answer = await send({"Authorization": f"Bearer {token.value}"})
             ended_at = self.clock.monotonic()
             self._request_seconds = ended_at - begun_at
-            if answer.status != HTTPStatus.UNAUTHORIZED or organization_disabled(answer):
+            if answer.status != HTTPStatus.UNAUTHORIZED:
                 return answer
             if self._token is token:
                 self._token = None

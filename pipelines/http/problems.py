@@ -12,13 +12,10 @@ from pipelines.http.retry import LATER, TRANSIENT, UNREADABLE, service_error
 from pipelines.http.transport import Attempt
 
 LONGEST_QUOTE = 200  # characters of the service's own text
-DISABLED = (
-    r"401 .*((not active|inactive|disabled).*organi[sz]ation|organi[sz]ation.*(inactive|disab))"
-)
 OR_SKIP = ", or add the stream to `skip` of connection `{name}` in connections.toml."
 # Status and words of an answer in lower case -> error, message, remedy. The first that fits counts.
 MEANINGS: dict[str, tuple[type[ServiceError], str, str]] = {
-    DISABLED: (
+    r"401 (?=.*organi[sz]ation).*(not active|inactive|disabled)": (
         errors.AccessDenied,
         "the organization of connection `{name}` is disabled",
         "Ask the service to activate the organization's API access, then run `partner-sync check`.",
@@ -87,30 +84,19 @@ class _Problem(msgspec.Struct):
 
 def failure(answer: Attempt, path: str, connection: Connection, redactor: Redactor) -> ServiceError:
     """Return the error that an answer other than 200 means."""
-    words, quote = _read_problem(answer)
-    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
-    quote = printable(redactor.clean(quote).strip(), LONGEST_QUOTE)
-    error, message, remedy = next(
-        meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
-    )
-    location = answer.headers.get("location", "no address")
-    message = message.format(name=connection.name, url=connection.base_url, location=location)
-    message = f"The service answered {path} with status {answer.status}: {message}."
-    said = f' The service says: "{quote}"' if quote else ""
-    return service_error(error, message + said, remedy.format(name=connection.name))
-
-
-def organization_disabled(answer: Attempt) -> bool:
-    """Return whether the organization is disabled, so that a new token does not help."""
-    return bool(re.match(DISABLED, _read_problem(answer)[0], re.DOTALL))
-
-
-def _read_problem(answer: Attempt) -> tuple[str, str]:
-    """Return status and words for the table, and the service's own text for people."""
     try:
         problem = msgspec.json.decode(answer.body or b"", type=_Problem)
     except UNREADABLE:
         problem = _Problem()
     slug = problem.type.rpartition("/")[2]
     words = f"{answer.status} {slug} {problem.title} {problem.detail}".lower().replace("_", " ")
-    return words, problem.detail or problem.title
+    error, message, remedy = next(
+        meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
+    )
+    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
+    quote = redactor.clean(problem.detail or problem.title).strip()
+    said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
+    location = answer.headers.get("location", "no address")
+    message = message.format(name=connection.name, url=connection.base_url, location=location)
+    message = f"The service answered {path} with status {answer.status}: {message}.{said}"
+    return service_error(error, message, remedy.format(name=connection.name))

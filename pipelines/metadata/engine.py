@@ -76,6 +76,7 @@ class Metadata:
         Rows remain usable afterwards. Raises StorageFailed.
         """
         with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            session.connection()  # begin now: a time that is read before would be an old one
             yield session
 
     def now(self, session: Session) -> float:

@@ -93,7 +93,7 @@ def test_the_second_of_two_syncs_waits_and_says_what_it_does(
     first.start()
     holder = synced.locks / "sync.acme.holder"
     while first.is_alive() and not (holder.exists() and page_requests(sandbox) >= 2):
-        time.sleep(0.01)
+        time.sleep(0.05)
     progress = Notes()
     second = read(synced, ReadRequest("acme", ("usage",)), progress)
     first.join()

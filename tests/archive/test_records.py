@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.archive.records import ParsedPage, most_records, parse_page
+from pipelines.archive.records import MANY_COMMAS, ParsedPage, most_records, parse_page
 from pipelines.core.errors import UnexpectedAnswer
 
 PAGINATION = b'"pagination":{"limit":2,"offset":0,"has_more":false,"next_offset":null}'
@@ -97,6 +97,10 @@ def test_far_more_records_than_requested_are_refused(record: bytes) -> None:
     assert len(parse_page(page(*most * [record]), 2).records) == most == 104
     with pytest.raises(UnexpectedAnswer, match="more than 104 records"):
         parse_page(page(*(most + 1) * [record]), 2)
+    with pytest.raises(UnexpectedAnswer, match="more than 104 records"):
+        parse_page(page(*MANY_COMMAS * [record]), 2)
+    large = b"[" + MANY_COMMAS * b"1," + record + b"]"
+    assert parse_page(page(large, record), 2).records == [large, record]
 
 
 @given(values=st.lists(VALUES, max_size=6), odd=st.booleans())

@@ -85,7 +85,8 @@ def test_a_tick_without_connections_says_what_to_do(
 
 
 def add_run(instance: dg.DagsterInstance, status: Status, **fields: object) -> dg.DagsterRun:
-    run = dg.DagsterRun(job_name="__ASSET_JOB", status=Status.STARTED, **fields)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"job_name": "__ASSET_JOB", **fields}
+    run = dg.DagsterRun(status=Status.STARTED, **values)
     instance.add_run(run)
     if status is Status.STARTED:
         return run
@@ -120,6 +121,18 @@ def test_publishing_waits_for_every_reading_run(home: Home, instance: dg.Dagster
 
     assert not found.run_requests
     assert found.skip_message == "Reading runs that are queued or under way: 1."
+
+
+def test_a_publication_whose_process_could_not_start_is_launched_again_once(
+    home: Home, instance: dg.DagsterInstance
+) -> None:
+    lost = add_run(instance, Status.FAILURE, job_name="publish")
+
+    (request,) = evaluate(home, instance, "publish_after_reads").run_requests
+
+    assert request.run_key == f"again after {lost.run_id}"
+    add_run(instance, Status.SUCCESS, job_name="publish")
+    assert not evaluate(home, instance, "publish_after_reads").run_requests
 
 
 def test_runs_that_read_nothing_are_not_followed(home: Home, instance: dg.DagsterInstance) -> None:

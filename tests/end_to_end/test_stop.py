@@ -37,7 +37,7 @@ def stopped_sync(home: Home, sandbox: Running, how: signal.Signals) -> tuple[int
     ) as process:
         end = time.monotonic() + WAIT_SECONDS
         while usage_requests(sandbox) < 2 and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
+            time.sleep(0.1)
         assert process.poll() is None
         process.send_signal(how)
         _, words = process.communicate(timeout=WAIT_SECONDS)

@@ -45,26 +45,23 @@ def test_the_sandbox_identifies_its_clients(sandbox_app: httpx.ASGITransport) ->
     assert "demo" in str(found[0])
 
 
-def test_the_actor_is_the_setting_or_the_identity_or_the_client() -> None:
-    pinned, other = {"id": "p1"}, {"id": "p2"}
-    by_setting = actor_key(partner(rate_limit_key="shared"), pinned)
-    assert by_setting == actor_key(partner(client_id="x", rate_limit_key="shared"), None)
-    assert actor_key(partner(), pinned) == actor_key(partner(client_id="second"), pinned)
-    keys = [
-        by_setting,
+def test_the_actor_is_the_setting_or_the_identity_or_the_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pinned = {"id": "p1"}
+    key = actor_key(merchant(), None)
+    monkeypatch.setenv(KEY_VARIABLE, "another-key-4711")
+    actors = [
+        actor_key(partner(rate_limit_key="shared"), pinned),
         actor_key(partner(), pinned),
-        actor_key(partner(), other),
+        actor_key(partner(), {"id": "p2"}),
         actor_key(partner("http://localhost:1"), pinned),
         actor_key(partner(), None),
         actor_key(partner(client_id="second"), None),
         actor_key(merchant(), None),
+        key,
     ]
-    assert len(set(keys)) == len(keys)
-
-
-def test_keys_share_an_actor_only_if_they_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = actor_key(merchant(), {"connection": "shop"})
-    assert first == actor_key(merchant(), None)
-    monkeypatch.setenv(KEY_VARIABLE, "another-key-4711")
-    assert actor_key(merchant(), None) != first
-    assert API_KEY not in first
+    assert len(set(actors)) == len(actors)
+    assert actor_key(partner(client_id="second"), pinned) == actors[1]
+    assert actor_key(merchant(), {"connection": "shop"}) == actors[-2]
+    assert API_KEY not in key

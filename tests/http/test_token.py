@@ -154,10 +154,12 @@ def test_claims_are_read_unverified() -> None:
     script.token_replies = [Reply(body=json.dumps({"access_token": token}).encode())]
     harness = script.harness()
 
-    async def ask(client: ServiceClient) -> tuple[dict[str, Any], ...]:
-        return client.claims(), (await harness.pages(client)) and client.claims()
+    async def ask(client: ServiceClient) -> list[dict[str, Any]]:
+        before = client.claims()
+        await harness.pages(client)
+        return [before, client.claims()]
 
-    assert harness.run(ask) == ({}, {"actor": "partner", "sub": "demo"})
+    assert harness.run(ask) == [{}, {"actor": "partner", "sub": "demo"}]
 
 
 def test_a_key_that_no_header_may_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

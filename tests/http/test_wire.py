@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import gzip
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -66,35 +67,23 @@ def sending(*answers: bytes) -> Wire:
     return wire
 
 
-async def slow_headers(write: Write) -> None:
-    for byte in answer(PAGE, b"X-Filler: " + b"x" * 10_000):
-        await write(bytes([byte]))
-        await asyncio.sleep(0.01)
+def dripping(pieces: Iterable[bytes]) -> Wire:
+    """Return a wire that sends a hundred pieces a second."""
+
+    async def wire(write: Write) -> None:
+        for piece in pieces:
+            await write(piece)
+            await asyncio.sleep(0.01)
+
+    return wire
 
 
-async def endless_informational(write: Write) -> None:
-    while True:
-        await write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
-        await asyncio.sleep(0.01)
-
-
-async def slow_body(write: Write) -> None:
-    head, _, body = answer(PAGE).partition(b"\r\n\r\n")
-    await write(head + b"\r\n\r\n")
-    for byte in body:
-        await write(bytes([byte]))
-        await asyncio.sleep(0.01)
-
-
-async def silent(_write: Write) -> None:
-    await asyncio.sleep(60)
-
-
+HEAD, _, BODY = answer(PAGE).partition(b"\r\n\r\n")
 SLOW = {
-    "headers a byte at a time": slow_headers,
-    "endless 1xx answers": endless_informational,
-    "slow body": slow_body,
-    "no answer": silent,
+    "headers a byte at a time": dripping([bytes([byte]) for byte in HEAD + BODY]),
+    "endless 1xx answers": dripping(repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n")),
+    "slow body": dripping([HEAD + b"\r\n\r\n", *(bytes([byte]) for byte in BODY)]),
+    "no answer": dripping(repeat(b"")),
 }
 
 
@@ -139,12 +128,10 @@ def test_a_broken_answer_is_asked_for_again(data: bytes, words: str) -> None:
 
 def test_the_slot_ends_with_the_headers_and_not_with_the_body() -> None:
     async def wire(write: Write) -> None:
-        head, _, body = answer(PAGE).partition(b"\r\n\r\n")
-        await write(head + b"\r\n\r\n")
-        for _ in range(50):  # the client notes the headers meanwhile
-            await asyncio.sleep(0.001)
+        await write(HEAD + b"\r\n\r\n")
+        await asyncio.sleep(0.05)  # the client notes the headers meanwhile
         harness.clock.passed += 7
-        await write(body)
+        await write(BODY)
 
     harness = Harness(merchant())
     found = ask_raw(wire, harness)

@@ -95,14 +95,6 @@ def test_a_version_number_is_used_once(session: Session) -> None:
     assert next_number(session, {7}) == 10
 
 
-def test_a_version_is_published(session: Session) -> None:
-    start_version(session, 1, None, NOW)
-    row = publish_version(session, 1, "digest", minutes(1))
-    assert (row.status, row.sha256, row.published_at) == ("published", "digest", minutes(1))
-    assert reconcile_versions(session, VersionFiles({1}, 1), minutes(2)) == []
-    assert row.published_at == minutes(1)
-
-
 def test_rows_follow_the_files(session: Session) -> None:
     for number in range(1, 7):
         start_version(session, number, None, NOW)
@@ -118,14 +110,6 @@ def test_rows_follow_the_files(session: Session) -> None:
     assert list_versions(session)[5].published_at == minutes(1)
     assert reconcile_versions(session, VersionFiles({2, 6, 8}, 6), minutes(2)) == []
     assert next_number(session) == 9
-
-
-def test_a_lower_version_is_linked_after_a_rollback(session: Session) -> None:
-    for number in (1, 2):
-        start_version(session, number, None, NOW)
-        publish_version(session, number, None, NOW)
-    assert reconcile_versions(session, VersionFiles({1, 2}, 1), minutes(1)) == []
-    assert states(session) == {1: "published", 2: "published"}
 
 
 def test_a_finding_is_new_once_and_clears_when_it_is_not_found_again(session: Session) -> None:
@@ -162,16 +146,11 @@ def test_findings_are_listed_by_severity_and_age(session: Session) -> None:
     record_findings(
         session, Scope(), [finding("old"), finding("info", severity=Severity.INFO)], NOW
     )
-    found = [finding("new"), finding("error", severity=Severity.ERROR, subject="column")]
+    error = finding("error", severity=Severity.ERROR, subject="column")
+    found = [finding("new"), error, error]
     record_findings(session, Scope(codes=()), found, minutes(1))
     assert codes(session) == ["error", "old", "new", "info"]
     assert open_findings(session, "other") == []
-
-
-def test_a_finding_that_is_reported_twice_is_one(session: Session) -> None:
-    twice = [finding("a"), finding("a", severity=Severity.ERROR)]
-    assert len(record_findings(session, Scope(), twice, NOW).new) == 1
-    assert [row.severity for row in open_findings(session)] == ["error"]
 
 
 def test_decisions_are_numbered_and_listed(session: Session) -> None:
