@@ -171,10 +171,15 @@ class Reading:
             met = self.pager.sightings.count(check)
             if met > check.length:
                 raise ReadingEnded("more rows were seen around a length check than the list had")
-            if met == check.length:
+            if met == check.length and (self.pager.keyed or self._is_constant(check)):
                 self._prove_count(check)
                 return True
         return False
+
+    def _is_constant(self, check: LengthCheck) -> bool:
+        """Return whether the length never changed: without keys, equal rows replace one another."""
+        ends = {page.end for page in self.pager.pages if _shows_end(page)}
+        return ends <= {check.length}
 
     def _stop_if_useless(self) -> None:
         distinct = self.pager.sightings.distinct()
@@ -252,3 +257,7 @@ def _proof(
         conflicting=found.conflicting,
         memory=memory,
     )
+
+
+def _shows_end(page: MarkedPage) -> bool:
+    return len(page.marks) > 0 and page.is_short and not page.has_more

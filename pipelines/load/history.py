@@ -48,7 +48,7 @@ FROM load_delta AS delta
 JOIN load_part AS part ON part._key = delta._key
 WHERE delta.change = 'changed'
 """
-# Keys of rows that are in only one of the two versions: in the stream's table or in a child table.
+# Keys whose two versions differ in a row of a table: the stream's own or a child table.
 SELECT_DIFFERENT = """
 WITH new AS (
     SELECT {new} FROM load_part AS part
@@ -58,10 +58,10 @@ WITH new AS (
     WHERE history._connection = $connection AND history._valid_to IS NULL
         AND history.{key} IN (SELECT same._key FROM load_same AS same)
 )
-SELECT different.{key} FROM (
-    (SELECT new.* FROM new EXCEPT SELECT old.* FROM old)
-    UNION ALL (SELECT old.* FROM old EXCEPT SELECT new.* FROM new)
-) AS different
+SELECT coalesce(new.{key}, old.{key})
+FROM new
+FULL JOIN old ON {identical}
+WHERE {different}
 """
 INSERT_ROWS = """
 INSERT INTO {history} BY NAME
@@ -155,9 +155,15 @@ class History:
         for table in self.tables if same else ():
             self._register_same(same)
             self.target.db.register("load_part", flat[table.name])
-            names = (table.key, *table.index_names, *table.data, "_extra")
-            lists = {"new": _listed("part", names), "old": _listed("history", names)}
-            same -= {key for (key,) in self._run(SELECT_DIFFERENT, table, **lists)}
+            identity = (table.key, *table.index_names)
+            names = (*identity, *table.data, "_extra")
+            parts = {
+                "new": _listed("part", names),
+                "old": _listed("history", names),
+                "identical": _compared("=", identity, " AND "),
+                "different": _compared("IS DISTINCT FROM", names, " OR "),
+            }
+            same -= {key for (key,) in self._run(SELECT_DIFFERENT, table, **parts)}
         return same
 
     def _register_same(self, keys: set[str]) -> None:
@@ -199,6 +205,11 @@ class History:
 
 def _listed(source: str, names: Sequence[str]) -> str:
     return ", ".join(f"{source}.{quote_identifier(name)}" for name in names)
+
+
+def _compared(operator: str, names: Sequence[str], conjunction: str) -> str:
+    quoted = map(quote_identifier, names)
+    return conjunction.join(f"new.{name} {operator} old.{name}" for name in quoted)
 
 
 def _defect(reason: str) -> LoadFailed:

@@ -124,7 +124,9 @@ def _write(target: Target, outcome: Outcome) -> dict[str, int]:
     if outcome.last is not None:
         time = max(time, outcome.last.valid_time + TICK)
     history = History(target, list_tables(root, stream), time)
-    history.prepare(outcome.known)
+    is_first = outcome.last is None or not all(table.data for table in history.tables)
+    if is_first or outcome.new_types:
+        history.prepare(outcome.known)
     for part in stage.parts(delta.dropped):
         flat = flatten(part, root, stream)
         scan_ids = pa.repeat(target.scan.scan_id, len(part.records))

@@ -1,7 +1,8 @@
 """Scan files made of raw records, and what a database holds after they were loaded."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -110,6 +111,15 @@ class Warehouse:
         return [json.loads(row["_extra"] or "null") for row in self.current(table)]
 
 
+@contextmanager
+def open_warehouse(folder: Path) -> Iterator[Warehouse]:
+    """Open an empty database in memory."""
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'")
+        db.execute("SET threads = 1")
+        yield Warehouse(folder, db)
+
+
 def _header(reading: Reading, scan_id: str, ended_at: datetime) -> ScanHeader:
     return ScanHeader(
         scan_id=scan_id,
@@ -144,8 +154,3 @@ def _exchange(page: Sequence[str | bytes], offset: int, at: datetime) -> Exchang
         headers={},
         body=b'{"data":[' + b",".join(raws) + b'],"pagination":' + more + b"}",
     )
-
-
-def written(record: Mapping[str, Any]) -> str:
-    """Return a record as JSON."""
-    return json.dumps(record, ensure_ascii=False)

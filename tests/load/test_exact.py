@@ -5,13 +5,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.load.rebuild import plain, rebuild
-from tests.load.scans import Reading, Warehouse
+from tests.load.scans import Reading, open_warehouse
 
 NAMES = st.sampled_from(["a", "b", "Id", "é", "a__b", "_extra", "", "count", "_key"])
 NUMBERS = (
@@ -47,10 +46,7 @@ def raw(value: Any) -> str:
 
 def check_scans(folder: Path, scans: list[list[dict[str, Any]]]) -> None:
     """Load scans one after the other; after each, the tables hold what it has."""
-    with duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'")
-        db.execute("SET threads = 1")
-        warehouse = Warehouse(folder, db)
+    with open_warehouse(folder) as warehouse:
         for records in scans:
             named = {f"k{at}": record for at, record in enumerate(records)}
             raws = [raw({"id": key, **record}) for key, record in named.items()]
@@ -65,7 +61,7 @@ def check_scans(folder: Path, scans: list[list[dict[str, Any]]]) -> None:
 @example([[{"a": [{"b": 1}, None, 5, {}]}], [{"a": []}, {"a": None}, {"a": {"b": 2}}]])
 @example([[{"a": Decimal("-1.9579998726135405637196277E-18")}, {"a": 0}]])
 @example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_value_of_any_record_is_in_the_tables(
     tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
 ) -> None:

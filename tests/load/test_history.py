@@ -6,13 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.load.model import Model, Scan, Version
-from tests.load.scans import START, Reading, Warehouse
+from tests.load.scans import START, Reading, Warehouse, open_warehouse
 
 VERSIONS = """
 SELECT
@@ -74,10 +73,7 @@ def stored(warehouse: Warehouse) -> list[Version]:
 def check_history(folder: Path, scans: list[Scan], minutes: list[int]) -> None:
     """Load scans, some of which ended before the one loaded before, and compare with the model."""
     spelling, model = random.Random(len(scans)), Model()
-    with duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'")
-        db.execute("SET threads = 1")
-        warehouse = Warehouse(folder, db)
+    with open_warehouse(folder) as warehouse:
         first = Scan({"z": FILLER})  # gives every column its type
         for scan, minute in zip([first, *scans], [0, *minutes], strict=False):
             records = {k: v for k, v in scan.records.items() if k not in scan.unusable}
@@ -94,14 +90,16 @@ def check_history(folder: Path, scans: list[Scan], minutes: list[int]) -> None:
         assert stored(warehouse) == model.versions()
         time = model.last
         as_of = "SELECT v._key FROM history.usage_as_of($1::TIMESTAMPTZ) AS v ORDER BY ALL"
-        assert [key for (key,) in db.execute(as_of, [time]).fetchall()] == sorted(model.open)
+        assert [key for (key,) in warehouse.db.execute(as_of, [time]).fetchall()] == sorted(
+            model.open
+        )
 
 
 MINUTES = st.lists(st.integers(1, 9), min_size=4, max_size=4)
 
 
 @given(scans=st.lists(SCANS, min_size=2, max_size=4), minutes=MINUTES)
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_history_is_that_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, scans: list[Scan], minutes: list[int]
 ) -> None:

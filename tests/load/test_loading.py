@@ -3,8 +3,10 @@
 import json
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from pipelines.core.errors import LoadFailed
@@ -231,3 +233,11 @@ def test_a_failed_load_leaves_the_tables_unchanged(warehouse: Warehouse) -> None
     warehouse.db.execute("DROP MACRO count")
     assert dump(warehouse) == before
     assert warehouse.load(TEN[:9], NEVER_HELD).deleted == 1
+
+
+def test_a_commit_that_fails_is_reported_with_its_own_reason(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "version.duckdb") as db:
+        db.execute("SET checkpoint_threshold = '1B'")
+        db.execute("SET debug_checkpoint_abort = 'before_header'")
+        with pytest.raises(LoadFailed, match="Checkpoint aborted"):
+            Warehouse(tmp_path, db).load(TEN)

@@ -1,9 +1,9 @@
 """The lines of pitfalls.md on numbers, times and names."""
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -91,27 +91,33 @@ NAMES = ["rowid", "idx", "Id", "id", "select", "_connection", "_key", "stays", "
 NAMES += ["", "\N{GRINNING FACE}", "x" * 200, "y" * 200, "é", "a b", 'a"b', "A__b", "time", "1"]
 
 
-@pytest.mark.parametrize(("raw", "kind", "value"), NUMBERS, ids=lambda value: str(value)[:30])
-def test_a_value_gets_the_narrowest_exact_type(
-    warehouse: Warehouse, raw: str, kind: str | None, value: Any
-) -> None:
-    warehouse.load([f'{{"id":"k","a":{raw}}}'])
-    assert warehouse.types().get("a") == kind
-    assert warehouse.current()[0].get("a") == value
+def members(values: Iterable[str]) -> str:
+    """Write members `c0`, `c1`, … with some raw values."""
+    return ",".join(f'"c{at}":{raw}' for at, raw in enumerate(values))
+
+
+def test_a_value_gets_the_narrowest_exact_type(warehouse: Warehouse) -> None:
+    warehouse.load([f'{{"id":"k",{members(raw for raw, *_ in NUMBERS)}}}'])
+    types, (row,) = warehouse.types(), warehouse.current()
+    found = [(raw, types.get(f"c{at}"), row.get(f"c{at}")) for at, (raw, *_) in enumerate(NUMBERS)]
+    assert found == NUMBERS
     assert warehouse.extras() == [None]
 
 
-@pytest.mark.parametrize(("first", "second", "column", "extra"), LATER, ids=lambda v: str(v)[:20])
-def test_a_value_that_stops_fitting_is_whole_in_extra(
-    warehouse: Warehouse, first: str, second: str, column: Any, extra: Any
-) -> None:
-    warehouse.load([f'{{"id":"k","a":{first}}}'])
-    result = warehouse.load([f'{{"id":"k","a":{second}}}', f'{{"id":"m","a":{first}}}'])
-    assert warehouse.current()[0]["a"] == column
-    assert warehouse.extras() == [extra, None]
-    found = [each.subject for each in result.findings if each.code == "values_in_extra"]
-    assert found == (["$.a"] if extra else [])
-    assert warehouse.row("SELECT count(u.a) FROM history.usage AS u WHERE u._valid_to IS NOT NULL")
+def test_a_value_that_stops_fitting_is_whole_in_extra(warehouse: Warehouse) -> None:
+    first, second = (members(str(values[at]) for values in LATER) for at in (0, 1))
+    warehouse.load([f'{{"id":"k",{first}}}'])
+    result = warehouse.load([f'{{"id":"k",{second}}}', f'{{"id":"m",{first}}}'])
+    row = warehouse.current()[0]
+    rests = {f"c{at}": rest["a"] for at, (*_, rest) in enumerate(LATER) if rest}
+    assert [row[f"c{at}"] for at in range(len(LATER))] == [column for *_, column, _ in LATER]
+    assert warehouse.extras() == [rests, None]
+    found = {each.subject for each in result.findings if each.code == "values_in_extra"}
+    assert found == {f"$.{name}" for name in rests}
+    ended = warehouse.rows(
+        "SELECT COLUMNS('c[0-9]+') FROM history.usage WHERE _valid_to IS NOT NULL"
+    )
+    assert [None not in values for values in ended] == [True]
 
 
 @pytest.mark.parametrize("raw", UNUSABLE.values(), ids=UNUSABLE)
