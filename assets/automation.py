@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from sqlalchemy import select
 
 from assets.partitions import partition_key, register_connections
 from assets.raw import SCHEDULED_AT_TAG, raw_key
 from assets.resources import HomeResource, LogProgress, failure
 from assets.warehouse import nothing_published
 from pipelines.app import versions
+from pipelines.app.verify import verify_files
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, ScanNotFound
-from pipelines.metadata.tables import Scan
+from pipelines.core.errors import ConfigurationError
 
 READ_JOB = "nightly_sync"
 PUBLISH_JOB = "publish"
@@ -33,20 +32,13 @@ def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
         context.log.info("Published version %s.", built.version.number)
 
 
-@dg.op(description="Compares every archived scan file with its digests.")
+@dg.op(description="Compares every scan file and the published version with their digests.")
 def verify_archive(home: HomeResource) -> None:
-    """Fail if a scan file is damaged or lost."""
-    damaged = []
+    """Fail if a scan file or the published version is damaged or lost."""
     with home.session() as session:
-        with session.metadata.transaction() as db:
-            rows = list(db.scalars(select(Scan).where(Scan.sha256.is_not(None))))
-        for row in rows:
-            try:
-                session.archive.open_sealed(row).verify()
-            except (ArchiveDamaged, ScanNotFound) as error:
-                damaged.append(f"{row.connection}/{row.stream} {row.day}: {error}")
+        damaged = verify_files(session).damaged
     if damaged:
-        raise failure("\n".join(["Some scan files are damaged.", *damaged]))
+        raise failure("\n".join(["Some files are damaged.", *map(str, damaged)]))
 
 
 @dg.job(description="Builds a version anew from the archive, without any request.")

@@ -3,16 +3,20 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import rate
+from benchmarks import rate, startup
 
-MEASURES: dict[str, Callable[[list[str]], None]] = {"rate": rate.main}
+MEASURES: dict[str, Callable[[list[str]], None]] = {
+    "rate": rate.main,
+    "startup": startup.main,
+}
 
 
 def main(arguments: list[str]) -> None:
     """Run the measurement that is named first, with the options that follow."""
-    if not arguments or arguments[0] not in MEASURES:
+    if arguments and arguments[0] not in MEASURES:
         raise SystemExit(f"usage: python -m benchmarks {{{','.join(MEASURES)}}} [--help]")
-    MEASURES[arguments[0]](arguments[1:])
+    for name in arguments[:1] or MEASURES:
+        MEASURES[name](arguments[1:])
 
 
 if __name__ == "__main__":

@@ -29,11 +29,13 @@ def rebuild(session: AppSession, progress: Progress) -> build.BuildResult:
     return build.rebuild(session, progress.note)
 
 
-def roll_back(session: AppSession, number: int | None, *, person: str, reason: str) -> str:
+def roll_back(
+    session: AppSession, number: int | None, progress: Progress, *, person: str, reason: str
+) -> str:
     """Publish an older version (None: the previous one) again; return what changed."""
     if number is None:
         number = _previous(session)
-    version = rollback.rollback(session, number, person, reason)
+    version = rollback.rollback(session, number, person, reason, progress.note)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

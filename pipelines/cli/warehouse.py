@@ -82,7 +82,10 @@ def rollback(number: int | None, reason: str | None) -> None:
     """Publish an older version again."""
     with open_session() as session:
         verdict = people.verdict(reason)
-        text = versions.roll_back(session, number, person=verdict.person, reason=verdict.reason)
+        with shown_progress() as progress:
+            text = versions.roll_back(
+                session, number, progress, person=verdict.person, reason=verdict.reason
+            )
     render.line(text)
 
 

@@ -22,6 +22,7 @@ GROUP_BYTES = 2_000_000  # of records that are decoded in one call
 PART_ROWS = 196_608  # one INSERT; more would take memory beyond any limit
 IN_MEMORY_BYTES = 64_000_000
 DIGEST_BYTES = 8
+NO_KEY = "Its key is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
 INDEX = pa.schema(
     [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
@@ -107,7 +108,7 @@ class Stage:
             size += sum(len(each.raw) for each in added)
             for each in self._new_rows(page, page.conflicting):
                 key = None if name is None else read_key(each.raw, name)
-                self._quarantine(each, key, CONFLICT)
+                self._quarantine(each, key, NO_KEY if key is None else CONFLICT)
             if size >= GROUP_BYTES:
                 self._flush()
                 size = 0

@@ -187,6 +187,8 @@ def _load(stores: BuildStores, making: Build, scan: Scan, plan: _Plan) -> LoadRe
         if result.held is None:
             catalog.add_scan(making.db, sealed, result.findings)
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # DuckDB wraps it while it works
+            raise error.__cause__ from error
         if _storage_error(error):
             raise _not_built(making.number, error) from error
         # Whatever goes wrong with one scan must not hold back the others.

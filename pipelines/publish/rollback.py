@@ -10,20 +10,22 @@ from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Decision
 from pipelines.publish import versions
 from pipelines.publish.build import BUILD_LOCK
-from pipelines.publish.stores import BuildStores
+from pipelines.publish.stores import BuildStores, OnNote, ignore_note
 from pipelines.warehouse.protocol import Version
 
 REASON: Final = "rolled back to version {number}: {reason}"
 
 
-def rollback(stores: BuildStores, number: int, person: str, reason: str) -> Version:
+def rollback(
+    stores: BuildStores, number: int, person: str, reason: str, on_note: OnNote = ignore_note
+) -> Version:
     """Publish version `number` again; hold every scan that only later versions have.
 
     The scans are held before the link is swapped: after a kill in between, analysts see the newer
     version until the command is run again, and no build undoes the decision. Raises
     VersionNotFound, BuildFailed where the file was changed, LockHeld, StorageFailed.
     """
-    with hold_lock(stores.metadata.locks, BUILD_LOCK):
+    with hold_lock(stores.metadata.locks, BUILD_LOCK, on_wait=on_note):
         versions.reconcile_versions(stores)
         known = {version.number: version for version in stores.warehouse.versions()}
         if number not in known:

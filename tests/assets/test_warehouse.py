@@ -103,4 +103,4 @@ def test_maintenance_names_a_damaged_scan_file(home: Home, instance: dg.DagsterI
     result = run_job(home, instance, "maintenance")
 
     assert not result.success
-    assert f"acme/usage {today()}" in failure_text(result, "verify_archive")
+    assert str(damaged) in failure_text(result, "verify_archive")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import EFFORT
 from tests.load.rebuild import plain, rebuild
 from tests.load.scans import Reading, open_warehouse
 
@@ -70,7 +71,7 @@ def test_every_value_of_any_record_is_in_the_tables(
 
 @pytest.mark.long
 @given(scans=st.lists(RECORDS, min_size=1, max_size=4))
-@settings(max_examples=2_000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_value_of_many_records_is_in_the_tables(
     tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import EFFORT
 from tests.load.model import Model, Scan, Version
 from tests.load.scans import START, Reading, Warehouse, open_warehouse
 
@@ -108,7 +109,7 @@ def test_history_is_that_of_the_model(
 
 @pytest.mark.long
 @given(scans=st.lists(SCANS, min_size=2, max_size=4), minutes=MINUTES)
-@settings(max_examples=1_000)
+@settings(max_examples=40 * EFFORT)
 def test_long_histories_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, scans: list[Scan], minutes: list[int]
 ) -> None:
