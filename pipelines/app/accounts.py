@@ -38,7 +38,7 @@ async def _accept(session: AppSession, name: str, verdict: Verdict) -> str:
 
 
 def forget_pause(session: AppSession, name: str) -> str:
-    """Forget a Retry-After that a connection was told; return what was done, as a sentence."""
+    """Forget a Retry-After that a connection got; return what was done, as a sentence."""
     connection = session.settings.connection(name)
     forget_block(session.metadata, limiter_actor(session, connection))
     return (

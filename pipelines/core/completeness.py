@@ -78,5 +78,5 @@ class Completeness(msgspec.Struct, frozen=True):
             Method.COUNTED: f"Contains every row that existed throughout {span} (counted).",
         }[self.method]
         key = self.memory.key
-        named = f"Primary key: {key}." if key else "No primary key: rows are told apart by content."
+        named = f"Primary key: {key}." if key else "No primary key: rows are compared by content."
         return f"{stream}: COMPLETE. {size} {how} {named}"

@@ -1,4 +1,4 @@
-"""Runs: what each list cost, which scans are used again, and whose failure reaches whom."""
+"""Runs: what each list cost, which scans are used again, and which failure affects what."""
 
 import threading
 import time
