@@ -49,3 +49,30 @@ def test_no_row_is_lost_or_doubled(
     assert result.state is StreamState.COMPLETE or not is_complete
     if result.state is StreamState.COMPLETE:
         assert set(held) == sent
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"insert": 1, "where": "head"},
+        {"insert": 1, "where": "tail"},
+        {"insert": 0.5, "delete": 0.5, "where": "ends"},
+        {"insert": 0.5, "delete": 0.5, "where": "anywhere"},
+    ],
+    ids=["head grows", "tail grows", "ends change", "mixed"],
+)
+def test_rows_that_lived_throughout_are_read(
+    sandbox: Running, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    home = make_home(tmp_path / "home", sandbox)
+    home.settings_file.write_text(SETTINGS)
+    with sandbox.scan("usage") as truth:
+        sandbox.change("usage", **changes)
+        (result,) = sync_once(home, "usage").runs[0].streams
+        sandbox.told("DELETE", "/changes")
+    held = [key for (key,) in rows(home, "SELECT usage._key FROM current.usage AS usage")]
+    assert truth["insert"]
+    assert result.state is StreamState.COMPLETE
+    assert len(held) == len(set(held))
+    assert set(truth["lived"]) <= set(held)
