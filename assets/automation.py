@@ -1,16 +1,15 @@
 """Jobs and schedules: what can be launched, and what starts without a person."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.partitions import partition_key, register_connections
-from assets.raw import SCHEDULED_AT_TAG, raw_key
+from assets.keys import connection_days, partition_key, raw_key, register_connections
+from assets.raw import SCHEDULED_AT_TAG
 from assets.resources import HomeResource, LogProgress, failure
 from assets.warehouse import nothing_published
-from pipelines.app import versions
-from pipelines.app.verify import verify_files
+from pipelines.app.checkup import verify_files
+from pipelines.app.versions import rebuild as rebuild_home
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
 from pipelines.core.errors import ConfigurationError
@@ -22,40 +21,38 @@ OLDEST_TICK = timedelta(hours=24)  # of an older one, the service can say nothin
 MAINTENANCE_CRON = "0 6 * * 0"
 
 
-@dg.op(description="Builds a version from the archive, without a base and without any request.")
+@dg.op
 def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
-    """Build and publish a version anew."""
+    """Build and publish a version from the archive, without a base and without any request."""
     with home.session() as session:
-        built = versions.rebuild(session, LogProgress(context.log))
+        built = rebuild_home(session, LogProgress(context.log))
         if built.version is None:
             raise nothing_published(built)
         context.log.info("Published version %s.", built.version.number)
 
 
-@dg.op(description="Compares every scan file and the published version with their digests.")
+@dg.op
 def verify_archive(home: HomeResource) -> None:
-    """Fail if a scan file or the published version is damaged or lost."""
+    """Compare every scan file and the published version with their digests."""
     with home.session() as session:
         damaged = verify_files(session).damaged
     if damaged:
         raise failure("\n".join(["Some files are damaged.", *map(str, damaged)]))
 
 
-@dg.job(description="Builds a version anew from the archive, without any request.")
+@dg.job
 def rebuild() -> None:
-    """Rebuild the published version."""
+    """Build the published version anew from the archive, without any request."""
     rebuild_version()
 
 
-@dg.job(description="Verifies the archive.")
+@dg.job
 def maintenance() -> None:
-    """Check what is kept."""
+    """Verify the archive and the published version."""
     verify_archive()
 
 
-def nightly_schedule(
-    settings: Settings, partitions: dg.MultiPartitionsDefinition
-) -> dg.ScheduleDefinition:
+def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """Return the schedule of the nightly sync: one run for each connection."""
 
     @dg.schedule(
@@ -66,39 +63,29 @@ def nightly_schedule(
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Reads every connection of connections.toml, one run each.",
     )
-    def nightly(
-        context: dg.ScheduleEvaluationContext,
-    ) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    def nightly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         tick = context.scheduled_execution_time.astimezone(UTC)
         try:
-            register_connections(context.instance, settings)
-            connections = settings.connections()
+            connections = register_connections(context.instance, settings)
         except ConfigurationError as error:
-            yield dg.SkipReason(str(error))
-            return
+            return dg.SkipReason(str(error))
         if datetime.now(UTC) - tick > OLDEST_TICK:
-            yield dg.SkipReason("Missed by more than a day. A later tick reads the lists.")
-            return
-        for connection in connections.values():
-            yield _nightly_run(settings, partitions, connection, tick)
+            return dg.SkipReason("Missed by more than a day. A later tick reads the lists.")
+        return [_request(settings, each, tick) for each in connections.values()]
 
     return nightly
 
 
-def _nightly_run(
-    settings: Settings,
-    partitions: dg.MultiPartitionsDefinition,
-    connection: Connection,
-    tick: datetime,
-) -> dg.RunRequest:
+def _request(settings: Settings, connection: Connection, tick: datetime) -> dg.RunRequest:
     """Request the current day: a late tick cannot read its own day any more."""
     key = partition_key(connection.name, datetime.now(UTC).date())
+    tags = connection_days(settings).get_tags_for_partition_key(key)
     return dg.RunRequest(
         run_key=f"{connection.name}|{tick.isoformat()}",
         partition_key=key,
         asset_selection=[raw_key(stream.name) for stream in settings.streams_of(connection)],
         # With the tags of the partition, Dagster does not look each connection up by itself.
-        tags={**partitions.get_tags_for_partition_key(key), SCHEDULED_AT_TAG: tick.isoformat()},
+        tags={**tags, SCHEDULED_AT_TAG: tick.isoformat()},
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Set as AbstractSet
 
 import dagster as dg
 
-from pipelines.checks.catalogue import CHECKS, Check, CheckResult, Scope, State
+from assets.keys import PUBLISHED, table_key
+from pipelines.checks.catalogue import CHECKS, CheckResult, State
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
 
@@ -18,60 +19,52 @@ MOST_SHOWN = 20
 def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
     """Yield what Dagster shows of each check before it is evaluated."""
     for check in CHECKS:
-        streams = settings.all_streams() if check.scope is Scope.LIST else [""]
-        for stream in streams:
+        for stream in settings.all_streams() if check.scope == "list" else [""]:
             remedy = check.remedy.format(connection="CONNECTION", stream=stream)
             yield dg.AssetCheckSpec(
-                _dagster_name(check.code),
-                asset=dg.AssetKey.from_user_string(check.asset.format(stream=stream)),
+                check.code,
+                asset=_asset(stream),
                 description=f"{check.question}\n\nIf it fails: {remedy}",
             )
 
 
-def _dagster_name(code: str) -> str:
-    """Return the name of a check in Dagster, which allows no hyphen."""
-    return code.replace("-", "_")
+def _asset(stream: str) -> dg.AssetKey:
+    return table_key(stream) if stream else PUBLISHED
 
 
 def check_results(
     keys: AbstractSet[dg.AssetCheckKey], results: list[CheckResult]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield one result for each selected check that was asked about anything.
+    """Yield one result for each selected check: it passes only if it passes for each connection.
 
     A check of a list that no connection reads yields nothing and stays unevaluated.
     """
     for key in sorted(keys):
-        asset = key.asset_key.to_user_string()
         own = [
-            each for each in results if (each.asset, _dagster_name(each.code)) == (asset, key.name)
+            each
+            for each in results
+            if (_asset(each.about.stream), each.check.code) == (key.asset_key, key.name)
         ]
         if own:
-            yield check_result(key, own)
+            yield _combine(key, own)
 
 
-def check_result(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
-    """Combine what a check says of all connections: it passes only if it passes for each."""
-    check = next(each for each in CHECKS if each.code == results[0].code)
+def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
     bad = [each for each in results if each.state is not State.PASSED]
     lines = [line for each in bad for line in _lines(each)]
-    states = {state: sum(each.state is state for each in results) for state in State}
+    is_error = results[0].check.severity is Severity.ERROR
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
         passed=not bad,
-        severity=_severity(check),
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         description="\n".join(lines[:MOST_SHOWN]) or None,
-        metadata={str(state): dg.MetadataValue.int(number) for state, number in states.items()},
+        metadata={state: sum(each.state is state for each in results) for state in State},
     )
-
-
-def _severity(check: Check) -> dg.AssetCheckSeverity:
-    error = check.severity is Severity.ERROR
-    return dg.AssetCheckSeverity.ERROR if error else dg.AssetCheckSeverity.WARN
 
 
 def _lines(result: CheckResult) -> list[str]:
     if result.state is State.UNKNOWN:
-        subject = "/".join(part for part in (result.connection, result.stream) if part)
-        return [f"{subject or 'warehouse'}: not known. {result.reason}".strip()]
+        subject = "/".join(filter(None, result.about)) or "warehouse"
+        return [f"{subject}: not known. {result.reason}"]
     return [f"{each.message} {each.remedy}".strip() for each in result.findings]

@@ -3,9 +3,8 @@
 import dagster as dg
 
 from assets import automation, sensors
-from assets.killed_runs import killed_runs
-from assets.partitions import connection_days
-from assets.raw import raw_assets, service_asset
+from assets.keys import SERVICE
+from assets.raw import raw_assets
 from assets.resources import HomeResource
 from assets.warehouse import warehouse_assets
 from pipelines.config.settings import Settings, load_settings
@@ -15,11 +14,13 @@ MAX_RUNTIME_SECONDS = 12 * 3600  # a read that takes longer hangs; what it read 
 
 def build_defs(settings: Settings) -> dg.Definitions:
     """Return the definitions for a home. Connections are read later, whenever they are needed."""
-    partitions = connection_days(settings)
-    raw = raw_assets(settings, partitions)
-    warehouse = warehouse_assets(settings)
+    raw, warehouse = raw_assets(settings), warehouse_assets(settings)
     return dg.Definitions(
-        assets=[service_asset(), raw, warehouse],
+        assets=[
+            dg.AssetSpec(SERVICE, description="The payments service.", kinds={"api"}),
+            raw,
+            warehouse,
+        ],
         jobs=[
             dg.define_asset_job(
                 automation.READ_JOB,
@@ -41,14 +42,14 @@ def build_defs(settings: Settings) -> dg.Definitions:
             automation.maintenance,
         ],
         schedules=[
-            automation.nightly_schedule(settings, partitions),
+            automation.nightly_schedule(settings),
             automation.maintenance_schedule(settings),
         ],
         sensors=[
             sensors.publish_after_reads,
-            sensors.connections_sensor(settings),
-            sensors.findings_sensor(settings),
-            killed_runs,
+            sensors.connections,
+            sensors.findings,
+            sensors.killed_runs,
         ],
         resources={"home": HomeResource(path=str(settings.home))},
         executor=dg.in_process_executor,  # each job is one step

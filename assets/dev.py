@@ -5,21 +5,17 @@ second one run beside the first.
 """
 
 import os
-import re
-import secrets
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import dagster as dg
 
-from assets.partitions import register_connections
-from pipelines.config.connections import add_connection
+from assets.keys import register_connections
+from pipelines.app.sandbox import running_sandbox
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.config.values import PREFIX
@@ -27,8 +23,6 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 
 CHECKOUT = Path(__file__).parent.parent
 CONNECTION = "sandbox"
-SECRET = "SANDBOX_CLIENT_SECRET"  # noqa: S105 - the name of the variable
-READY = re.compile(r"sandbox ready: (\S+) \(client ([^,]+), audience ([^,]+),")
 FIRST_DAY = date(2026, 11, 1)  # the sandbox has no data before
 LONGEST_STOP_SECONDS = 60
 TEXT = """The sandbox runs on {service}. The UI opens on http://127.0.0.1:{port}.
@@ -44,59 +38,24 @@ def main() -> int:
     port = os.environ.get("DEV_PORT") or "3000"
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]  # settings of another home
-    os.environ |= {
-        SECRET: secrets.token_urlsafe(),
-        f"{PREFIX}HOME": str(home.root),
-        "DAGSTER_HOME": str(home.dagster),
-    }
-    with running_sandbox(os.environ.get("DEV_SANDBOX_PORT") or "8010") as service:
-        connect(home, service)
+    os.environ |= {f"{PREFIX}HOME": str(home.root), "DAGSTER_HOME": str(home.dagster)}
+    sandbox_port = os.environ.get("DEV_SANDBOX_PORT") or "8010"
+    now = max(datetime.now(UTC).date(), FIRST_DAY)
+    with running_sandbox(home, CONNECTION, f"--port={sandbox_port}", f"--now={now}") as service:
+        require_same_service(home, service)
         prepare_instance(home)
-        text = TEXT.format(service=service[1], port=port, connection=CONNECTION, home=home.root)
-        sys.stdout.write(text)
+        names = {"service": service, "port": port, "connection": CONNECTION, "home": home.root}
+        sys.stdout.write(TEXT.format(**names))
         sys.stdout.flush()
         return run_dagster(port)
 
 
-@contextmanager
-def running_sandbox(port: str) -> Iterator[re.Match[str]]:
-    """Start the sandbox for the block; yield its ready line: address, client, audience."""
-    now = max(datetime.now(UTC).date(), FIRST_DAY)
-    command = [sys.executable, "-m", "sandbox", f"--port={port}", f"--now={now}"]
-    with subprocess.Popen(  # noqa: S603 - our own program
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C reaches this program only, which stops the others in order
-    ) as process:
-        try:
-            ready = READY.match(process.stdout.readline() if process.stdout else "")
-            if ready is None:
-                raise ConfigurationError(
-                    f"The sandbox did not start on port {port}. Its output is above.",
-                    "Set DEV_SANDBOX_PORT to a free port.",
-                )
-            yield ready
-        finally:
-            process.terminate()
-
-
-def connect(home: Home, service: re.Match[str]) -> None:
-    """Add the connection to the sandbox, unless an earlier start did."""
-    url, client, audience = service.groups()
-    fields = {
-        "base_url": url,
-        "auth_url": url,
-        "audience": audience,
-        "client_id": client,
-        "secret": SECRET,
-    }
-    if not home.connections_file.exists():
-        add_connection(home.connections_file, CONNECTION, fields)
-    known = load_settings(home).connection(CONNECTION)
-    if known.base_url != url:
+def require_same_service(home: Home, service: str) -> None:
+    """Raise ConfigurationError if the home has data of a sandbox with another address."""
+    known = load_settings(home).connection(CONNECTION).base_url
+    if known != service:
         raise ConfigurationError(
-            f"{home.root} belongs to a sandbox on {known.base_url}, not on {url}.",
+            f"{home.root} belongs to a sandbox on {known}, not on {service}.",
             "Set DEV_SANDBOX_PORT to that port, or DEV_HOME to another folder.",
         )
 
@@ -109,12 +68,16 @@ def prepare_instance(home: Home) -> None:
         register_connections(instance, load_settings(home))
 
 
+def dagster_command(port: str) -> list[str]:
+    """Return the command of the UI and the daemon; it runs in the checkout."""
+    program = str(Path(sys.executable).with_name("dagster"))
+    return [program, "dev", "-w", "dagster_workspace.yaml", "-h", "127.0.0.1", "-p", port]
+
+
 def run_dagster(port: str) -> int:
     """Run the UI and the daemon until they end or a person interrupts; return the exit code."""
-    program = str(Path(sys.executable).with_name("dagster"))
-    command = [program, "dev", "-w", "dagster_workspace.yaml", "-h", "127.0.0.1", "-p", port]
     with subprocess.Popen(  # noqa: S603 - a program of our environment
-        command, cwd=CHECKOUT, start_new_session=True
+        dagster_command(port), cwd=CHECKOUT, start_new_session=True
     ) as dagster:
         try:
             return dagster.wait()

@@ -5,50 +5,64 @@ without a scan fails and is never materialized.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
 
 import dagster as dg
 
-from assets.partitions import partition_key, run_partitions
+from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, LogProgress, failure
-from assets.scans import DayScan, NoScan, Outcome, scans_of_day
+from pipelines.app.progress import Progress
+from pipelines.app.results import ReadRequest, StreamResult
 from pipelines.app.session import AppSession
-from pipelines.app.sync import ReadRequest
+from pipelines.app.sync import read_connection
+from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Settings
 from pipelines.config.streams import Stream
+from pipelines.core.clock import utc_now
+from pipelines.core.errors import ConfigurationError, PartnerSyncError, ScanNotFound
+from pipelines.metadata.scans import get_scan, newest_sealed
 
-SERVICE = dg.AssetKey(["service"])
 SCHEDULED_AT_TAG = "partner-sync/scheduled_at"  # the schedule's tick, ISO 8601
 BACKFILL_TAG = "dagster/backfill"
+NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 
 
-def raw_key(stream: str) -> dg.AssetKey:
-    """Return the key of a stream's raw asset."""
-    return dg.AssetKey(["raw", stream])
+@dataclass(frozen=True)
+class ListDay:
+    """One list on one day. `note` says where its scan is from, or why there is none."""
+
+    connection: str
+    stream: str
+    day: date
+    scan: SealedScan | None
+    note: str
 
 
-def service_asset() -> dg.AssetSpec:
-    """Return the service: an asset that Dagster shows and does not run."""
-    return dg.AssetSpec(SERVICE, description="The payments service.", kinds={"api"})
-
-
-def raw_assets(settings: Settings, partitions: dg.MultiPartitionsDefinition) -> dg.AssetsDefinition:
+def raw_assets(settings: Settings) -> dg.AssetsDefinition:
     """Return the step that reads or shows the selected streams of all its partitions."""
 
     @dg.multi_asset(
         name="read",
         specs=[_spec(stream) for stream in settings.all_streams().values()],
         can_subset=True,
-        partitions_def=partitions,
+        partitions_def=connection_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def read(
         context: dg.AssetExecutionContext, home: HomeResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with home.session() as session:
-            outcomes = _scans_of_run(context, session)
-        yield from _materialize(context, [each for each in outcomes if isinstance(each, DayScan)])
-        _fail_for([each for each in outcomes if isinstance(each, NoScan)])
+            days = _days_of_run(context, session)
+        yield from _materialize(context, days)
+        missing = [
+            f"{each.connection}/{each.stream} {each.day}: {each.note}"
+            for each in days
+            if each.scan is None
+        ]
+        if missing:
+            raise failure("\n".join(["Some lists have no scan.", *missing]))
 
     return read
 
@@ -65,14 +79,15 @@ def _spec(stream: Stream) -> dg.AssetSpec:
     )
 
 
-def _scans_of_run(context: dg.AssetExecutionContext, session: AppSession) -> list[Outcome]:
+def _days_of_run(context: dg.AssetExecutionContext, session: AppSession) -> list[ListDay]:
+    """Return what there is of all partitions. A backfill's run may have many connections too."""
     streams = tuple(sorted(key.path[-1] for key in context.selected_asset_keys))
-    progress = LogProgress(context.log)
-    outcomes: list[Outcome] = []
-    for partition in run_partitions(context):
-        request = read_request(partition.connection, streams, context.run.tags)
-        outcomes += scans_of_day(session, partition.day, request, progress)
-    return outcomes
+    progress, days = LogProgress(context.log), list[ListDay]()
+    for key in context.partition_keys:
+        connection, day = key.split("|")
+        request = read_request(connection, streams, context.run.tags)
+        days += lists_of_day(session, date.fromisoformat(day), request, progress)
+    return days
 
 
 def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, str]) -> ReadRequest:
@@ -83,53 +98,101 @@ def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, s
     return ReadRequest(connection, streams, trigger, scheduled_at)
 
 
+def lists_of_day(
+    session: AppSession, day: date, request: ReadRequest, progress: Progress
+) -> list[ListDay]:
+    """Return what there is of each requested list that the connection has.
+
+    Reads the service only if `day` is the current UTC day. Never raises an expected failure, so
+    that other days of the same run go on.
+    """
+    name, streams = request.connection, request.streams or ()
+    results: dict[str, StreamResult] = {}
+    try:
+        known = [each.name for each in session.lists([name])[name]]
+        wanted = tuple(stream for stream in known if stream in streams)
+        if not wanted:
+            has = ", ".join(known) or "none"
+            raise ConfigurationError(f"The connection has no such stream. It has: {has}.")
+        if day == utc_now(session.clock).date():
+            read = read_connection(session, replace(request, streams=wanted), progress)
+            results = {each.stream: each for each in read.streams}
+    except PartnerSyncError as error:
+        return [_missing(name, stream, day, error) for stream in streams]
+    of_lists = (_list_day(session, name, each, day, results.get(each)) for each in wanted)
+    return [each for of_list in of_lists for each in of_list]
+
+
+def _list_day(
+    session: AppSession, name: str, stream: str, day: date, result: StreamResult | None
+) -> Iterator[ListDay]:
+    """Yield the scan that was read (`result` None: that is archived) under the day it began.
+
+    That is yesterday where the run resumed an interrupted scan, or where midnight passed.
+    """
+    scan_id = result and result.scan_id
+    if result and not scan_id:
+        yield _missing(name, stream, day, PartnerSyncError(result.message, result.remedy))
+        return
+    try:
+        with session.metadata.transaction() as db:
+            archived = newest_sealed(db, name, stream, day=day)
+            row = get_scan(db, scan_id) if scan_id else archived
+        if row is None:
+            raise ScanNotFound(NO_SCAN)
+        scan = session.archive.open_sealed(row)
+        yield ListDay(name, stream, row.day, scan, "service" if result else "archive")
+        if row.day != day:
+            raise ScanNotFound(
+                f"This run finished a scan that began on {row.day}, so it counts for that day.",
+                f"Launch {day} again to read it.",
+            )
+    except PartnerSyncError as error:
+        yield _missing(name, stream, day, error)
+
+
+def _missing(name: str, stream: str, day: date, error: PartnerSyncError) -> ListDay:
+    return ListDay(name, stream, day, None, f"{error} {error.remedy}".strip())
+
+
 def _materialize(
-    context: dg.AssetExecutionContext, found: list[DayScan]
+    context: dg.AssetExecutionContext, days: list[ListDay]
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Materialize each stream for the partitions that have a scan, with the proof of each.
 
     A MaterializeResult stands for every partition of the run, so it is used only for a stream that
     has a scan in each of them.
     """
-    for stream in dict.fromkeys(each.stream for each in found):
-        scans: dict[str, DayScan] = {
-            partition_key(each.connection, each.day): each
-            for each in found
-            if each.stream == stream
+    for stream in dict.fromkeys(each.stream for each in days):
+        proofs = {
+            partition_key(each.connection, each.day): _metadata(each.scan, each.note)
+            for each in days
+            if each.stream == stream and each.scan
         }
-        for partition, each in scans.items():
-            context.log.info("%s: %s", partition, each.scan.completeness.sentence(stream))
-        if set(scans) == set(context.partition_keys):
-            for partition, each in scans.items():
-                context.add_asset_metadata(_metadata(each), raw_key(stream), partition)
-            yield dg.MaterializeResult(asset_key=raw_key(stream))
-        else:
-            for partition, each in scans.items():
+        is_whole = set(proofs) == set(context.partition_keys)
+        for partition, metadata in proofs.items():
+            context.log.info("%s: %s", partition, metadata["proof"])
+            if is_whole:
+                context.add_asset_metadata(metadata, raw_key(stream), partition)
+            else:
                 context.log_event(
-                    dg.AssetMaterialization(
-                        raw_key(stream), partition=partition, metadata=_metadata(each)
-                    )
+                    dg.AssetMaterialization(raw_key(stream), partition=partition, metadata=metadata)
                 )
+        if is_whole:
+            yield dg.MaterializeResult(asset_key=raw_key(stream))
 
 
-def _metadata(found: DayScan) -> dict[str, dg.MetadataValue]:
+def _metadata(scan: SealedScan, source: str) -> dict[str, Any]:
     """Return the proof of a scan as Dagster shows it with the partition."""
-    proof = found.scan.completeness
+    proof = scan.completeness
     return {
-        "proof": dg.MetadataValue.text(proof.sentence(found.stream)),
-        "complete": dg.MetadataValue.bool(proof.complete),
-        "method": dg.MetadataValue.text(proof.method.value),
-        "rows": dg.MetadataValue.int(proof.rows),
-        "dagster/partition_row_count": dg.MetadataValue.int(proof.rows),
-        "requests": dg.MetadataValue.int(proof.requests),
-        "scan_id": dg.MetadataValue.text(found.scan.scan_id),
-        "source": dg.MetadataValue.text(found.source),
+        "proof": proof.sentence(scan.header.stream),
+        "complete": proof.complete,
+        "method": proof.method.value,
+        "rows": proof.rows,
+        "dagster/partition_row_count": proof.rows,
+        "requests": proof.requests,
+        "scan_id": scan.scan_id,
+        "source": source,
         "read_at": dg.MetadataValue.timestamp(proof.ended_at),
     }
-
-
-def _fail_for(missing: list[NoScan]) -> None:
-    """Fail the step if a list has no scan, and name each of them. Raises Failure."""
-    if missing:
-        lines = [f"{each.connection}/{each.stream} {each.day}: {each.reason}" for each in missing]
-        raise failure("\n".join(["Some lists have no scan.", *lines]))

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
+from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import PartnerSyncError
 
 LOG_EVERY_SECONDS = 60
@@ -20,6 +22,10 @@ class HomeResource(dg.ConfigurableResource[None]):
     """Opens the home of this deployment."""
 
     path: str
+
+    def settings(self) -> Settings:
+        """Return the settings as they are now. Raises ConfigurationError."""
+        return load_settings(Home(Path(self.path)))
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:
@@ -58,7 +64,7 @@ def _keyboard_interrupt() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-class LogProgress:
+class LogProgress(Progress):
     """Writes progress to the run's log: every note, and each list once a minute."""
 
     def __init__(self, log: dg.DagsterLogManager) -> None:

@@ -4,29 +4,23 @@ A version holds all days and connections, so one step builds all of it.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import dagster as dg
 
 from assets.checks import check_results, check_specs
-from assets.raw import raw_key
+from assets.keys import PUBLISHED, raw_key, table_key
 from assets.resources import HomeResource, LogProgress, failure
 from pipelines.app.checkup import run_checks
 from pipelines.app.session import AppSession
-from pipelines.app.sync import build_version
+from pipelines.app.versions import build_version
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
-from pipelines.warehouse.protocol import Version
+from pipelines.warehouse.duckdb_file import Version
 
-PUBLISHED = dg.AssetKey(["published", "warehouse"])
-TABLES = "SELECT views.view_name FROM duckdb_views() AS views WHERE views.schema_name = 'current'"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
-Metadata = dict[str, dg.MetadataValue]
-
-
-def table_key(stream: str) -> dg.AssetKey:
-    """Return the key of a stream's table in the warehouse."""
-    return dg.AssetKey(["warehouse", stream])
 
 
 def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
@@ -77,16 +71,17 @@ def _published_spec(streams: list[str]) -> dg.AssetSpec:
 
 
 def _asset_results(session: AppSession, built: BuildResult) -> Iterator[dg.MaterializeResult[None]]:
-    """Yield a result for each table of the published version, and for the version."""
+    """Yield a result for each table of the published version with its current rows, and for it."""
     if built.version is None:
         return
-    for stream, rows in count_rows(session, built.version).items():
-        count = dg.MetadataValue.int(rows)
-        yield dg.MaterializeResult(
-            asset_key=table_key(stream), metadata={"dagster/row_count": count}
-        )
-    metadata = build_metadata(built, built.version)
-    yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=metadata)
+    with closing(session.warehouse.open(built.version.number)) as db:
+        tables = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
+        for stream in tables & session.settings.all_streams().keys():
+            table = f"current.{quote_identifier(stream)}"
+            ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
+            metadata = {"dagster/row_count": rows}
+            yield dg.MaterializeResult(asset_key=table_key(stream), metadata=metadata)
+    yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:
@@ -98,33 +93,19 @@ def nothing_published(built: BuildResult) -> dg.Failure:
     return failure("Nothing was published: no list has been read yet.", "Materialize raw/* first.")
 
 
-def count_rows(session: AppSession, version: Version) -> dict[str, int]:
-    """Return the current rows of each stream that has a table in a version."""
-    with session.warehouse.open(version.number) as db:
-        tables = {str(name) for (name,) in db.sql(TABLES).fetchall()}
-        counts = {}
-        for name in tables & set(session.settings.all_streams()):
-            table = f"current.{quote_identifier(name)}"
-            counts[name] = int(db.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-    return counts
-
-
-def build_metadata(built: BuildResult, version: Version) -> Metadata:
+def build_metadata(built: BuildResult, version: Version) -> dict[str, Any]:
     """Return what a build did, in rows over all streams. Held and failed scans are checks too."""
-    results = built.results
-    held = sum(result.held is not None for result in results)
-    numbers = {
-        "version": version.number,
-        "scans loaded": len(results) - held,
-        "scans held": held,
-        "scans failed": len(built.failed),
-        "rows new": sum(result.new for result in results),
-        "rows changed": sum(result.changed for result in results),
-        "rows deleted": sum(result.deleted for result in results),
-        "rows quarantined": sum(result.quarantined for result in results),
+    held = sum(result.held is not None for result in built.results)
+    rows = {
+        f"rows {kind}": sum(getattr(result, kind) for result in built.results)
+        for kind in ("new", "changed", "deleted", "quarantined")
     }
     return {
-        **{name: dg.MetadataValue.int(number) for name, number in numbers.items()},
-        "new version": dg.MetadataValue.bool(built.is_new),
+        "version": version.number,
         "file": dg.MetadataValue.path(version.path),
+        "new version": built.is_new,
+        "scans loaded": len(built.results) - held,
+        "scans held": held,
+        "scans failed": len(built.failed),
+        **rows,
     }

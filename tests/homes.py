@@ -1,6 +1,5 @@
 """Homes for tests: a folder with one connection to a running sandbox."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import httpx
 import pytest
 
-from pipelines.app.progress import NoProgress
+from pipelines.app.progress import Progress
 from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession, open_session
 from pipelines.app.sync import ReadRequest, sync
@@ -20,7 +18,7 @@ from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
-from tests.sandbox.running import AUDIENCE, SECRET, Running
+from tests.sandbox.running import SECRET, Running
 
 LISTS = {"partners": 100, "usage": 500, "billing": 100}
 KEYS = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
@@ -31,15 +29,10 @@ _SYNCED: dict[str, Home] = {}  # by the address of the sandbox
 def make_home(folder: Path, sandbox: Running, name: str = "acme", **fields: Any) -> Home:
     """Make a home whose connection reads the sandbox; further fields go into the connection."""
     home = Home(folder).prepare()
-    secret_file = folder / "config" / f"{name}-secret"
+    secret_file = home.settings_file.with_name(f"{name}-secret")
     write_durably(secret_file, SECRET.encode())
-    connection = {
-        "base_url": sandbox.url,
-        "auth_url": sandbox.url,
-        "audience": AUDIENCE,
-        "client_id": "demo",
-        "secret_file": str(secret_file),
-    }
+    connection = {**sandbox.connection, "secret_file": str(secret_file)}
+    del connection["secret"]
     add_connection(home.connections_file, name, connection | fields)
     return home
 
@@ -69,7 +62,7 @@ def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult
     """Sync one connection, all its streams or some."""
     with open_session(home) as session:
         request = ReadRequest(connection, streams or None)
-        return sync(session, [request], NoProgress())
+        return sync(session, [request], Progress())
 
 
 def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
@@ -86,12 +79,7 @@ def records(sandbox: Running, stream: str) -> list[dict[str, Any]]:
         while offset is not None:
             params = {"limit": LISTS[stream], "offset": offset}
             answer = client.get(f"/v2/{stream}", params=params).raise_for_status()
-            page = exact(answer)
+            page = answer.json(parse_float=Decimal)
             found += page["data"]
             offset = page["pagination"]["next_offset"]
     return found
-
-
-def exact(answer: httpx.Response) -> Any:
-    """Decode an answer without floating point."""
-    return json.loads(answer.text, parse_float=Decimal)

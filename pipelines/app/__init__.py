@@ -1,0 +1,14 @@
+"""What the command line and Dagster do. `app.MODULE` is imported when it is first used."""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipelines.app import checkup, connect, plan, results, session, sync, versions
+
+__all__ = ["checkup", "connect", "plan", "results", "session", "sync", "versions"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name}")

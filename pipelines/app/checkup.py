@@ -1,55 +1,129 @@
-"""Evaluates every check of a home and keeps its findings."""
+"""Evaluates every check of a home, verifies its files, and shows what analysts see now."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
 
 from pipelines.app.session import AppSession
-from pipelines.checks.catalogue import CheckResult, State, evaluate
+from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_context
 from pipelines.core.clock import utc_now
-from pipelines.core.finding import Finding
-from pipelines.metadata.findings import Scope, record_findings
+from pipelines.core.errors import ExitCode, PartnerSyncError
+from pipelines.core.finding import Finding, Severity
+from pipelines.metadata import runs
+from pipelines.metadata.findings import record_findings
+from pipelines.metadata.tables import Scan
+from pipelines.publish.versions import require_unchanged
+from pipelines.warehouse.duckdb_file import Version
+
+RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Checkup:
-    """What the checks looked at, and what each of them says."""
-
-    context: CheckContext
-    results: tuple[CheckResult, ...]
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings of all checks."""
-        return tuple(finding for result in self.results for finding in result.findings)
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """Why checks cannot be answered, each reason once."""
-        unknown = (result for result in self.results if result.state is State.UNKNOWN)
-        return tuple(dict.fromkeys(result.reason for result in unknown))
-
-
-def check_home(session: AppSession) -> Checkup:
+def run_checks(session: AppSession, context: CheckContext | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    settings, now = session.settings, utc_now(session.clock)
-    lists = [
-        ListName(name, stream.name)
-        for name, connection in settings.connections().items()
-        for stream in settings.streams_of(connection)
-    ]
-    stores = (session.warehouse, session.metadata)
-    context = read_context(*stores, lists, now, settings.stale_after_hours)
-    checkup = Checkup(context, tuple(evaluate(context)))
+    results = evaluate(context or _read_context(session))
     with session.metadata.transaction() as db:
-        record_findings(db, Scope(), checkup.findings, now)
-    return checkup
-
-
-def run_checks(session: AppSession) -> list[CheckResult]:
-    """Evaluate every check; return what each of them says."""
-    return list(check_home(session).results)
+        record_findings(db, _findings(results), utc_now(session.clock))
+    return results
 
 
 def evaluate_checks(session: AppSession) -> tuple[Finding, ...]:
     """Evaluate every check; return the findings."""
-    return check_home(session).findings
+    return _findings(run_checks(session))
+
+
+def _findings(results: list[CheckResult]) -> tuple[Finding, ...]:
+    return tuple(finding for result in results for finding in result.findings)
+
+
+def _read_context(session: AppSession) -> CheckContext:
+    lists = [ListName(name, each.name) for name, has in session.lists().items() for each in has]
+    now, hours = utc_now(session.clock), session.settings.stale_after_hours
+    return read_context(session.warehouse, session.metadata, lists, now, hours)
+
+
+def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:
+    """Return what a published version (None: nothing) and what was found mean for a command."""
+    if version is None:
+        return ExitCode.NOTHING_PUBLISHED
+    is_clear &= all(each.severity is Severity.INFO for each in findings)
+    return ExitCode.DONE if is_clear else ExitCode.NEEDS_ATTENTION
+
+
+def status(session: AppSession) -> Row:
+    """Evaluate the checks; return the state of a home. `version` None: nothing is published.
+
+    `unknown` says why checks cannot be answered: only without it and without findings all is well.
+    """
+    context = _read_context(session)
+    results = run_checks(session, context)
+    version, findings = context.published.version, _findings(results)
+    unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
+    return {
+        "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
+        "version": version and version.number,
+        "file": str(session.home.link),
+        "lists": [_list_status(context, each) for each in context.lists],
+        "findings": findings,
+        "unknown": unknown,
+        "checks": len(results),
+    }
+
+
+def _list_status(context: CheckContext, about: ListName) -> Row:
+    """Return what analysts see of a list (None: nothing), and its newest scan."""
+    loaded, last = context.published.loaded.get(about), context.newest.get(about)
+    return {
+        **about._asdict(),
+        "rows": loaded and loaded.rows,
+        "complete": loaded and loaded.complete,
+        "as_of": loaded and loaded.ended_at,
+        "last_scan": last and last.status,
+        "last_scan_started_at": last and last.started_at,
+    }
+
+
+def recent_runs(session: AppSession, limit: int) -> list[Row]:
+    """Return runs, newest first; `limit` 0 means all."""
+    with session.metadata.transaction() as db:
+        return [
+            {"run": run.run_id}
+            | {name: getattr(run, name) for name in RUN_COLUMNS}
+            | {"outcome": run.outcome or ("running" if runs.is_running(run) else "killed")}
+            | {"message": run.message or ""}
+            for run in runs.recent_runs(db, limit)
+        ]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How many files were compared with their digests, and what is wrong with which."""
+
+    files: int
+    damaged: list[PartnerSyncError]
+
+
+def verify_files(session: AppSession) -> Verified:
+    """Read every scan file and the published version again, and compare their digests."""
+    sealed = select(Scan).where(Scan.sha256.is_not(None)).order_by(Scan.started_at)
+    with session.metadata.transaction() as db:
+        files: list[Scan | Version] = list(db.scalars(sealed))
+    if published := session.warehouse.published():
+        files.append(published)
+    damaged: list[PartnerSyncError] = []
+    for file in files:
+        try:
+            _verify(session, file)
+        except PartnerSyncError as error:
+            damaged.append(error)
+    return Verified(len(files), damaged)
+
+
+def _verify(session: AppSession, file: Scan | Version) -> None:
+    if isinstance(file, Scan):
+        session.archive.open_sealed(file).verify()
+    else:
+        require_unchanged(session.metadata, file)
+        session.warehouse.open(file.number).close()

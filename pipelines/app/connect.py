@@ -1,8 +1,9 @@
 """Opens the service for one connection and confirms whose account it is."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from sqlalchemy import update
 
@@ -13,55 +14,35 @@ from pipelines.core.errors import IdentityChanged
 from pipelines.http.client import ClientOptions, ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
 from pipelines.http.retry import LONGEST_WAIT_SECONDS
-from pipelines.metadata import identities
+from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
-from pipelines.rate_limit.limiter import RateLimiter
-from pipelines.rate_limit.shared import LimitOptions
-
-
-@dataclass(frozen=True)
-class Service:
-    """An open client, the actor that its requests count for, and whose account it is."""
-
-    client: ServiceClient
-    actor: str
-    account: str
-
-
-def limiter_actor(session: AppSession, connection: Connection) -> str:
-    """Return the actor under which the requests of a connection are counted."""
-    with session.metadata.transaction() as db:
-        pinned = identities.pinned_identity(db, connection.name)
-    return actor_key(connection, pinned.identity if pinned else None)
+from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, forget_block
 
 
 @asynccontextmanager
-async def open_service(session: AppSession, connection: Connection) -> AsyncIterator[Service]:
-    """Yield a client whose account is that of the data loaded before; pin it the first time.
+async def open_service(
+    session: AppSession, connection: Connection, *, accept: str = ""
+) -> AsyncIterator[ServiceClient]:
+    """Yield a client for the account of the data loaded before; pin it the first time.
 
-    Raises ServiceError, ConfigurationError and IdentityChanged.
+    `accept` is a person's reason to accept another account; else that raises IdentityChanged.
     """
     first = limiter_actor(session, connection)
-    async with open_client(session, connection, first) as client:
-        account = str(await _confirm_identity(session, connection, client))
-        actor = limiter_actor(session, connection)
-        if actor == first:
-            yield Service(client, actor, account)
-            return
-    # The account is known from now on. All processes that use it share its limit, so the request
-    # that asked for it counts there too.
-    with session.metadata.transaction() as db:
-        moved = update(RateLimitSlot).where(RateLimitSlot.actor == first)
-        db.execute(moved.values(actor=actor))
-    async with open_client(session, connection, actor) as client:
-        yield Service(client, actor, account)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(_client(session, connection, first))
+        await _confirm_account(session, client, accept)
+        if (actor := limiter_actor(session, connection)) != first:
+            # The account is known from now on. All processes that use it share its limit, so the
+            # request that asked for it counts there too.
+            with session.metadata.transaction() as db:
+                moved = update(RateLimitSlot).where(RateLimitSlot.actor == first)
+                db.execute(moved.values(actor=actor))
+            client = await stack.enter_async_context(_client(session, connection, actor))
+        yield client
 
 
-@asynccontextmanager
-async def open_client(
-    session: AppSession, connection: Connection, actor: str
-) -> AsyncIterator[ServiceClient]:
-    """Yield a client that shares the rate limit of its actor with all processes."""
+def _client(session: AppSession, connection: Connection, actor: str) -> ServiceClient:
+    """Return a client that shares the rate limit of its actor with all processes."""
     settings = session.settings
     limits = LimitOptions(
         max_requests_per_window=connection.max_requests_per_window,
@@ -74,44 +55,87 @@ async def open_client(
         max_clock_difference_seconds=settings.max_clock_difference_hours * 3600,
     )
     limiter = RateLimiter(session.metadata, actor, session.clock, limits)
-    async with ServiceClient(
-        connection, options, limiter, session.redactor, session.clock
-    ) as client:
-        yield client
+    return ServiceClient(connection, options, limiter, session.redactor, session.clock)
 
 
-async def read_identity(
-    session: AppSession, connection: Connection, client: ServiceClient
-) -> tuple[ServiceIdentity, Identity]:
-    """Ask the service who the caller is; return that and the row that would pin it.
-
-    The merchant surface has no whoami; there the connection's name is the identity.
-    """
+async def _confirm_account(session: AppSession, client: ServiceClient, accept: str) -> None:
+    """Compare the account with the pinned one; pin it where there is none, or if it is accepted."""
+    connection = client.connection
+    # The merchant surface has no whoami; there the connection's name is the identity.
     whoami = {} if connection.surface == "merchant" else await client.whoami()
     found = service_identity(connection, whoami, client.claims())
-    row = Identity(
-        connection=connection.name,
-        base_url=connection.base_url,
-        actor=found.actor,
-        identity=dict(found.members),
-        pinned_at=utc_now(session.clock),
-    )
-    return found, row
-
-
-async def _confirm_identity(
-    session: AppSession, connection: Connection, client: ServiceClient
-) -> ServiceIdentity:
-    found, row = await read_identity(session, connection, client)
     with session.metadata.transaction() as db:
-        pinned = identities.pin_identity(db, row)
-    if pinned.identity != found.members:
-        raise IdentityChanged(
-            f"The credentials of connection `{connection.name}` now belong to a different account "
-            f"({found}) than the data loaded before. Nothing was read. Analysts still see the "
-            "published version.",
-            "Correct the credentials, or add a connection with another name for the new account. "
-            "If it is the same account under a new identity, run "
-            f"`partner-sync connections accept {connection.name}`.",
+        pinned = db.get(Identity, connection.name)
+        if pinned and pinned.identity == found.members:
+            return
+        if pinned and not accept:
+            raise IdentityChanged(
+                f"The credentials of connection `{connection.name}` now belong to a different "
+                f"account ({found}) than the data loaded before. Nothing was read. Analysts still "
+                "see the published version.",
+                "Correct the credentials, or add a connection with another name for the new "
+                "account. If it is the same account under a new identity, run "
+                f"`partner-sync connections accept {connection.name}`.",
+            )
+        if accept:
+            decision = session.decision("accept_identity", connection.name, accept)
+            decision.details = {"before": pinned and pinned.identity, "after": found.members}
+            add_decision(db, decision)
+        row = Identity(
+            connection=connection.name,
+            base_url=connection.base_url,
+            actor=found.actor,
+            identity=dict(found.members),
+            pinned_at=utc_now(session.clock),
         )
-    return found
+        db.merge(row)
+
+
+def account_of(session: AppSession, name: str) -> ServiceIdentity | None:
+    """Return the account that the data of a connection belongs to; None before the first sync."""
+    with session.metadata.transaction() as db:
+        pinned = db.get(Identity, name)
+    return ServiceIdentity(pinned.actor, dict(pinned.identity)) if pinned else None
+
+
+def limiter_actor(session: AppSession, connection: Connection) -> str:
+    """Return the actor under which the requests of a connection are counted."""
+    account = account_of(session, connection.name)
+    return actor_key(connection, account.members if account else None)
+
+
+def accept_account(session: AppSession, name: str, reason: str) -> str:
+    """Accept who the service says a connection is now; return that. Raises ServiceError."""
+    connection, before = session.settings.connection(name), account_of(session, name)
+
+    async def ask() -> None:
+        async with open_service(session, connection, accept=reason):
+            pass
+
+    asyncio.run(ask())
+    after = account_of(session, name)
+    if after == before:
+        return f"Connection `{name}` is {after}, as before. Nothing was changed."
+    return f"Accepted: connection `{name}` is {after}."
+
+
+def forget_pause(session: AppSession, name: str) -> str:
+    """Forget a Retry-After that a connection got; return what was done, as a sentence."""
+    forget_block(session.metadata, limiter_actor(session, session.settings.connection(name)))
+    return (
+        f"Connection `{name}` may send requests at once. If the service still asks for a pause, "
+        "the next request says so."
+    )
+
+
+def list_connections(session: AppSession) -> list[dict[str, Any]]:
+    """Return connections; secrets are named, never shown."""
+    return [
+        {
+            "connection": name,
+            **each.model_dump(include={"surface", "base_url", "client_id"}),
+            "secret": each.secret or str(each.secret_file),
+            "streams": [stream.name for stream in session.settings.streams_of(each)],
+        }
+        for name, each in session.settings.connections().items()
+    ]

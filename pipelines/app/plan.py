@@ -1,107 +1,118 @@
-"""What the next sync will cost, from the last scan of each list or from one page of it."""
+"""Tries connections before a sync, and says how many requests and seconds the sync takes."""
 
 import asyncio
 import math
-from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import select
-
-from pipelines.app.connect import limiter_actor, open_service
+from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.session import AppSession
-from pipelines.archive.records import parse_page
+from pipelines.archive.records import ParsedPage, parse_page
 from pipelines.config.connections import Connection
 from pipelines.config.streams import Stream
-from pipelines.http.client import Attempt
+from pipelines.core.errors import Forbidden, PartnerSyncError
+from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan
 
 DOCUMENTED_LIMIT = 5  # requests per second of an authenticated actor ("Rate limits")
+CREDENTIALS = "credentials"
+HINT = (
+    "The length of a list without a finished scan is not known. `partner-sync plan --ask` requests "
+    "one page of it; `partner-sync sync` reads it."
+)
+Row = dict[str, Any]
+Found = ParsedPage | PartnerSyncError
 
 
-@dataclass(frozen=True)
-class PlannedList:
-    """One list of the next sync. None means not known; `at_least`: it may be more.
+async def _first_pages(
+    session: AppSession, connection: Connection, streams: list[Stream]
+) -> dict[str, Found]:
+    """Request one page of each list; a failure of the whole connection is under `credentials`."""
+    found: dict[str, Found] = {}
+    try:
+        async with open_service(session, connection) as client:
+            for stream in streams:
+                try:
+                    answer = await client.page(stream.path, 0, stream.limit, lambda _attempt: None)
+                    found[stream.name] = parse_page(answer.body or b"", stream.limit)
+                except PartnerSyncError as error:
+                    found[stream.name] = error
+    except PartnerSyncError as error:
+        found = {CREDENTIALS: error}
+    return found
 
-    `basis` says what the numbers rest on.
-    """
 
-    connection: str
-    stream: str
-    rows: int | None
-    requests: int | None
-    seconds: int | None
-    at_least: bool
-    basis: str
+def check_connections(session: AppSession, connections: list[str] | None) -> list[Row]:
+    """Try connections (None: all): credentials, account, one page of each list."""
+    rows = []
+    for name, streams in session.lists(connections).items():
+        pages = asyncio.run(_first_pages(session, session.settings.connection(name), streams))
+        found: dict[str, Found | None] = {CREDENTIALS: None, **pages}
+        rows += [_checked(session, name, checked, page) for checked, page in found.items()]
+    return rows
+
+
+def _checked(session: AppSession, name: str, checked: str, found: Found | None) -> Row:
+    message, remedy = f"accepted: {account_of(session, name)}", ""
+    if isinstance(found, ParsedPage):
+        message = f"can be read and {'has rows' if found.records else 'is empty'}"
+    elif found is not None:
+        message, remedy = str(found), found.remedy
+        if isinstance(found, Forbidden) and checked != CREDENTIALS:
+            remedy = f'To leave the list out, add skip = ["{checked}"] to [{name}].'
+    passed, clean = not isinstance(found, PartnerSyncError), session.redactor.clean
+    texts = {"message": clean(message), "remedy": clean(remedy)}
+    return {"connection": name, "checked": checked, "passed": passed, **texts}
 
 
 def plan_sync(
     session: AppSession, connections: list[str] | None, *, ask: bool = False
-) -> list[PlannedList]:
-    """Return one entry for each list that a sync of these connections (None: all) reads.
+) -> list[Row]:
+    """Return one row for each list that a sync of these connections (None: all) reads.
 
-    `ask` requests one page of each list without a finished scan. Raises ServiceError then.
+    `ask` requests one page of each list without a finished scan. Raises ServiceError then. Numbers
+    that are None are not known; `at_least`: they may be more; `basis` says what they rest on.
     """
-    planned: list[PlannedList] = []
-    for name in connections or list(session.settings.connections()):
+    rows = []
+    for name, streams in session.lists(connections).items():
         connection = session.settings.connection(name)
-        streams = session.settings.streams_of(connection)
-        known = {stream.name: _from_last_scan(session, connection, stream) for stream in streams}
-        unknown = [stream for stream in streams if known[stream.name].rows is None]
-        if ask and unknown:
-            known |= asyncio.run(_ask(session, connection, unknown))
-        planned += known.values()
-    return planned
+        actor = limiter_actor(session, connection)
+        with session.metadata.transaction() as db:
+            scans = {stream.name: newest_sealed(db, name, stream.name) for stream in streams}
+            stated = db.get(RateLimitActor, actor)
+        limit = (stated and stated.limit) or DOCUMENTED_LIMIT
+        speed = min(limit, connection.max_requests_per_window or limit)
+        unread = [stream for stream in streams if ask and not scans[stream.name]]
+        pages = asyncio.run(_first_pages(session, connection, unread)) if unread else {}
+        for failure in pages.values():
+            if isinstance(failure, PartnerSyncError):
+                raise failure
+        for stream, scan in scans.items():
+            row = _planned(scan, pages.get(stream), speed)
+            rows.append({"connection": name, "stream": stream} | row)
+    return rows
 
 
-def _from_last_scan(session: AppSession, connection: Connection, stream: Stream) -> PlannedList:
-    of_list = select(Scan).where(Scan.connection == connection.name, Scan.stream == stream.name)
-    sealed = of_list.where(Scan.sha256.is_not(None)).order_by(Scan.started_at.desc())
-    with session.metadata.transaction() as db:
-        last = db.scalars(sealed.limit(1)).first()
-    if last is None:
-        names = (connection.name, stream.name)
-        return PlannedList(*names, None, None, None, at_least=False, basis="not known")
-    return PlannedList(
-        connection=connection.name,
-        stream=stream.name,
-        rows=last.rows,
-        requests=last.requests,
-        seconds=_seconds(session, connection, last.requests),
-        at_least=not last.complete,
-        basis=f"scan of {last.started_at:%Y-%m-%d %H:%M} UTC",
-    )
+def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) -> Row:
+    rows = requests = seconds = None
+    at_least, basis = False, "not known"
+    if scan is not None:
+        rows, requests, at_least = scan.rows, scan.requests, not scan.complete
+        basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC"
+    elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
+        at_least = page.has_more or len(page.records) >= page.limit
+        rows, requests, basis = len(page.records) + page.has_more, 1 + at_least, "one page"
+    if requests is not None:
+        seconds = math.ceil(requests / requests_per_second)
+    numbers = {"rows": rows, "requests": requests, "seconds": seconds}
+    return {**numbers, "at_least": at_least, "basis": basis}
 
 
-async def _ask(
-    session: AppSession, connection: Connection, streams: list[Stream]
-) -> dict[str, PlannedList]:
-    """Request the first page of lists. What it proves is a length, or that there is more."""
-    found = {}
-    async with open_service(session, connection) as service:
-        for stream in streams:
-            attempt = await service.client.page(stream.path, 0, stream.limit, _ignore)
-            page = parse_page(attempt.body or b"", stream.limit)
-            has_more = page.has_more or len(page.records) >= page.limit
-            requests = 2 if has_more else 1
-            found[stream.name] = PlannedList(
-                connection=connection.name,
-                stream=stream.name,
-                rows=len(page.records) + page.has_more,
-                requests=requests,
-                seconds=_seconds(session, connection, requests),
-                at_least=has_more,
-                basis="one page",
-            )
-    return found
-
-
-def _ignore(_attempt: Attempt) -> None:
-    """Record nothing: a plan writes no scan file."""
-
-
-def _seconds(session: AppSession, connection: Connection, requests: int) -> int:
-    """Return how long requests take at the limit that the service last stated for the actor."""
-    actor = limiter_actor(session, connection)
-    with session.metadata.transaction() as db:
-        known = db.get(RateLimitActor, actor)
-    limit = (known and known.limit) or DOCUMENTED_LIMIT
-    return math.ceil(requests / min(limit, connection.max_requests_per_window or limit))
+def total(rows: list[Row]) -> str:
+    """Return what all lists of a plan take together, in words."""
+    known = [row for row in rows if row["requests"] is not None]
+    if not known:
+        return f"How long the next sync takes is not known. {HINT}"
+    bound = "at least " if any(row["at_least"] for row in rows) or len(known) < len(rows) else ""
+    requests, seconds = (sum(row[name] for row in known) for name in ("requests", "seconds"))
+    text = f"The next sync takes {bound}{requests:,} requests, {bound}{seconds:,} seconds."
+    return text if len(known) == len(rows) else f"{text} {HINT}"

@@ -1,34 +1,58 @@
 """Everything one command or one Dagster step needs, opened once."""
 
-from collections.abc import Iterator
+import getpass
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pipelines.archive.store import Archive
 from pipelines.config.home import Home
-from pipelines.config.settings import Settings, load_settings
-from pipelines.core.clock import Clock, SystemClock
+from pipelines.config.settings import load_settings
+from pipelines.config.streams import Stream
+from pipelines.core.clock import Clock, SystemClock, utc_now
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
-from pipelines.warehouse.duckdb_file import DuckDBFiles
-from pipelines.warehouse.protocol import Warehouse
+from pipelines.metadata.tables import Decision
+from pipelines.publish.stores import Stores
+from pipelines.warehouse.duckdb_file import Warehouse
 
 
 @dataclass(frozen=True)
-class AppSession:
+class AppSession(Stores):
     """Settings and open stores of one home. `redactor` knows the credentials of this process."""
 
-    settings: Settings
-    metadata: Metadata
-    archive: Archive
-    warehouse: Warehouse
-    clock: Clock
     redactor: Redactor
 
     @property
     def home(self) -> Home:
         """The folders."""
         return self.settings.places
+
+    def lists(
+        self, connections: Collection[str] | None = None, streams: Collection[str] | None = None
+    ) -> dict[str, list[Stream]]:
+        """Return, by connection (none named: all), those of the streams (none named: all) it has.
+
+        Raises ConfigurationError, with the possible names, for one that is not configured.
+        """
+        names, read = connections or self.settings.connections(), self.settings.streams_of
+        known = {name: read(self.settings.connection(name)) for name in names}
+        possible = list(dict.fromkeys(each.name for found in known.values() for each in found))
+        if unknown := sorted(set(streams or ()).difference(possible)):
+            raise ConfigurationError(
+                f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
+                f"Possible streams: {', '.join(possible) or 'none'}."
+            )
+        return {
+            name: [each for each in found if not streams or each.name in streams]
+            for name, found in known.items()
+        }
+
+    def decision(self, kind: str, subject: str, reason: str) -> Decision:
+        """Return a decision that the user of this process takes now."""
+        person, now = getpass.getuser(), utc_now(self.clock)
+        return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 
 @contextmanager
@@ -41,15 +65,10 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     settings = load_settings(home)
     settings.connections()
     home.prepare()
+    archive, warehouse = Archive(home.archive), Warehouse(home, memory_limit=settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:
-        yield AppSession(
-            settings=settings,
-            metadata=metadata,
-            archive=Archive(home.archive),
-            warehouse=DuckDBFiles(home, memory_limit=settings.memory_limit),
-            clock=clock or SystemClock(),
-            redactor=Redactor(),
-        )
+        stores = (settings, metadata, archive, warehouse, clock or SystemClock())
+        yield AppSession(*stores, Redactor())
     finally:
         metadata.close()

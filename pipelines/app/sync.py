@@ -1,84 +1,244 @@
-"""The main job: read lists into scan files, then build and publish one version."""
+"""The main job: read lists into scan files, then build and publish one version.
+
+A run reads the lists of one connection; a failed list does not stop the others.
+"""
+
+import asyncio
+import traceback
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from http import HTTPStatus
 
 from pipelines.app.checkup import evaluate_checks
+from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.progress import Progress
-from pipelines.app.read import ReadRequest, read_connection
-from pipelines.app.results import RunResult, StreamState, SyncResult
+from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
-from pipelines.core.errors import ConfigurationError, ExitCode
-from pipelines.core.finding import Finding, Severity
-from pipelines.publish.build import BuildResult, build
+from pipelines.app.versions import build_version
+from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
+from pipelines.archive.store import scan_row
+from pipelines.config.streams import Stream
+from pipelines.core.clock import utc_now
+from pipelines.core.completeness import ReadBudget
+from pipelines.core.errors import ArchiveDamaged, ConfigurationError, LockHeld, PartnerSyncError
+from pipelines.core.text import printable
+from pipelines.extract.pages import ALGORITHM_VERSION
+from pipelines.extract.scan import STOP, ReadOptions, read_scan
+from pipelines.http.client import ServiceClient
+from pipelines.metadata import scans
+from pipelines.metadata.engine import new_id, this_process
+from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.runs import Outcome, close_dead_runs
+from pipelines.metadata.tables import Run
+from pipelines.publish.build import BuildResult
 
-__all__ = ["ReadRequest", "build_version", "read_connection", "requests_for", "sync"]
-
-
-def requests_for(
-    session: AppSession, connections: list[str] | None, streams: list[str] | None
-) -> list[ReadRequest]:
-    """Return a request for each connection (None: all) that has one of the streams (None: all).
-
-    Raises ConfigurationError for a name that is not configured.
-    """
-    settings = session.settings
-    chosen = [settings.connection(name) for name in connections or settings.connections()]
-    if not streams:
-        return [ReadRequest(connection.name) for connection in chosen]
-    possible = {
-        connection.name: [stream.name for stream in settings.streams_of(connection)]
-        for connection in chosen
-    }
-    known = list(dict.fromkeys(name for names in possible.values() for name in names))
-    if unknown := sorted(set(streams) - set(known)):
-        raise ConfigurationError(
-            f"There is no stream `{', '.join(unknown)}`. Possible streams: {', '.join(known)}."
-        )
-    wanted = {
-        name: tuple(stream for stream in names if stream in streams)
-        for name, names in possible.items()
-    }
-    return [ReadRequest(name, names) for name, names in wanted.items() if names]
+__all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
+MakeVersion = Callable[[AppSession, Progress], BuildResult]
+RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
 
 
 def sync(
-    session: AppSession, requests: list[ReadRequest], progress: Progress, *, publish: bool = True
+    session: AppSession,
+    requests: Collection[ReadRequest],
+    progress: Progress,
+    make: MakeVersion | None = build_version,
 ) -> SyncResult:
-    """Read the requested lists, then build and publish one version of all that was read."""
-    read = tuple(read_connection(session, request, progress) for request in requests)
-    built = build_version(session, progress) if publish else None
-    findings = evaluate_checks(session)
-    return SyncResult(read, built, findings, exit_code(read, built, findings))
+    """Read the requested lists; then, with `make`, publish a version of all that was read."""
+    read = [read_connection(session, request, progress) for request in requests]
+    streams = tuple(stream for each in read for stream in each.streams)
+    built = make(session, progress) if make else None
+    return SyncResult(streams, built, evaluate_checks(session))
 
 
-def build_version(session: AppSession, progress: Progress) -> BuildResult:
-    """Build and publish a version from every scan that waits for it.
+def read_connection(session: AppSession, request: ReadRequest, progress: Progress) -> SyncResult:
+    """Read lists of one connection into scan files; what fails for one is in its StreamResult.
 
-    Raises BuildFailed, LockHeld and StorageFailed; the published version is then untouched.
+    Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
-    return build(session, progress.note)
+    streams = session.lists([request.connection], request.streams)[request.connection]
+    if not streams:
+        raise ConfigurationError(
+            f"Connection `{request.connection}` has no stream. Nothing was requested.",
+            'Add [streams.NAME] with path = "/v2/..." and surface to settings.toml.',
+        )
+    run = _Run(session, request, progress, streams)
+    lock = hold_lock(session.home.locks, f"sync.{request.connection}", on_wait=progress.note)
+    try:
+        with lock as has_waited, run.recorded():
+            if has_waited:
+                since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
+                progress.note(f"Lists whose last scan began before {since} are read again.")
+            asyncio.run(run.read_lists(streams))
+    except LockHeld as error:
+        run.fail(error)
+    return SyncResult(tuple(run.results.values()))
 
 
-def exit_code(
-    read: tuple[RunResult, ...], built: BuildResult | None, findings: tuple[Finding, ...]
-) -> ExitCode:
-    """Return 0 only if every list is complete, published, and nothing needs attention.
+class _Run:
+    """One run: its row, and a result for each list."""
 
-    Without a build (`built` None), nobody asked for more than complete lists.
-    """
-    streams = [stream for run in read for stream in run.streams]
-    if not any(run.read for run in read):
-        is_usage = {stream.error_code for stream in streams} == {ExitCode.USAGE}
-        return ExitCode.USAGE if is_usage else ExitCode.NOTHING_PUBLISHED
-    if built is not None and built.version is None:
-        return ExitCode.NOTHING_PUBLISHED
-    if any(stream.state is not StreamState.COMPLETE for stream in streams):
-        return ExitCode.NEEDS_ATTENTION
-    return ExitCode.DONE if built is None else build_exit_code(built, findings)
+    def __init__(
+        self, session: AppSession, request: ReadRequest, progress: Progress, streams: list[Stream]
+    ) -> None:
+        now = utc_now(session.clock)
+        self.session, self.progress = session, progress
+        self.connection = session.settings.connection(request.connection)
+        self.results = {each.name: StreamResult(request.connection, each.name) for each in streams}
+        self.row = Run(
+            run_id=new_id(now),
+            connection=request.connection,
+            trigger=request.trigger,
+            scheduled_at=request.scheduled_at,
+            started_at=now,
+            owner=this_process(),
+        )
+        # A sealed scan that is not older is used again; an open one is resumed.
+        self.not_before = request.scheduled_at or now
+        hours = 0 if request.scheduled_at else RESUME_HOURS
+        self.resume_since = self.not_before - timedelta(hours=hours)
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Write the run's row before the block and its outcome afterwards, however it ends."""
+        row, results = self.row, self.results.values()
+        with self.session.metadata.transaction() as db:
+            row.started_at = utc_now(self.session.clock)
+            close_dead_runs(db, row.started_at)
+            db.add(row)
+        try:
+            yield
+        finally:
+            unread = [f"{each.stream}: {each.message}" for each in results if not each.scan_id]
+            with self.session.metadata.transaction() as db:
+                db.add(row)
+                row.ended_at = utc_now(self.session.clock)
+                row.outcome = max((each.state for each in results), key=list(Outcome).index)
+                row.message = " ".join(unread) or None
+                row.requests = sum(each.requests for each in results)
+                row.rate_limited = sum(each.rate_limited for each in results)
+
+    async def read_lists(self, streams: list[Stream]) -> None:
+        """Read all lists at once."""
+        service = open_service(self.session, self.connection)
+        try:
+            async with service as client, asyncio.TaskGroup() as group:
+                for stream in streams:
+                    group.create_task(self._read_list(stream, client))
+        except PartnerSyncError as error:  # of the whole connection: credentials, identity
+            self.fail(error)
+
+    def fail(self, error: PartnerSyncError, stream: str | None = None) -> None:
+        """Note the failure of a list; without `stream`, of every list that has no result yet."""
+        clean = self.session.redactor.clean
+        for result in self.results.values():
+            if stream in {None, result.stream} and result.state is Outcome.INTERRUPTED:
+                result.state, result.exit_code = Outcome.FAILED, error.exit_code
+                result.message, result.remedy = clean(str(error)), clean(error.remedy)
+
+    async def _read_list(self, stream: Stream, client: ServiceClient) -> None:
+        """Read one list and keep its result; no failure of one list reaches the others."""
+        result = self.results[stream.name]
+        try:
+            scan = self._new_enough_scan(stream) or await self._read_scan(stream, client)
+        except PartnerSyncError as error:
+            self.fail(error, stream.name)
+        except Exception as error:  # noqa: BLE001 - a defect in one list must not stop the others
+            self.fail(_defect(error), stream.name)
+        else:
+            proof = scan.completeness
+            result.state = Outcome.COMPLETE if proof.complete else Outcome.PARTIAL
+            result.scan_id, result.rows = scan.scan_id, proof.rows
+            result.message, result.remedy = proof.sentence(stream.name), ""
+
+    def _new_enough_scan(self, stream: Stream) -> SealedScan | None:
+        """Return a sealed scan of another run that began after this run was due or asked for."""
+        with self.session.metadata.transaction() as db:
+            row = scans.newest_sealed(db, self.connection.name, stream.name)
+        if row is None or row.started_at < self.not_before:
+            return None
+        self.results[stream.name].source = "reused"
+        return self.session.archive.open_sealed(row)
+
+    async def _read_scan(self, stream: Stream, client: ServiceClient) -> SealedScan:
+        """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
+        result, session = self.results[stream.name], self.session
+        advance = partial(self.progress.advance, f"{result.connection}/{result.stream}")
+        options = ReadOptions(session.settings.sync_max_minutes * 60, advance)
+        scan = self._resumable_scan(stream) or self._start_scan(stream)
+        result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
+        read: OpenScan | SealedScan = scan
+        before = _traffic(scan)
+        try:
+            read = sealed = await read_scan(client, scan, options, session.clock)
+        finally:
+            scan.close()
+            with suppress(ArchiveDamaged):  # a failure that is under way says more
+                made = _traffic(read) - before
+                result.requests, result.rate_limited = made["requests"], made["rate_limited"]
+        with session.metadata.transaction() as db:
+            scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
+        return sealed
+
+    def _resumable_scan(self, stream: Stream) -> OpenScan | None:
+        """Return the open scan to go on with; abandon every other one of the list."""
+        name, reason = self.connection.name, "Another version of partner-sync began the scan."
+        with self.session.metadata.transaction() as db:
+            row = scans.scan_to_resume(db, name, stream.name, self.resume_since)
+            if row is None:
+                return None
+            try:
+                scan = self.session.archive.resume(row)
+                if scan.header.algorithm == ALGORITHM_VERSION:
+                    row.run_id = self.row.run_id
+                    began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
+                    self.progress.note(f"{stream.name}: resuming the interrupted scan of {began}.")
+                    return scan
+                scan.close()
+            except ArchiveDamaged as error:
+                reason = str(error)
+            row.status, row.reason = scans.ScanStatus.ABANDONED, reason
+        self.progress.note(f"{stream.name}: {reason} The list is read again.")
+        return None
+
+    def _start_scan(self, stream: Stream) -> OpenScan:
+        started_at = utc_now(self.session.clock)
+        actor = limiter_actor(self.session, self.connection)
+        with self.session.metadata.transaction() as db:
+            header = ScanHeader(
+                scan_id=new_id(started_at),
+                run_id=self.row.run_id,
+                connection=self.connection.name,
+                stream=stream.name,
+                path=stream.path,
+                actor=actor,
+                started_at=started_at,
+                day=started_at.date(),
+                configured_key=stream.key,
+                memory=scans.list_memory(db, self.connection.name, stream.name),
+                budget=ReadBudget(page_size=stream.limit),
+                algorithm=ALGORITHM_VERSION,
+            )
+            db.add(scan_row(header))
+        return self.session.archive.create(header)
 
 
-def build_exit_code(built: BuildResult, findings: tuple[Finding, ...]) -> ExitCode:
-    """Return what a build means for a command."""
-    if built.version is None:
-        return ExitCode.NOTHING_PUBLISHED
-    if built.failed or any(finding.severity is not Severity.INFO for finding in findings):
-        return ExitCode.NEEDS_ATTENTION
-    return ExitCode.DONE
+def _traffic(scan: OpenScan | SealedScan) -> Counter[str]:
+    """Count the requests of a scan so far, and those that were answered 429."""
+    if isinstance(scan, SealedScan):
+        return Counter(requests=scan.completeness.requests, rate_limited=scan.rate_limited)
+    statuses = [each.status for _, each in scan.exchanges() if each.purpose != STOP]
+    refused = statuses.count(HTTPStatus.TOO_MANY_REQUESTS)
+    return Counter(requests=len(statuses), rate_limited=refused)
+
+
+def _defect(error: Exception) -> PartnerSyncError:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+    return PartnerSyncError(
+        f"Unexpected {type(error).__name__} at {place}: {printable(error)}. The list was not read "
+        "to its end. Analysts still see the published version.",
+        "This is a defect of partner-sync. Report it with this message.",
+    )

@@ -1,48 +1,56 @@
 """Scan files: every request and answer of one read of one list, sealed with the proof.
 
-A scan file is JSON Lines, one zstd frame a line (`zstdcat FILE | jq`). Line 1 is the header, then
-one line for each exchange, the last line is the seal. Exchanges are numbered from 1 in file order.
+A scan file is JSON Lines (`zstdcat FILE | jq`): the header, one line for each exchange, the seal.
 Every `path` here is that of the sealed file; while it is read, the file's name ends in `.open`.
 """
 
-import hashlib
-import mmap
+import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from pipelines.archive import frames, lines
-from pipelines.archive.lines import Exchange, PageRows, ScanHeader, Seal
+import msgspec
+
+from pipelines.archive import lines
+from pipelines.archive.lines import START, Exchange, Frame, ScanHeader, Seal
 from pipelines.archive.records import parse_page
-from pipelines.core.completeness import Completeness
-from pipelines.core.errors import ArchiveDamaged, ScanNotFound, StorageFailed
-from pipelines.core.files import durable_rename, private_folder, write_durably
+from pipelines.core.completeness import Completeness, Ranges
+from pipelines.core.errors import ArchiveDamaged, StorageFailed
+from pipelines.core.files import durable_rename, write_durably
 
 __all__ = ["Exchange", "OpenScan", "PageRows", "ScanHeader", "SealedScan", "open_path"]
 
-OPEN_SUFFIX = ".open"
 TOO_MANY_REQUESTS = 429
 
 
 def open_path(path: Path) -> Path:
     """Return the name that a scan file has while it is read."""
-    return path.with_name(path.name + OPEN_SUFFIX)
+    return path.with_name(f"{path.name}.open")
+
+
+class PageRows(NamedTuple):
+    """A page as the loader sees it: raw records, which of them count, which go to quarantine."""
+
+    number: int
+    records: list[bytes]
+    used: Ranges
+    conflicting: Ranges
 
 
 @contextmanager
-def _damage_named(path: Path, where: str = "") -> Iterator[None]:
+def _damage_named(path: Path) -> Iterator[None]:
     """Raise ArchiveDamaged for bytes that are not what was written, or cannot be read."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
         reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else error
         raise ArchiveDamaged(
-            f"Scan file {path} is damaged: {where}{reason}. It is not loaded; published versions "
-            "are untouched.",
+            f"Scan file {path} is damaged: {reason}. It is not loaded; published versions are "
+            "untouched.",
             "Restore the file from a backup, or run `partner-sync sync` to read the list again.",
         ) from error
 
@@ -60,132 +68,102 @@ def _failure_named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _at(number: int, start: int) -> str:
-    return f"page {number} (byte {start}): "
-
-
-def _read_exchanges(
-    path: Path, bounds: Sequence[int], first: int = 1
-) -> Iterator[tuple[int, Exchange]]:
-    """Read the exchanges between bounds; the first of them has the number `first`."""
+def _read(path: Path, numbers: Container[int], last: str) -> Iterator[tuple[int, Exchange]]:
+    """Read exchanges by number. The frame with the digest `last` must be in the file."""
     with _damage_named(path), path.open("rb") as source:
-        for number, (start, end) in enumerate(pairwise(bounds), first):
-            with _damage_named(path, _at(number, start)):
-                source.seek(start)
-                line = frames.decompress(source.read(end - start))
-                exchange = lines.decode_exchange(line, number)
-            yield number, exchange
+        for frame in lines.read_frames(source):
+            if frame.number in numbers:
+                yield frame.number, lines.read_exchange(frame.line())
+            if frame.digest.hex() == last:
+                return
+        raise ValueError("its end is missing")
 
 
+@dataclass
 class OpenScan:
     """A scan file that is being written, by one process: the caller holds the list's lock."""
 
-    def __init__(
-        self, path: Path, header: ScanHeader, bounds: list[int], rate_limited: int = 0
-    ) -> None:
-        self.path = path
-        self.header = header
-        self._bounds = bounds  # where the exchanges' frames begin, then the end of the file
-        self._rate_limited = rate_limited
-        with _failure_named(path):
-            self._file = os.open(open_path(path), os.O_WRONLY | os.O_APPEND)
+    path: Path
+    header: ScanHeader
+    _last: Frame
+    _rate_limited: int = 0
+
+    def __post_init__(self) -> None:
+        with _failure_named(self.path):
+            self._file = open_path(self.path).open("ab", buffering=0)
 
     @classmethod
     def create(cls, path: Path, header: ScanHeader) -> Self:
         """Start a scan file. Raises StorageFailed."""
-        frame = frames.compress(lines.encode(lines.HeaderLine(header)))
-        private_folder(path.parent)
-        if path.exists() or open_path(path).exists():
-            raise StorageFailed(
-                f"Scan file {path} exists already. It was not changed, and nothing was read.",
-                "Run `partner-sync sync` again.",
-            )
+        first = START.followed_by(lines.compress(header))
         with _failure_named(path):
-            write_durably(open_path(path), frame)
-        return cls(path, header, [len(frame)])
+            if path.exists() or open_path(path).exists():
+                raise FileExistsError(errno.EEXIST, "it exists already")
+            write_durably(open_path(path), first.head() + first.data)
+        return cls(path, header, first)
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Open a scan file again: cut off a broken last frame, or a seal that nobody recorded.
+        """Open a scan file again: cut off a broken last line, or a seal that nobody recorded.
 
-        Raises ArchiveDamaged where the file is missing, or damaged before its end.
+        Raises ArchiveDamaged if the file is missing, or damaged before its end.
         """
-        file = open_path(path)
+        file, first, last, statuses = open_path(path), b"", START, []
         with _damage_named(file):
             if path.exists():  # killed between the seal and the update of the scan's row
                 durable_rename(path, file)
             with file.open("rb") as source:
-                found = frames.whole_frames(source)
-                if (first := next(found, None)) is None:
-                    raise ValueError("its header is not whole")
-                header = lines.decode(first.line, lines.HeaderLine).header
-                bounds, rate_limited = [first.end], 0
-                for number, frame in enumerate(found, 1):
-                    if frame.line.startswith(lines.SEAL_START):
+                for frame in lines.read_frames(source):
+                    if (line := frame.line()).startswith(lines.SEAL_BEGINS):
                         break
-                    with _damage_named(file, _at(number, frame.start)):
-                        exchange = lines.decode_exchange(frame.line, number)
-                    bounds.append(frame.end)
-                    rate_limited += exchange.status == TOO_MANY_REQUESTS
-                else:
-                    source.seek(bounds[-1])
-                    if frames.any_whole_frame(source.read()):
-                        where = _at(len(bounds), bounds[-1])
-                        raise ValueError(f"{where}broken, but pages follow it")
-            os.truncate(file, bounds[-1])
-        return cls(path, header, bounds, rate_limited)
+                    first, last = first or line, frame
+                    if frame.number:
+                        statuses.append(lines.read_exchange(line).status)
+            header = msgspec.json.decode(first, type=ScanHeader)
+            os.truncate(file, last.end)
+        return cls(path, header, last, statuses.count(TOO_MANY_REQUESTS))
 
     def append(self, exchange: Exchange, *, durable: bool = True) -> int:
-        """Write one exchange; return its number. `durable` waits for the disk.
+        """Write one exchange and return its number. Raises StorageFailed; the file is as before.
 
-        The operating system has the exchange at once in any case: only a crash of the machine can
-        lose one that is not durable. Raises StorageFailed; the file is then as before.
+        One that is not `durable` is lost if the machine crashes, but not if this process does.
         """
-        number = len(self._bounds)
-        self._write(frames.compress(lines.encode_exchange(number, exchange)))
+        self._write(lines.exchange_line(self._last.number + 1, exchange), durable=durable)
         self._rate_limited += exchange.status == TOO_MANY_REQUESTS
-        if durable:
-            with _failure_named(self.path):
-                os.fsync(self._file)
-        return number
+        return self._last.number
 
     def exchanges(self) -> Iterator[tuple[int, Exchange]]:
         """Read what is in the file so far: numbers and exchanges."""
-        return _read_exchanges(open_path(self.path), tuple(self._bounds))
+        numbers = range(1, self._last.number + 1)
+        return _read(open_path(self.path), numbers, self._last.digest.hex())
 
     def seal(self, completeness: Completeness) -> "SealedScan":
         """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed."""
-        *offsets, start = self._bounds
-        seal = Seal(completeness, self._rate_limited, tuple(offsets))
-        end = frames.compress(lines.encode(lines.SealLine(seal))) + frames.pack_trailer(start)
+        self._write(Seal(completeness, self._rate_limited))
+        self.close()
         with _failure_named(self.path):
-            with open_path(self.path).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            digest.update(end)
-            self._write(end + digest.digest())
-            os.fsync(self._file)
-            self.close()
             durable_rename(open_path(self.path), self.path)
         return SealedScan.open(self.path)
 
     def close(self) -> None:
         """Close without sealing; the file stays resumable."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
-    def _write(self, data: bytes) -> None:
-        """Append bytes, all or none: what follows a broken frame could not be read."""
-        left = memoryview(data)
+    def _write(self, line: msgspec.Struct, *, durable: bool = True) -> None:
+        """Append a line, all of it or nothing: what follows a broken one could not be read."""
+        frame = self._last.followed_by(lines.compress(line))
+        left = memoryview(frame.head() + frame.data)
         with _failure_named(self.path):
             try:
                 while left:
-                    left = left[os.write(self._file, left) :]
+                    left = left[self._file.write(left) :]
+                if durable:
+                    os.fsync(self._file.fileno())
             except OSError:
                 with suppress(OSError):
-                    os.ftruncate(self._file, self._bounds[-1])
+                    self._file.truncate(self._last.end)
                 raise
-        self._bounds.append(self._bounds[-1] + len(data))
+        self._last = frame
 
 
 @dataclass(frozen=True)
@@ -195,21 +173,24 @@ class SealedScan:
     path: Path
     header: ScanHeader
     completeness: Completeness
-    sha256: str  # of the file, without these 32 bytes at its end
     rate_limited: int  # answers with status 429
-    _bounds: tuple[int, ...] = field(repr=False)  # starts of the exchanges' frames, then the seal's
+    sha256: str  # of all lines
+    _numbers: range  # of the exchanges
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read header and seal. Raises ArchiveDamaged where there is no valid seal."""
-        with _damage_named(path), path.open("rb") as file:
-            found, digest = frames.read_seal_frame(file)
-            seal = lines.decode(found.line, lines.SealLine).seal
-            bounds = (*seal.offsets, found.start)
-            file.seek(0)
-            line = frames.decompress(file.read(bounds[0]))
-            header = lines.decode(line, lines.HeaderLine).header
-        return cls(path, header, seal.completeness, digest.hex(), seal.rate_limited, bounds)
+        """Read a scan file and check the digest of every line. Raises ArchiveDamaged."""
+        with _damage_named(path), path.open("rb") as source:
+            frames = lines.read_frames(source)
+            first = next(frames)
+            last = reduce(lambda _before, frame: frame, frames, first)
+            size = source.seek(0, os.SEEK_END)
+            if size != last.end or not last.line().startswith(lines.SEAL_BEGINS):
+                raise ValueError("it has no seal at its end")
+            header = msgspec.json.decode(first.line(), type=ScanHeader)
+            seal = msgspec.json.decode(last.line(), type=Seal)
+        numbers, sha256 = range(1, last.number), last.digest.hex()
+        return cls(path, header, seal.completeness, seal.rate_limited, sha256, numbers)
 
     @property
     def scan_id(self) -> str:
@@ -217,39 +198,17 @@ class SealedScan:
         return self.header.scan_id
 
     def exchanges(self) -> Iterator[tuple[int, Exchange]]:
-        """Read every exchange. Raises ArchiveDamaged where a digest does not match."""
-        return _read_exchanges(self.path, self._bounds)
+        """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
+        return _read(self.path, self._numbers, self.sha256)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""
-        proof = self.completeness
-        for number in sorted({*proof.used, *proof.conflicting}):
-            records = parse_page(self.page(number)).records
-            used, conflicting = proof.used.get(number, ()), proof.conflicting.get(number, ())
-            yield PageRows(number, records, used, conflicting)
-
-    def page(self, number: int) -> bytes:
-        """Return the body of one exchange. Raises ScanNotFound, ArchiveDamaged."""
-        if not 1 <= number < len(self._bounds):
-            raise ScanNotFound(f"Scan {self.scan_id} has no page {number}.")
-        ((_, exchange),) = _read_exchanges(
-            self.path, self._bounds[number - 1 : number + 1], first=number
-        )
-        if exchange.body is None:
-            raise ScanNotFound(f"Request {number} of scan {self.scan_id} got no page.")
-        return exchange.body
+        used, conflicting = self.completeness.used, self.completeness.conflicting
+        for number, exchange in _read(self.path, {*used, *conflicting}, self.sha256):
+            records = parse_page(exchange.body or b"").records
+            yield PageRows(number, records, used.get(number, ()), conflicting.get(number, ()))
 
     def verify(self) -> None:
-        """Check every digest. Raises ArchiveDamaged that names page and offset."""
-        now = SealedScan.open(self.path)  # the file may have changed since this object was made
+        """Check every digest again. Raises ArchiveDamaged, which names page and byte."""
         for _ in self.exchanges():
             pass
-        with (
-            _damage_named(self.path),
-            self.path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-            memoryview(content) as view,
-            view[: -frames.DIGEST_SIZE] as digested,
-        ):
-            if not self.sha256 == now.sha256 == hashlib.sha256(digested).hexdigest():
-                raise ValueError("the digest of the whole file does not match")

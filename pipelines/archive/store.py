@@ -8,18 +8,13 @@ from pipelines.core.errors import ScanNotFound
 from pipelines.core.files import private_folder
 from pipelines.metadata.tables import Scan
 
+SHARED = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
+
 
 def scan_row(header: ScanHeader) -> Scan:
     """Return the row of a scan that begins; its file is below the archive."""
-    return Scan(
-        scan_id=header.scan_id,
-        run_id=header.run_id,
-        connection=header.connection,
-        stream=header.stream,
-        day=header.day,
-        started_at=header.started_at,
-        file=f"{header.connection}/{header.stream}/{header.scan_id}.jsonl.zst",
-    )
+    file = f"{header.connection}/{header.stream}/{header.scan_id}.jsonl.zst"
+    return Scan(**{name: getattr(header, name) for name in SHARED}, file=file)
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class Archive:
     def create(self, header: ScanHeader) -> OpenScan:
         """Start the scan file that a header describes. Raises StorageFailed."""
         path = self.folder / scan_row(header).file
-        for folder in (self.folder, path.parent.parent):  # as parents they would become public
+        for folder in (self.folder, path.parent.parent, path.parent):  # parents would be public
             private_folder(folder)
         return OpenScan.create(path, header)
 
@@ -53,5 +48,5 @@ class Archive:
     def delete(self, scan: Scan) -> None:
         """Delete the file of a scan, sealed or not."""
         path = self.folder / scan.file
-        path.unlink(missing_ok=True)
-        open_path(path).unlink(missing_ok=True)
+        for file in (path, open_path(path)):
+            file.unlink(missing_ok=True)

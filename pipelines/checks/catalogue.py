@@ -1,208 +1,226 @@
-"""Every check of the pipeline. `sync`, `status` and Dagster's asset checks show the same list."""
+"""Every check of the pipeline. `sync`, `status` and Dagster's asset checks show the same list.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+A check is a function: its name is the code, its docstring the question. It yields what it finds,
+and raises CannotKnow where there is nothing to judge by.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
-from pipelines.checks import finders
-from pipelines.checks.context import CannotKnow, CheckContext, ListName
+from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.core.finding import Finding, Severity
+from pipelines.metadata.runs import Outcome, is_running
+from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.tables import Scan
+
+Find = Callable[[CheckContext, ListName], Iterable[str | Finding]]
+Scope = Literal["list", "connection", "warehouse"]  # what a check is asked about
+MINUTE: Final = "%Y-%m-%d %H:%M"
+READ: Final = "partner-sync sync --connection {connection}"
+READ_LIST: Final = f"{READ} --stream {{stream}}"
+# A check of its own looks for these: they hold for longer than one load.
+OWN_CHECK: Final = {"records_quarantined", "values_in_extra", "scan_held"}
+CHECKS: Final[list["Check"]] = []
 
 
 class State(StrEnum):
-    """What a check says. UNKNOWN: there is no data to judge by; never shown as passed.
-
-    A check with findings of severity INFO only has passed.
-    """
+    """What a check says. UNKNOWN: there is no data to judge by; never shown as passed."""
 
     PASSED = "passed"
     FAILED = "failed"
     UNKNOWN = "unknown"
 
 
-class Scope(StrEnum):
-    """What a check is asked about: each list, each connection, or the warehouse as a whole."""
-
-    LIST = "list"
-    CONNECTION = "connection"
-    WAREHOUSE = "warehouse"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check. `remedy` fixes what it finds; {connection} and {stream} stand for the subject.
-
-    `find` gets a ListName, whose `stream` is empty for a connection and which is empty for the
-    warehouse (see `finders`). `blocks`: data waits for a person while it fails.
-    """
-
-    code: str
-    scope: Scope
-    severity: Severity
-    question: str
-    remedy: str
-    find: Callable[[CheckContext, ListName], str | list[Finding]]
-    blocks: bool = False
-
-    @property
-    def asset(self) -> str:
-        """The Dagster asset it belongs to; {stream} stands for the list."""
-        return "warehouse/{stream}" if self.scope is Scope.LIST else "published/warehouse"
-
-
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check says of one subject. `reason` explains UNKNOWN."""
+    """What a check says of its subject. `reason` explains UNKNOWN."""
 
-    code: str
-    asset: str
-    connection: str
-    stream: str
-    state: State
+    check: "Check"
+    about: ListName
     findings: tuple[Finding, ...] = ()
     reason: str = ""
 
+    @property
+    def state(self) -> State:
+        """The state; findings of severity INFO do not fail a check."""
+        if self.reason:
+            return State.UNKNOWN
+        failed = any(each.severity is not Severity.INFO for each in self.findings)
+        return State.FAILED if failed else State.PASSED
 
-READ: Final = "partner-sync sync --connection {connection}"
-READ_LIST: Final = f"{READ} --stream {{stream}}"
-CHECKS: Final = (
-    Check(
-        "warehouse_unreadable",
-        Scope.WAREHOUSE,
-        Severity.ERROR,
-        "Can analysts open the published version?",
-        "partner-sync versions rollback",
-        finders.unreadable_warehouse,
-    ),
-    Check(
-        "version_rolled_back",
-        Scope.WAREHOUSE,
-        Severity.INFO,
-        "Is the newest version the published one?",
-        "partner-sync versions list",
-        finders.rolled_back_version,
-    ),
-    Check(
-        "run_failed",
-        Scope.CONNECTION,
-        Severity.ERROR,
-        "Did the last sync of the connection run to its end?",
-        READ,
-        finders.failed_run,
-    ),
-    Check(
-        "list_not_loaded",
-        Scope.LIST,
-        Severity.WARNING,
-        "Does the published version hold the list?",
-        READ_LIST,
-        finders.list_not_loaded,
-    ),
-    Check(
-        "list_partial",
-        Scope.LIST,
-        Severity.WARNING,
-        "Is the newest published scan of the list complete?",
-        READ_LIST,
-        finders.partial_list,
-    ),
-    Check(
-        "scan_held",
-        Scope.LIST,
-        Severity.WARNING,
-        "Does no scan of the list wait for approval?",
-        "partner-sync approve {connection} {stream}",
-        finders.held_scan,
-        blocks=True,
-    ),
-    Check(
-        "scan_failed",
-        Scope.LIST,
-        Severity.ERROR,
-        "Could the newest scan of the list be loaded?",
-        READ_LIST,
-        finders.failed_scan,
-    ),
-    Check(
-        "scan_not_published",
-        Scope.LIST,
-        Severity.WARNING,
-        "Is every scan of the list that needs no approval published?",
-        "partner-sync versions build",
-        finders.scan_not_published,
-    ),
-    Check(
-        "records_quarantined",
-        Scope.LIST,
-        Severity.WARNING,
-        "Is every record of the list in a table?",
-        "Read quarantine.records, and ask the service to correct the records.",
-        finders.quarantined_records,
-    ),
-    Check(
-        "values_in_extra",
-        Scope.LIST,
-        Severity.WARNING,
-        "Does every value of the list fit its column?",
-        "Check with the service whether the field has another meaning now.",
-        finders.values_in_extra,
-    ),
-    Check(
-        "load_reported",
-        Scope.LIST,
-        Severity.WARNING,
-        "Did the newest load of the list report nothing else that needs attention?",
-        "Follow the message of the finding.",
-        finders.reported_by_load,
-    ),
-    Check(
-        "list_stale",
-        Scope.LIST,
-        Severity.WARNING,
-        "Are the published rows of the list new enough?",
-        READ_LIST,
-        finders.stale_list,
-    ),
-)
+
+@dataclass
+class Check:
+    """One check. `remedy` fixes what it finds; `blocks`: data waits for a person while it fails.
+
+    The stream of its subject is empty for a connection; both names are for the warehouse.
+    """
+
+    remedy: str
+    severity: Severity = Severity.WARNING
+    scope: Scope = "list"
+    blocks: bool = False
+    code: str = field(init=False)
+    question: str = field(init=False)
+    find: Find = field(init=False)
+
+    def __call__(self, find: Find) -> Find:
+        """Add a function to the catalogue."""
+        self.code, self.question, self.find = find.__name__, find.__doc__ or "", find
+        CHECKS.append(self)
+        return find
+
+    def ask(self, context: CheckContext, about: ListName) -> CheckResult:
+        """Return what the check says of one subject."""
+        remedy = self.remedy.format(**about._asdict())
+        try:
+            found = list(self.find(context, about))
+        except CannotKnow as error:
+            return CheckResult(self, about, reason=str(error))
+        findings = [
+            Finding(self.code, self.severity, *about, "", each, remedy, self.blocks)
+            if isinstance(each, str)
+            else each
+            for each in found
+        ]
+        return CheckResult(self, about, tuple(findings))
 
 
 def evaluate(context: CheckContext) -> list[CheckResult]:
     """Ask every check about each list, each connection or the warehouse."""
-    return [
-        _ask(check, context, subject)
-        for check in CHECKS
-        for subject in _subjects(check.scope, context)
-    ]
+    subjects: dict[Scope, Sequence[ListName]] = {
+        "list": context.lists,
+        "connection": sorted({ListName(each.connection, "") for each in context.lists}),
+        "warehouse": [ListName("", "")],
+    }
+    return [check.ask(context, about) for check in CHECKS for about in subjects[check.scope]]
 
 
-def _subjects(scope: Scope, context: CheckContext) -> Iterator[ListName]:
-    if scope is Scope.LIST:
-        yield from context.lists
-    elif scope is Scope.CONNECTION:
-        names = dict.fromkeys(each.connection for each in context.lists)
-        yield from (ListName(name, "") for name in names)
-    else:
-        yield ListName("", "")
+@Check("partner-sync versions rollback", Severity.ERROR, "warehouse")
+def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Can analysts open the published version?"""
+    if context.published.problem:
+        yield f"Analysts cannot read the warehouse. {context.published.problem}"
+    elif context.published.version is None:
+        if not context.versions:
+            raise CannotKnow("Nothing is published yet.")
+        yield "The symlink of the warehouse is gone. Analysts find no file; versions are kept."
 
 
-def _ask(check: Check, context: CheckContext, about: ListName) -> CheckResult:
-    reason, findings = "", list[Finding]()
-    try:
-        findings = _find(check, context, about)
-        failed = any(finding.severity is not Severity.INFO for finding in findings)
-        state = State.FAILED if failed else State.PASSED
-    except CannotKnow as error:
-        state, reason = State.UNKNOWN, str(error)
-    asset = check.asset.format(stream=about.stream)
-    names = (about.connection, about.stream)
-    return CheckResult(check.code, asset, *names, state, tuple(findings), reason)
+@Check("partner-sync versions list", Severity.INFO, "warehouse")
+def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Is the newest version the published one?"""
+    version = known(context.published.version, "Nothing is published yet.")
+    if newer := [str(number) for number in context.versions if number > version.number]:
+        yield (
+            f"Analysts see version {version.number}, which was published again. Newer versions "
+            f"exist: {', '.join(newer)}."
+        )
 
 
-def _find(check: Check, context: CheckContext, about: ListName) -> list[Finding]:
-    found = check.find(context, about)
-    if isinstance(found, list):
-        return found
-    remedy = check.remedy.format(connection=about.connection, stream=about.stream)
-    texts = (about.connection, about.stream, "", found, remedy)
-    return [Finding(check.code, check.severity, *texts, check.blocks)] if found else []
+@Check(READ, Severity.ERROR, "connection")
+def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Did the last sync of the connection run to its end?"""
+    own = (run for run in context.runs if run.connection == about.connection)
+    last = next((run for run in own if not is_running(run)), None)
+    run = known(last, f"No sync of `{about.connection}` has ended yet.")
+    if run.outcome in {Outcome.COMPLETE, Outcome.PARTIAL}:
+        return
+    how = "failed" if run.outcome == Outcome.FAILED else "was interrupted"
+    version = context.published.version
+    seen = f"Analysts still see version {version.number}." if version else "Nothing is published."
+    yield (
+        f"The sync of `{run.connection}` that began at {run.started_at:{MINUTE}} UTC {how}. "
+        f"{run.message or 'Its process was killed.'} {seen}"
+    )
+
+
+@Check(READ_LIST)
+def list_not_loaded(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Does the published version hold the list?"""
+    if not context.load(about):
+        yield f"No scan of {about} is published. Analysts see no rows of it."
+
+
+@Check(READ_LIST)
+def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Is the newest published scan of the list complete?"""
+    load = context.require_load(about)
+    if not load.complete:
+        yield f"{about.connection}/{load.sentence}"
+
+
+@Check("partner-sync approve {connection} {stream}", blocks=True)
+def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Does no scan of the list wait for approval?"""
+    context.require_scan(about)
+    if held := context.held.get(about):
+        yield _about_scan(context, held, f"waits for approval: {held.reason}")
+
+
+@Check(READ_LIST, Severity.ERROR)
+def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Could the newest scan of the list be loaded?"""
+    scan = context.require_scan(about)
+    if scan.status == ScanStatus.FAILED:
+        failed = _about_scan(context, scan, f"could not be loaded: {scan.reason}")
+        yield f"{failed} If its file is restored, `partner-sync versions rebuild` loads it."
+
+
+@Check("partner-sync versions build")
+def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Is every scan of the list that needs no approval published?"""
+    context.load(about)
+    context.require_scan(about)
+    if waiting := context.waiting.get(about):
+        yield _about_scan(context, waiting, "is read and not published.")
+
+
+@Check("Read quarantine.records, and ask the service to correct the records.")
+def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Is every record of the list in a table?"""
+    if records := context.require_load(about).in_quarantine:
+        yield (
+            f"{records:,} records of {about} are in quarantine.records, with the reason. Rows with "
+            "their keys keep the version that was loaded before; sums may lack them."
+        )
+
+
+@Check("Check with the service whether the field has another meaning now.")
+def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Does every value of the list fit its column?"""
+    if rows := context.require_load(about).not_fitting:
+        yield (
+            f"{rows:,} rows of {about} have values that fit no column. They are in column `_extra` "
+            "as they were sent; their own column is NULL there."
+        )
+
+
+@Check("Follow the message of the finding.")
+def load_reported(context: CheckContext, about: ListName) -> Iterator[Finding]:
+    """Did the newest load of the list report nothing else that needs attention?"""
+    reported = context.require_load(about).findings
+    yield from (finding for finding in reported if finding.code not in OWN_CHECK)
+
+
+@Check(READ_LIST)
+def list_stale(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Are the published rows of the list new enough?"""
+    load = context.require_load(about)
+    complete_at = known(load.complete_at, f"No scan of {about} is complete.")
+    hours = (context.now - complete_at) / timedelta(hours=1)
+    if hours > context.stale_after_hours:
+        yield (
+            f"The newest complete scan of {about} ended at {complete_at:{MINUTE}} UTC, "
+            f"{hours:,.0f} hours ago. Analysts see the rows of that time."
+        )
+
+
+def _about_scan(context: CheckContext, scan: Scan, what: str) -> str:
+    about = ListName(scan.connection, scan.stream)
+    load = context.published.loaded.get(about)
+    seen = f"still see its rows of {load.ended_at:{MINUTE}} UTC" if load else "see no rows of it"
+    return f"The scan of {about} of {scan.started_at:{MINUTE}} UTC {what} Analysts {seen}."

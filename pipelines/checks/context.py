@@ -4,47 +4,42 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
-from sqlalchemy.orm import Session
+import msgspec
 
 from pipelines.core.errors import PartnerSyncError
-from pipelines.core.finding import Finding, Severity
+from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import runs, scans
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Run, Scan
 from pipelines.metadata.versions import VersionStatus, list_versions
-from pipelines.warehouse.protocol import Version, Warehouse
+from pipelines.warehouse.duckdb_file import Version, Warehouse
 
-LOADED = """
-SELECT
-    scans.connection, scans.stream, scans.scan_id, scans.complete, scans.ended_at, scans.rows,
-    scans.sentence
-FROM meta.loads AS scans
-ORDER BY scans.valid_time
-"""
-QUARANTINED = """
-SELECT records.connection, records.stream, count(*)
-FROM quarantine.records AS records
-GROUP BY records.connection, records.stream
-"""
-LOAD_FINDINGS = """
-SELECT
-    findings.scan_id, findings.code, findings.severity, findings.connection, findings.stream,
-    findings.subject, findings.message, findings.remedy, findings.blocks
-FROM meta.load_findings AS findings
-"""
-HISTORIES = """
-SELECT tables.table_name
-FROM duckdb_tables() AS tables
-WHERE tables.database_name = current_database() AND tables.schema_name = 'history'
-"""
-NOT_FITTING = """
-SELECT history._connection, count(*)
+T = TypeVar("T")
+NO_ROW: Final = "SELECT '' AS stream, '' AS connection WHERE false"
+NOT_FITTING: Final = """
+SELECT '{stream}' AS stream, history._connection AS connection
 FROM history.{table} AS history
 WHERE history._valid_to IS NULL AND history._extra IS NOT NULL
-GROUP BY history._connection
+"""
+LISTS: Final = """
+WITH not_fitting AS ({not_fitting})
+SELECT
+    loads.connection, loads.stream, loads.complete, loads.ended_at, loads.rows, loads.sentence,
+    freshness.last_complete_at AS complete_at,
+    (SELECT count(*) FROM quarantine.records AS records
+        WHERE (records.connection, records.stream) = (loads.connection, loads.stream)
+    ) AS in_quarantine,
+    (SELECT count(*) FROM not_fitting
+        WHERE (not_fitting.connection, not_fitting.stream) = (loads.connection, loads.stream)
+    ) AS not_fitting,
+    (SELECT coalesce(list(reported), []) FROM meta.load_findings AS reported
+        WHERE reported.scan_id = loads.scan_id) AS findings
+FROM meta.freshness AS freshness
+JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
 """
 
 
@@ -52,8 +47,14 @@ class CannotKnow(Exception):
     """Raised where a check has nothing to judge by; the text says what is missing."""
 
 
-@dataclass(frozen=True)
-class ListName:
+def known(value: T | None, missing: str) -> T:
+    """Return a value that is known. Raises CannotKnow."""
+    if value is None:
+        raise CannotKnow(missing)
+    return value
+
+
+class ListName(NamedTuple):
     """One list of one connection."""
 
     connection: str
@@ -63,67 +64,66 @@ class ListName:
         return f"{self.connection}/{self.stream}"
 
 
-@dataclass(frozen=True)
-class LoadedScan:
-    """One scan that the published version holds."""
+class LoadedList(msgspec.Struct, frozen=True):
+    """What the published version holds of one list, and how its newest scan ended.
 
-    scan_id: str
+    `complete_at` is the end of the newest complete scan. `not_fitting` counts the current rows with
+    values in `_extra`.
+    """
+
+    connection: str
+    stream: str
     complete: bool
     ended_at: datetime
     rows: int
     sentence: str
+    complete_at: datetime | None
+    in_quarantine: int
+    not_fitting: int
+    findings: list[Finding]
 
 
 @dataclass(frozen=True)
-class PublishedState:
-    """What the published version says. `problem` says why it cannot be read, empty if it can."""
+class Published:
+    """The published version. `problem` says why it cannot be read, empty if it can."""
 
     version: Version | None = None
     problem: str = ""
-    loaded: dict[ListName, list[LoadedScan]] = field(default_factory=dict)
-    quarantined: dict[ListName, int] = field(default_factory=dict)  # records
-    not_fitting: dict[ListName, int] = field(default_factory=dict)  # current rows with `_extra`
-    findings: dict[str, list[Finding]] = field(default_factory=dict)  # of loads, by scan
-
-
-@dataclass(frozen=True)
-class MetadataState:
-    """What the metadata database says. `runs`: newest first, `scans`: the newest of each list."""
-
-    scans: dict[ListName, Scan]
-    held: dict[ListName, Scan]
-    waiting: dict[ListName, Scan]
-    runs: Sequence[Run]
-    versions: list[int]  # that were published and have a file
+    loaded: dict[ListName, LoadedList] = field(default_factory=dict)
+    scan_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class CheckContext:
-    """Everything that checks look at. `lists` are those that the configuration reads."""
+    """Everything that checks look at. `lists` are those that the configuration reads.
+
+    Of each list, `newest` is the newest sealed scan; `held` ones wait for a person, `waiting` ones
+    for a build. `runs` begin with the newest. `versions` were published and have a file.
+    """
 
     lists: tuple[ListName, ...]
-    published: PublishedState
-    metadata: MetadataState
+    published: Published
+    newest: dict[ListName, Scan | None]
+    held: dict[ListName, Scan]
+    waiting: dict[ListName, Scan]
+    runs: list[Run]
+    versions: list[int]
     now: datetime
     stale_after_hours: float
 
-    def loads(self, about: ListName) -> list[LoadedScan]:
-        """Return the published scans of a list, oldest first. Raises CannotKnow."""
+    def load(self, about: ListName) -> LoadedList | None:
+        """Return what is published of a list. Raises CannotKnow if the version is unreadable."""
         if self.published.problem:
             raise CannotKnow(f"The published version cannot be read: {self.published.problem}")
-        return self.published.loaded.get(about, [])
+        return self.published.loaded.get(about)
 
-    def last_load(self, about: ListName) -> LoadedScan:
-        """Return the newest published scan of a list. Raises CannotKnow."""
-        if loads := self.loads(about):
-            return loads[-1]
-        raise CannotKnow(f"No scan of {about} is published.")
+    def require_load(self, about: ListName) -> LoadedList:
+        """Return what is published of a list. Raises CannotKnow if nothing is."""
+        return known(self.load(about), f"No scan of {about} is published.")
 
-    def newest_scan(self, about: ListName) -> Scan:
-        """Return the newest scan of a list that was read to its end. Raises CannotKnow."""
-        if about in self.metadata.scans:
-            return self.metadata.scans[about]
-        raise CannotKnow(f"{about} was never read to its end.")
+    def require_scan(self, about: ListName) -> Scan:
+        """Return the newest sealed scan of a list. Raises CannotKnow without one."""
+        return known(self.newest[about], f"{about} was never read to its end.")
 
 
 def read_context(
@@ -135,63 +135,43 @@ def read_context(
 ) -> CheckContext:
     """Read what checks look at. Raises StorageFailed where the metadata database fails."""
     published = _read_published(warehouse)
-    loaded = frozenset(each.scan_id for loads in published.loaded.values() for each in loads)
     with metadata.transaction() as session:
-        state = _read_metadata(session, lists, loaded)
-    return CheckContext(tuple(lists), published, state, now, stale_after_hours)
+        rows = list_versions(session)
+        return CheckContext(
+            lists=tuple(lists),
+            published=published,
+            newest={each: scans.newest_sealed(session, *each) for each in lists},
+            held=_by_list(scans.held_scans(session)),
+            waiting=_by_list(scans.buildable_scans(session, published.scan_ids)),
+            runs=runs.recent_runs(session, limit=0),
+            versions=[row.number for row in rows if row.status == VersionStatus.PUBLISHED],
+            now=now,
+            stale_after_hours=stale_after_hours,
+        )
 
 
-def _read_metadata(
-    session: Session, lists: Sequence[ListName], loaded: frozenset[str]
-) -> MetadataState:
-    newest = {each: scans.newest_sealed(session, each.connection, each.stream) for each in lists}
-    return MetadataState(
-        scans={each: scan for each, scan in newest.items() if scan is not None},
-        held={_list_of(scan): scan for scan in scans.held_scans(session)},
-        waiting={_list_of(scan): scan for scan in scans.buildable_scans(session, loaded)},
-        runs=runs.recent_runs(session, limit=0),
-        versions=[
-            row.number for row in list_versions(session) if row.status == VersionStatus.PUBLISHED
-        ],
-    )
+def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
+    return {ListName(scan.connection, scan.stream): scan for scan in found}
 
 
-def _list_of(scan: Scan) -> ListName:
-    return ListName(scan.connection, scan.stream)
-
-
-def _read_published(warehouse: Warehouse) -> PublishedState:
+def _read_published(warehouse: Warehouse) -> Published:
     version = None
     try:
         version = warehouse.published()
         if version is None:
-            return PublishedState()
+            return Published()
         with closing(warehouse.open(version.number)) as db:
-            return _read_version(db, version)
+            scan_ids = db.execute("SELECT loads.scan_id FROM meta.loads AS loads").fetchall()
+            return Published(version, "", _read_lists(db), frozenset(id_ for (id_,) in scan_ids))
     except (PartnerSyncError, duckdb.Error) as error:
-        return PublishedState(version, problem=printable(error))
+        return Published(version, printable(error))
 
 
-def _read_version(db: duckdb.DuckDBPyConnection, version: Version) -> PublishedState:
-    loaded: dict[ListName, list[LoadedScan]] = {}
-    for connection, stream, *values in db.execute(LOADED).fetchall():
-        loaded.setdefault(ListName(connection, stream), []).append(LoadedScan(*values))
-    findings: dict[str, list[Finding]] = {}
-    for scan_id, code, severity, *texts in db.execute(LOAD_FINDINGS).fetchall():
-        findings.setdefault(scan_id, []).append(Finding(code, Severity(severity), *texts))
-    quarantined = {
-        ListName(connection, stream): records
-        for connection, stream, records in db.execute(QUARANTINED).fetchall()
-    }
-    return PublishedState(version, "", loaded, quarantined, _count_not_fitting(db), findings)
-
-
-def _count_not_fitting(db: duckdb.DuckDBPyConnection) -> dict[ListName, int]:
-    counted: dict[ListName, int] = {}
-    for (table,) in db.execute(HISTORIES).fetchall():
-        stream = table.partition("__")[0]
-        query = NOT_FITTING.format(table=quote_identifier(table))
-        for connection, rows in db.execute(query).fetchall():
-            name = ListName(connection, stream)
-            counted[name] = counted.get(name, 0) + rows
-    return counted
+def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
+    parts = [
+        NOT_FITTING.format(stream=table.partition("__")[0], table=quote_identifier(table))
+        for (table,) in db.execute("SHOW TABLES FROM history").fetchall()
+    ]
+    found = db.sql(LISTS.format(not_fitting=" UNION ALL ".join([NO_ROW, *parts])))
+    loads = msgspec.convert(found.to_arrow_table().to_pylist(), list[LoadedList])
+    return {ListName(load.connection, load.stream): load for load in loads}

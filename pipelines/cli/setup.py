@@ -1,136 +1,68 @@
-"""`init`, `check`, `connections`."""
+"""The files of a new home: connections and settings, every field explained."""
 
-from dataclasses import asdict
+import json
+import sys
+from collections.abc import Collection
 from typing import Any
 
 import typer
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
 
-from pipelines.app.accounts import accept_account, forget_pause
-from pipelines.app.preflight import Preflight, preflight
-from pipelines.app.session import open_session
-from pipelines.cli import people, render, sync
-from pipelines.config.connections import PARTNER_FIELDS, Connection, add_connection
+from pipelines.cli.terminal import line
+from pipelines.config import connections
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
-from pipelines.core.errors import ExitCode
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 
-QUESTIONS = {
-    "base_url": "Address of the service",
-    "auth_url": "Address of the identity provider",
-    "audience": "API identifier (audience)",
-    "client_id": "Client id",
-    "secret": "Name of the environment variable that holds the secret",
-}
-NOT_IN_FILE = {"home", "streams"}
+ASKED = ("base_url", *connections.PARTNER_FIELDS, "secret")
+KEY_EXAMPLE = '\n# [streams.usage]\n# key = "usageId"\n'
 
 
-def init(name: str, answers: dict[str, str | None], *, run_sync: bool) -> None:
-    """Write commented configuration, check the connection, then sync."""
-    home = Home.from_environment()
-    fields = _complete(answers)
+def add_connection(name: str, options: dict[str, Any]) -> None:
+    """Write commented files and a connection; ask for the fields that no option gives."""
+    home, known = Home.from_environment(), connections.Connection.model_fields
+    fields = {field: options[field] for field in known if field != "name" and options.get(field)}
+    is_merchant, has_secret = fields["surface"] == "merchant", "secret_file" in fields
+    missing = [
+        field
+        for field in ASKED
+        if field not in fields
+        and not (is_merchant and field in connections.PARTNER_FIELDS)
+        and not (has_secret and field == "secret")
+    ]
+    fields |= _ask(missing)
     home.prepare()
     if not home.connections_file.exists():
-        write_durably(home.connections_file, commented_connections().encode())
+        write_durably(home.connections_file, commented(connections.Connection).encode())
     if not home.settings_file.exists():
         write_durably(home.settings_file, commented_settings().encode())
-    connection = add_connection(home.connections_file, name, fields)
-    render.line(f"Added connection `{name}` to {home.connections_file}.")
-    render.line(f"Every setting is explained in {home.settings_file}.")
-    with open_session(home) as session:
-        results = preflight(session, [connection.name])
-    _show(results)
-    if not all(result.passed for result in results):
-        render.line(f"Correct {home.connections_file}, then run `partner-sync check`.")
-        raise typer.Exit(int(ExitCode.USAGE))
-    if run_sync:
-        sync.sync([name], None, build=True, as_json=False)
+    connections.add_connection(home.connections_file, name, fields)
+    line(f"Added connection `{name}` to {home.connections_file}.")
+    line(f"Every setting is explained in {home.settings_file}.")
 
 
-def _complete(answers: dict[str, str | None]) -> dict[str, Any]:
-    """Ask for what the options do not give."""
-    is_merchant = answers["surface"] == "merchant"
-    missing = {
-        name: question
-        for name, question in QUESTIONS.items()
-        if not answers[name]
-        and not (is_merchant and name in PARTNER_FIELDS)
-        and not (name == "secret" and answers["secret_file"])
-    }
-    given = {name: value for name, value in answers.items() if value}
-    return given | people.ask(missing)
-
-
-def commented_connections() -> str:
-    """Return the head of a connections file: every field, explained."""
-    lines = ["# Connections of partner-sync: one table for each set of credentials. Fields:"]
-    for name, field in Connection.model_fields.items():
-        if field.description:
-            lines.append(f"#   {name}: {field.description}")
-    return "\n".join([*lines, ""])
+def _ask(fields: list[str]) -> dict[str, str]:
+    """Ask for fields of a connection. Raises ConfigurationError where nobody can answer."""
+    if fields and not sys.stdin.isatty():
+        options = ", ".join(f"--{field.replace('_', '-')}" for field in fields)
+        raise ConfigurationError(f"Without a terminal, these options are needed: {options}.")
+    known = connections.Connection.model_fields
+    return {field: typer.prompt(str(known[field].description)) for field in fields}
 
 
 def commented_settings() -> str:
     """Return a settings file in which every setting is explained and has its default."""
-    lines = ["# Settings of partner-sync. Each has its default; remove the # to change one."]
-    for name, field in Settings.model_fields.items():
-        if name in NOT_IN_FILE:
-            continue
-        default = field.default
-        value = f'"{default}"' if isinstance(default, str) else str(default).lower()
-        shown = '"postgresql://user@host/database"' if default is None else value
-        lines += ["", f"# {field.description}", f"# {name} = {shown}"]
-    return "\n".join([*lines, "", "# [streams.usage]", '# key = "usageId"', ""])
+    return commented(Settings, {"home", "streams"}) + KEY_EXAMPLE
 
 
-def check(connections: list[str] | None, *, as_json: bool) -> None:
-    """Print what each connection may read."""
-    with open_session() as session:
-        results = preflight(session, connections)
-    if as_json:
-        render.as_json(results)
-    else:
-        _show(results)
-    if not all(result.passed for result in results):
-        raise typer.Exit(int(ExitCode.USAGE))
-
-
-def _show(results: list[Preflight]) -> None:
-    columns = {name: name for name in ("connection", "checked", "passed", "message")}
-    render.table([asdict(result) for result in results], columns)
-    for remedy in dict.fromkeys(result.remedy for result in results):
-        render.remedy(remedy)
-
-
-def list_connections(*, as_json: bool) -> None:
-    """Print connections; secrets are named, never shown."""
-    with open_session() as session:
-        settings = session.settings
-        rows: list[dict[str, Any]] = [
-            {
-                "connection": name,
-                "surface": each.surface,
-                "base_url": each.base_url,
-                "client_id": each.client_id,
-                "secret": each.secret or str(each.secret_file),
-                "streams": [stream.name for stream in settings.streams_of(each)],
-            }
-            for name, each in settings.connections().items()
-        ]
-    if as_json:
-        render.as_json(rows)
-    else:
-        render.table([row | {"streams": ", ".join(row["streams"])} for row in rows])
-
-
-def accept(connection: str, reason: str | None) -> None:
-    """Accept a new identity of a connection's account."""
-    with open_session() as session:
-        session.settings.connection(connection)
-        render.line(accept_account(session, connection, people.verdict(reason)))
-
-
-def unblock(connection: str) -> None:
-    """Forget a Retry-After of a connection."""
-    with open_session() as session:
-        render.line(forget_pause(session, connection))
+def commented(model: type[BaseModel], skipped: Collection[str] = ()) -> str:
+    """Return a TOML file with each field of a model as a comment: description and default."""
+    lines = ["# Remove the first # of a line to set it."]
+    for name, field in model.model_fields.items():
+        if field.description and name not in skipped:
+            is_given = field.default not in (None, PydanticUndefined)
+            value = json.dumps(field.default, default=str) if is_given else '"..."'
+            lines += ["", f"# {field.description}", f"# {name} = {value}"]
+    return "\n".join([*lines, ""])

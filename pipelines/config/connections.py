@@ -2,22 +2,18 @@
 
 import json
 import os
-import stat
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.config.values import NAME, Address, FullPath, Surface, Text, Variable
+from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
-NAMING_REMEDY = (
-    "Write secret = the name of an environment variable, or secret_file = a file with mode 0600."
-)
+OPEN_TO_OTHERS = 0o077  # bits of a file's mode
 
 
 class Connection(BaseModel):
@@ -27,74 +23,78 @@ class Connection(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, validate_default=False
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
-    name: Annotated[str, Field(exclude=True)]
-    surface: Surface = Field(default="partner", description="partner or merchant")
-    base_url: Address = Field(description="address of the service")
-    auth_url: Address | None = Field(default=None, description="partner: the identity provider")
-    audience: Text | None = Field(default=None, description="partner: the API identifier")
-    client_id: Text | None = Field(default=None, description="partner: the client")
-    secret: Variable | None = Field(
-        default=None, description="environment variable that holds the client secret or API key"
-    )
-    secret_file: Annotated[FullPath, Field(strict=False)] | None = Field(
-        default=None, description="file with mode 0600, read where the variable is not set"
-    )
-    rate_limit_key: Text | None = Field(
-        default=None, description="equal for connections that share one rate limit"
-    )
-    max_requests_per_window: int | None = Field(
-        default=None, ge=1, description="our share of the rate limit, at most"
-    )
-    ca_file: Annotated[FullPath, Field(strict=False)] | None = Field(
-        default=None, description="certificates to trust instead of the built-in ones"
-    )
-    skip: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        default=(), description="streams that this connection does not read"
-    )
+    name: values.ConnectionName
+    surface: values.Surface = "partner"
+    """partner or merchant"""
+    base_url: values.Address
+    """address of the service"""
+    auth_url: values.Address | None = None
+    """partner: the identity provider"""
+    audience: values.Text | None = None
+    """partner: the API identifier"""
+    client_id: values.Text | None = None
+    """partner: the client"""
+    secret: values.Variable | None = None
+    """environment variable that holds the client secret or API key"""
+    secret_file: values.FullPath | None = None
+    """file with mode 0600, read where the variable is not set"""
+    rate_limit_key: values.Text | None = None
+    """equal for connections that share one rate limit"""
+    max_requests_per_window: int | None = Field(default=None, ge=1, strict=True)
+    """our share of the rate limit, at most"""
+    ca_file: values.FullPath | None = None
+    """certificates to trust instead of the built-in ones"""
+    skip: tuple[str, ...] = ()
+    """streams that this connection does not read"""
+
+    @model_validator(mode="after")
+    def _check_surface(self) -> Self:
+        given = [name for name in PARTNER_FIELDS if getattr(self, name) is not None]
+        if self.surface == "merchant" and given:
+            raise ValueError(
+                f"{', '.join(given)}: for the partner surface; a merchant connection has an API "
+                "key only"
+            )
+        needed = PARTNER_FIELDS if self.surface == "partner" else ()
+        missing = [name for name in needed if name not in given]
+        if not self.secret and not self.secret_file:
+            missing.append("secret")
+        if missing:
+            raise ValueError(f"{', '.join(missing)}: must be given")
+        return self
 
     def read_secret(self) -> str:
         """Return the secret. Raises ConfigurationError where it is absent or open to others."""
         if self.secret and (value := os.environ.get(self.secret)):
             return value
-        if self.secret_file is None:
+        file = self.secret_file
+        if file is None:
             raise ConfigurationError(
                 f"Connection `{self.name}`: the environment variable {self.secret} is not set, so "
                 "there are no credentials. Nothing was requested.",
                 f"Set {self.secret}, or add secret_file to the connection.",
             )
-        return _read_secret_file(self.secret_file)
-
-
-def _read_secret_file(file: Path) -> str:
-    try:
-        mode = file.stat().st_mode
-        text = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigurationError(f"Cannot read the secret file {file}: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"The secret file {file} is not UTF-8 text.") from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise ConfigurationError(
-            f"Other users can read the secret file {file}. It was not used.", f"chmod 600 {file}"
-        )
-    if not text:
-        raise ConfigurationError(f"The secret file {file} is empty.")
-    return text
+        try:
+            mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise ConfigurationError(f"Cannot read the secret file {file}: {why}.") from None
+        if mode & OPEN_TO_OTHERS:
+            raise ConfigurationError(
+                f"Other users can read the secret file {file}. It was not used.",
+                f"chmod 600 {file}",
+            )
+        if not text:
+            raise ConfigurationError(f"The secret file {file} is empty.")
+        return text
 
 
 def read_connections(file: Path) -> dict[str, Connection]:
     """Return the connections of a file by name. Raises ConfigurationError with every fault."""
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        document = {}
-    except OSError as error:
-        raise ConfigurationError(f"Cannot read {file}: {error.strerror}.") from None
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise ConfigurationError(f"{file} is not valid TOML: {error}.") from None
+    document = values.read_toml(file)
     if not document:
         raise ConfigurationError(
             f"{file} names no connection.", "Run `partner-sync init` to add one."
@@ -107,10 +107,10 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
 
     Raises ConfigurationError, and writes nothing, where a field is wrong or the name exists.
     """
-    added = _parse(file, name, dict(fields))
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    if text and name in tomllib.loads(text):
+    added = _parse(file, name, fields)
+    if name in values.read_toml(file):
         raise ConfigurationError(f"{file} already has a connection `{name}`. Edit the file.")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
     # Strings, whole numbers and lists look the same in JSON and TOML.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
@@ -119,40 +119,13 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
 
 
 def _parse(file: Path, name: str, table: object) -> Connection:
-    faults = list(_name_faults(name))
-    if not isinstance(table, dict):
-        faults.append(("", f"must be a table: [{name}]"))
-    else:
-        try:
-            connection = Connection.model_validate({"name": name, **table})
-        except ValidationError as error:
-            faults.extend(_validation_faults(error))
-        else:
-            faults.extend(_surface_faults(connection))
-    if faults:
-        lines = (f"{field}: {fault}" if field else fault for field, fault in faults)
-        raise ConfigurationError(f"{file}: connection `{name}`: {'; '.join(lines)}.", NAMING_REMEDY)
-    return connection
-
-
-def _name_faults(name: str) -> Iterator[tuple[str, str]]:
-    if not NAME.fullmatch(name):
-        yield "name", "must be of small letters, digits, - and _, at most 63 characters"
-
-
-def _validation_faults(error: ValidationError) -> Iterator[tuple[str, str]]:
-    for each in error.errors(include_input=False, include_url=False, include_context=False):
-        known = {"extra_forbidden": "no such field", "missing": "must be given"}
-        fault = known.get(each["type"], each["msg"].removeprefix("Value error, "))
-        yield str(each["loc"][0]), fault
-
-
-def _surface_faults(connection: Connection) -> Iterator[tuple[str, str]]:
-    for name in PARTNER_FIELDS:
-        given = getattr(connection, name) is not None
-        if connection.surface == "partner" and not given:
-            yield name, "must be given"
-        if connection.surface == "merchant" and given:
-            yield name, "is for the partner surface; a merchant connection has an API key only"
-    if connection.secret is None and connection.secret_file is None:
-        yield "secret", "must be given"
+    try:
+        given = {**table, "name": name} if isinstance(table, Mapping) else table
+        return Connection.model_validate(given)
+    except ValidationError as error:
+        faults = values.describe_faults(error)
+        raise ConfigurationError(
+            f"{file}: connection `{name}`: {faults}.",
+            "Write secret = the name of an environment variable, or secret_file = a file with "
+            "mode 0600.",
+        ) from None

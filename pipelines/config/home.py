@@ -1,8 +1,8 @@
 """The folders of one home (`PARTNER_SYNC_HOME`)."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pipelines.config.values import PREFIX
 from pipelines.core.errors import ConfigurationError
@@ -11,57 +11,25 @@ from pipelines.core.files import private_folder
 DEFAULT_HOME = Path("~/.partner-sync")
 
 
-@dataclass(frozen=True)
 class Home:
     """Paths below one folder. Analysts read `link` and `versions`; the rest is private."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self.settings_file: Final = root / "config" / "settings.toml"
+        self.connections_file: Final = root / "config" / "connections.toml"
+        self.metadata_file: Final = root / "metadata.db"  # unless a setting names PostgreSQL
+        self.archive: Final = root / "archive"
+        self.versions: Final = root / "versions"
+        self.link: Final = root / "warehouse.duckdb"  # to the published version
+        self.locks: Final = root / "locks"
+        self.dagster: Final = root / "dagster"  # of `make dev`
 
     @classmethod
     def from_environment(cls) -> "Home":
         """Return the home that the environment names, else the default. Reads no file."""
         given = os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME
         return cls(Path(given).expanduser().absolute())
-
-    @property
-    def settings_file(self) -> Path:
-        """Settings, written by a person."""
-        return self.root / "config" / "settings.toml"
-
-    @property
-    def connections_file(self) -> Path:
-        """Connections, with the names of secrets."""
-        return self.root / "config" / "connections.toml"
-
-    @property
-    def metadata_file(self) -> Path:
-        """The metadata database, unless a setting names PostgreSQL."""
-        return self.root / "metadata.db"
-
-    @property
-    def archive(self) -> Path:
-        """Scan files."""
-        return self.root / "archive"
-
-    @property
-    def versions(self) -> Path:
-        """Version files."""
-        return self.root / "versions"
-
-    @property
-    def link(self) -> Path:
-        """The path that analysts open: a symlink to the published version."""
-        return self.root / "warehouse.duckdb"
-
-    @property
-    def locks(self) -> Path:
-        """Lock files."""
-        return self.root / "locks"
-
-    @property
-    def dagster(self) -> Path:
-        """Dagster's own storage, in `make dev`."""
-        return self.root / "dagster"
 
     def require(self) -> "Home":
         """Return this home. Raises ConfigurationError where it does not exist."""

@@ -1,22 +1,44 @@
-"""Kinds of setting values. A refusal never quotes the value: it may be a misplaced secret."""
+"""Kinds of setting values, and what is wrong with them.
+
+A refusal never quotes the value: it may be a misplaced secret.
+"""
 
 import re
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import httpx
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationError
+
+from pipelines.core.errors import ConfigurationError
 
 PREFIX = "PARTNER_SYNC_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
+FAULTS = {
+    "extra_forbidden": "no such field",
+    "unexpected_keyword_argument": "no such field",
+    "missing": "must be given",
+    "model_type": "must be a table",
+    "dataclass_type": "must be a table",
+}
 Surface = Literal["partner", "merchant"]
 Contract = Literal["evolve", "freeze", "discard"]
-LIST_PATH = r"^/v2(/[\w~-][\w.~-]*)+$"  # every business route is below /v2 (Versioning)
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")  # a connection: becomes a folder's name
-STREAM_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")  # becomes a table's name
-# With an underscore, so that a secret of capitals and digits is not accepted as a name.
-VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+
+
+def _must(holds: Callable[[Any], object], fault: str) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(fault)
+        return value
+
+    return AfterValidator(check)
+
+
+def _match(pattern: str, fault: str) -> AfterValidator:
+    return _must(re.compile(pattern).fullmatch, fault)
 
 
 def _address(text: str) -> str:
@@ -35,31 +57,53 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
-def _variable(name: str) -> str:
-    if not VARIABLE.fullmatch(name):
-        raise ValueError(
-            "must be the name of the environment variable that holds the secret, such as "
-            "ACME_SECRET (capitals, digits, at least one underscore), never the secret itself"
-        )
-    if name.startswith(PREFIX):
-        raise ValueError(f"must not begin with {PREFIX}: these are settings")
-    return name
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable() or not text.strip():
-        raise ValueError("must be printable text")
-    return text
-
-
-def _full_path(path: Path) -> Path:
-    path = path.expanduser()
-    if not path.is_absolute():
-        raise ValueError("must be a full path: this file is read from any folder")
-    return path
-
-
 Address = Annotated[str, AfterValidator(_address)]
-Variable = Annotated[str, AfterValidator(_variable)]
-Text = Annotated[str, AfterValidator(_printable)]
-FullPath = Annotated[Path, AfterValidator(_full_path)]
+FullPath = Annotated[
+    Path,
+    AfterValidator(Path.expanduser),
+    _must(Path.is_absolute, "must be a full path: this file is read from any folder"),
+]
+Text = Annotated[
+    str, _must(lambda text: text.isprintable() and text.strip(), "must be printable text")
+]
+NAME_FAULT = "must be of small letters, digits, - and _, at most 63 characters"
+ConnectionName = Annotated[str, _match(r"[a-z0-9][a-z0-9_-]{0,62}", NAME_FAULT)]  # a folder's name
+StreamName = Annotated[  # becomes a table's name
+    str,
+    _match(
+        r"(?!(main|meta|current|history|quarantine|reconciliation)$)[a-z][a-z0-9]*(_[a-z0-9]+)*",
+        "must be of small letters, digits and single _, and not the name of a schema",
+    ),
+]
+# Every business route is below /v2 (Versioning).
+ListPath = Annotated[str, _match(r"/v2(/[\w~-][\w.~-]*)+", "must be a path such as /v2/usage")]
+Variable = Annotated[  # with an underscore, so that a secret of capitals and digits is no name
+    str,
+    _match(
+        r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+",
+        "must be the name of the environment variable that holds the secret, such as ACME_SECRET "
+        "(capitals, digits, at least one underscore), never the secret itself",
+    ),
+    _match(f"(?!{PREFIX}).*", f"must not begin with {PREFIX}: these are settings"),
+]
+
+
+def describe_faults(error: ValidationError) -> str:
+    """Return every fault with the name of its field."""
+    faults = []
+    for each in error.errors(include_input=False, include_url=False, include_context=False):
+        text = FAULTS.get(each["type"], each["msg"].removeprefix("Value error, "))
+        faults.append(": ".join(filter(None, [".".join(map(str, each["loc"])), text])))
+    return "; ".join(faults)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the content of a file, empty without one. Raises ConfigurationError."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigurationError(f"Cannot read {file}: {error.strerror}.") from None
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise ConfigurationError(f"{file} is not valid TOML: {error}.") from None

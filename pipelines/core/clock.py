@@ -7,32 +7,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time."""
+    """A source of time; by default the clock of this machine."""
 
     def time(self) -> float:
         """Return the Unix time in seconds; it may be set back."""
-
-    def monotonic(self) -> float:
-        """Return seconds that never run backwards, for durations."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class SystemClock:
-    """The clock of this machine."""
-
-    def time(self) -> float:
-        """Return the Unix time in seconds."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
+        """Return seconds that never run backwards, for durations."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(max(0.0, seconds))
+
+
+class SystemClock(Clock):
+    """The clock of this machine."""
 
 
 def utc_now(clock: Clock) -> datetime:

@@ -51,13 +51,7 @@ class Postponed(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A failure that may pass. `retry_after_seconds` is what the service asked for, if it did."""
-
-    def __init__(
-        self, message: str, remedy: str = "", *, retry_after_seconds: float | None = None
-    ) -> None:
-        super().__init__(message, remedy)
-        self.retry_after_seconds = retry_after_seconds
+    """A failure that may pass."""
 
 
 class AccessDenied(ServiceError):

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import unicodedata
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
@@ -23,9 +22,6 @@ class Redactor:
         for secret in secrets:
             self.add(secret)
 
-    def __repr__(self) -> str:
-        return f"Redactor({len(self._needles)} forms)"
-
     def add(self, secret: str) -> None:
         """Remove this credential from now on."""
         if len(secret) >= SHORTEST_SECRET:
@@ -35,8 +31,7 @@ class Redactor:
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
         for needle in self._needles:
-            if needle in data:
-                data = data.replace(needle, REDACTED.encode())
+            data = data.replace(needle, REDACTED.encode())
         return data
 
     def clean(self, text: str) -> str:
@@ -66,14 +61,11 @@ def _encodings(secret: str) -> set[bytes]:
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     """Return foreign text as one line; control and bidirectional characters become escapes."""
-    shown = "".join(_visible(letter) for letter in str(text)[: limit + 1])
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in str(text)[: limit + 1]
+    )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
-
-
-def _visible(letter: str) -> str:
-    if letter == " " or unicodedata.category(letter)[0] not in "CZ":
-        return letter
-    return letter.encode("unicode_escape").decode()
 
 
 def quote_identifier(name: str) -> str:

@@ -1,184 +1,214 @@
 """Overlapping pages: a chain of pages that share rows holds every row that was there throughout."""
 
-from array import array
-from dataclasses import dataclass, field
+from collections import Counter
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.extract.marks import MarkedPage, Marks, find_copies, is_ascending, number_copies
+from pipelines.extract.pager import Pager
+from pipelines.extract.pages import ROW, Numbers, Page, Purpose, Rows, Steps, number_copies
 
+OVERLAP = 3  # rows that a page shares with the one before
+AFTER_TROUBLE = 5
 MARGIN = 8  # rows of the chain before the overlap in which shared rows are looked for
+BREAKS = 3  # of a chain, besides one page in ten
+IN_VAIN = 3  # pages in a row that show nothing new
+SMALL = 5  # pages with fewer rows share too few to prove anything
+HEADS = 8  # pages at the head until they meet the chain
 
 
-class Piece(NamedTuple):
-    """Rows of a page, from row `first` on, that continue the chain at place `start`."""
-
-    page: MarkedPage
-    first: int
-    start: int
-
-
-class Used(NamedTuple):
-    """Rows of one page, as half-open range."""
-
-    page: MarkedPage
-    first: int
-    end: int
-
-
-@dataclass
 class Chain:
     """Pages joined by rows that they share.
 
-    `inserted` counts rows that came before rows already read, `removed` those that went;
-    `swapped` tells that two pages showed two orders; `breaks` counts pages that did
-    not join, or not in order; `presumed` tells that a page without keys joined where it should if
-    nothing changed, by rows that are not unique. `meets_head` tells that the head was read again
-    and its rows are in order, `ended` that the chain reached the end of the list.
+    `inserted` counts rows that came before rows already read, `removed` those that went, `breaks`
+    pages that did not join, or not in order. `swapped`: two pages showed two orders. `ended`: the
+    end of the list was reached. `meets_head`: the head was read again, and its rows are in order;
+    `head` are the rows that were added there, which `length` does not count.
     """
 
-    keyed: bool
-    inserted: int = 0
-    removed: int = 0
-    swapped: bool = False
-    breaks: int = 0
-    presumed: bool = False
-    ended: bool = False
-    meets_head: bool = False
-    largest_shift: int = 0
-    end: int = 0
-    _expected: int = 0  # the offset at which the row that joins was last seen
-    pieces: list[Piece] = field(default_factory=list)
-    head: list[Used] = field(default_factory=list)  # rows that were added at the head
-    _marks: "array[int]" = field(default_factory=lambda: array("Q"))
+    def __init__(self, page: Page) -> None:
+        self.keyed = page.key is not None
+        self.breaks = self.largest_shift = 0
+        self.swapped = self.ended = self.meets_head = False
+        self.end, self.head = 0, np.empty(0, ROW)
+        self._begin(page)
 
-    def __len__(self) -> int:
-        """Count the rows."""
-        return len(self._marks)
+    def rows(self) -> Rows:
+        """Return its rows in order, those added at the head first."""
+        return np.concatenate([self.head, *self._parts])
+
+    def marks(self) -> Numbers:
+        """Return the marks of its rows in order, without those added at the head."""
+        marks: Numbers = np.concatenate(self._parts)["mark"]
+        return marks
+
+    def join(self, page: Page, back: int) -> bool:
+        """Continue with a page that was requested `back` rows before the end, if it joins."""
+        if self.end == back:
+            self._begin(page)
+            return True
+        tail, rows = self._pop(back + MARGIN), page.rows()
+        row, place = self._shared(tail["mark"].tolist(), rows["mark"].tolist(), back)
+        if place < 0:
+            self.breaks += 1
+            self._append(tail)
+            return False
+        shift = int(rows["place"][row] - tail["place"][place])
+        self.inserted += max(0, shift)
+        self.removed += max(0, -shift)
+        self.largest_shift = max(self.largest_shift, -shift)
+        self.pages += 1
+        self.end = page.end
+        self._append(tail[:place])
+        self._append(rows[row:])
+        return True
 
     @property
-    def marks(self) -> Marks:
-        """The marks of its rows, in order."""
-        return np.array(self._marks, np.uint64)
-
-    def begin(self, page: MarkedPage) -> None:
-        """Begin anew with the page at offset 0."""
-        self.inserted = self.removed = 0
-        self.pieces, self._marks = [], array("Q")
-        self._append(page, 0)
-
-    def join(self, page: MarkedPage, back: int) -> bool:
-        """Continue with a page that was requested `back` rows before the end, if it joins."""
-        base = max(0, len(self._marks) - back - MARGIN)
-        tail, rows = self._marks[base:].tolist(), page.marks.tolist()
-        places = {mark: at for at, mark in enumerate(tail) if tail.count(mark) == 1}
-        known = [
-            (row, places[mark])
-            for row, mark in enumerate(rows)
-            if mark in places and rows.count(mark) == 1
-        ]
-        if not is_ascending([place for _row, place in known]):
-            self.swapped = True
-            self.breaks += 1
-        shared = self._shared(known, back) if self.keyed else _matching(known, tail, rows)
-        if shared is None and not self.keyed and back > 1 and rows[:back] == tail[-back:]:
-            self.presumed, shared = True, (0, len(tail) - back)
-        if shared is None:
-            self.breaks += 1
-            return False
-        self._cut(base + shared[1])
-        self._append(page, shared[0])
-        return True
-
-    def used(self) -> list[Used]:
-        """Return which rows of which pages make up the chain, with the rows added at the head."""
-        ends = [piece.start for piece in self.pieces[1:]] + [len(self._marks)]
-        kept = [
-            Used(piece.page, piece.first, piece.first + end - piece.start)
-            for piece, end in zip(self.pieces, ends, strict=True)
-        ]
-        return self.head + kept
-
-    def order(self) -> Marks:
-        """Return the marks of all used rows, in order."""
-        head = [used.page.marks[used.first : used.end] for used in self.head]
-        return np.concatenate([*head, self.marks])
-
-    def agrees(self, other: "Chain") -> bool:
-        """Return whether a chain shows the same order and the same copies as the one before."""
-        mine, others = self.order(), other.order()
-        for copies, expected in zip(find_copies(mine), find_copies(others), strict=True):
-            if not np.array_equal(copies, expected):
-                return False
-        if not self.is_explained() and not np.isin(others, mine).all():
-            return False
-        mine, others = number_copies(self.marks), number_copies(other.marks)
-        return np.array_equal(
-            mine[np.isin(mine, others, assume_unique=True)],
-            others[np.isin(others, mine, assume_unique=True)],
-        )
-
-    def repeats(self, other: "Chain") -> bool:
-        """Return whether a chain shows all of the one before, with rows added at its ends only."""
-        mine, others = self.marks.tobytes(), other.marks.tobytes()
-        start = mine.find(others)
-        while start % 8:
-            start = -1 if start < 0 else mine.find(others, start + 1)
-            if start < 0:
-                return False
-        return True
-
-    def is_explained(self) -> bool:
-        """Return whether all rows that came before rows already read were found at the head."""
-        return self.inserted <= len(self.head)
-
-    def is_ambiguous(self) -> bool:
-        """Return whether equal rows without a key could have been mistaken for one another."""
-        return not self.keyed and (self.presumed or self.has_copies())
+    def unexplained(self) -> int:
+        """How many rows that came before rows already read were not found at the head."""
+        return max(0, self.inserted - len(self.head))
 
     def is_still(self) -> bool:
         """Return whether nothing was seen to be added or removed."""
-        return not (self.inserted or self.removed or self.head)
+        return not (self.inserted or self.removed or len(self.head))
+
+    def is_unordered(self) -> bool:
+        """Return whether chains are of no use, since the order of the list moves too much."""
+        breaks = self.breaks + (self.unexplained if self.swapped else 0)
+        return breaks > BREAKS + self.pages / 10
+
+    def is_proof(self) -> bool:
+        """Return whether it is one by itself, in a list whose order never moved."""
+        if not self.meets_head or self.swapped or self.has_copies():
+            return False
+        return not (self.unexplained if self.keyed else self.inserted or self.removed)
 
     def has_copies(self) -> bool:
         """Return whether a mark occurs twice."""
-        return bool(len(find_copies(self.order())[0]))
+        return len(_copies(self.rows()["mark"])) > 0
 
-    def _shared(self, known: list[tuple[int, int]], back: int) -> tuple[int, int] | None:
-        """Return row and place of the first known row that another follows in order."""
-        if back == 1:
-            return known[0] if known else None
-        for (row, place), (_row, following) in pairwise(known):
-            if following > place:
-                return row, place
-        return None
+    def agrees(self, before: "Chain") -> bool:
+        """Return whether it shows the same order and the same copies as the chain before."""
+        mine, others = self.rows()["mark"], before.rows()["mark"]
+        if not np.array_equal(_copies(mine), _copies(others)):
+            return False
+        if self.unexplained and not np.isin(others, mine).all():
+            return False
+        return _same_order(number_copies(self.marks()), number_copies(before.marks()))
 
-    def _cut(self, length: int) -> None:
-        del self._marks[length:]
-        while len(self.pieces) > 1 and self.pieces[-1].start >= length:
-            self.pieces.pop()
-        last = self.pieces[-1]
-        self._expected = last.page.offset + last.first + length - last.start
+    def repeats(self, before: "Chain") -> bool:
+        """Return whether it shows all of the chain before, with rows added at its ends only."""
+        mine, others = self.marks().tobytes(), before.marks().tobytes()
+        at = mine.find(others)
+        while at > 0 and at % 8:
+            at = mine.find(others, at + 1)
+        return at >= 0
 
-    def _append(self, page: MarkedPage, first: int) -> None:
-        if self.pieces:
-            shift = page.offset + first - self._expected
-            self.inserted += max(0, shift)
-            self.removed += max(0, -shift)
-            self.largest_shift = max(self.largest_shift, -shift)
-        self.pieces.append(Piece(page, first, len(self._marks)))
-        self._marks.frombytes(page.marks[first:].tobytes())
-        self.end = page.end
+    def read_head(self, pager: Pager) -> Steps[None]:
+        """Read pages from offset 0 until they meet the chain."""
+        marks, head, offset = self.marks(), None, 0
+        for _page in range(HEADS):
+            page = yield from pager.page(offset, purpose=Purpose.HEAD)
+            if head is None:
+                head = Chain(page)
+            elif not head.join(page, head.end - offset):
+                return
+            if np.isin(page.elements, marks).any() or not len(page):
+                in_order = _same_order(page.elements, number_copies(marks))
+                self.meets_head = in_order and not head.swapped
+                self.swapped |= not in_order
+                added = head.rows()[~np.isin(head.marks(), marks)]
+                self.head = added[np.sort(np.unique(added["mark"], return_index=True)[1])]
+                return
+            offset = max(offset + 1, head.end - self.overlap(pager.size))
+
+    def overlap(self, size: int) -> int:
+        """Return how many rows the next page shares with the last, of pages of a size."""
+        rows = AFTER_TROUBLE if self.breaks or self.inserted or self.removed else OVERLAP
+        return max(1, min(size // 2, rows + 2 * self.largest_shift))
+
+    def _begin(self, page: Page) -> None:
+        """Begin anew with the page at offset 0."""
+        self.inserted = self.removed = self.length = 0
+        self.pages, self.end = 1, page.end
+        self._parts: list[Rows] = []
+        self._append(page.rows())
+
+    def _append(self, rows: Rows) -> None:
+        self._parts.append(rows)
+        self.length += len(rows)
+
+    def _pop(self, length: int) -> Rows:
+        """Remove and return the last rows."""
+        at = len(self._parts)
+        while at and length > 0:
+            at -= 1
+            length -= len(self._parts[at])
+        rows, kept = np.concatenate(self._parts[at:]), max(0, -length)
+        self._parts[at:] = [rows[:kept]]
+        self.length -= len(rows) - kept
+        return rows[kept:]
+
+    def _shared(self, tail: list[int], rows: list[int], back: int) -> tuple[int, int]:
+        """Return row and place of the first shared row that proves a join; -1, -1 without one.
+
+        With keys, another shared row must follow it in order; without, all rows to the end of the
+        tail must be equal.
+        """
+        there, here = Counter(tail), Counter(rows)
+        places = {mark: place for place, mark in enumerate(tail) if there[mark] == here[mark] == 1}
+        known = [(row, places[mark]) for row, mark in enumerate(rows) if mark in places]
+        if any(following < place for (_, place), (_, following) in pairwise(known)):
+            self.swapped = True
+            self.breaks += 1
+        if not self.keyed:
+            likely = [*known, (0, max(0, len(tail) - back))]
+            joins = [(row, at) for row, at in likely if _continues(tail[at:], rows[row:])]
+        elif back == 1:
+            joins = known
+        else:
+            joins = [first for first, second in pairwise(known) if second[1] > first[1]]
+        return joins[0] if joins else (-1, -1)
 
 
-def _matching(
-    known: list[tuple[int, int]], tail: list[int], rows: list[int]
-) -> tuple[int, int] | None:
-    """Return the first known row from which on page and chain agree to the chain's end."""
-    for row, place in known:
-        rest = tail[place:]
-        if len(rest) > 1 and rows[row : row + len(rest)] == rest:
-            return row, place
-    return None
+def read_chain(pager: Pager) -> Steps[Chain]:
+    """Read overlapping pages to the end, then the head.
+
+    The chain has not `ended` if the order moves too much, if pages show nothing new or if they
+    have few rows.
+    """
+    page = yield from pager.page(0)
+    chain, joined, vain = Chain(page), True, 0
+    back = chain.overlap(pager.size)
+    expected = pager.memory.length or 0
+    while not (joined and page.is_last and (vain or chain.length >= expected)):
+        if pager.size < SMALL or vain == IN_VAIN or chain.is_unordered():
+            return chain
+        length, back = chain.length, min(back, chain.end)
+        page = yield from pager.page(chain.end - back, pager.size - chain.overlap(pager.size))
+        joined = chain.join(page, back)
+        if joined:
+            vain = 0 if chain.length > length else vain + 1
+            back = chain.overlap(pager.size)
+        else:
+            back = max(2 * back, pager.size // 2)
+    chain.ended = True
+    pager.end_pass(chain.end, chain.length)
+    if len(pager.pages) > 1:
+        yield from chain.read_head(pager)
+    return chain
+
+
+def _continues(tail: list[int], rows: list[int]) -> bool:
+    return len(tail) > 1 and rows[: len(tail)] == tail
+
+
+def _copies(marks: Numbers) -> Numbers:
+    """Return the marks that occur more than once, ascending, each as often as it is repeated."""
+    distinct, counts = np.unique(marks, return_counts=True)
+    return np.repeat(distinct, counts - 1)
+
+
+def _same_order(mine: Numbers, others: Numbers) -> bool:
+    """Return whether the elements that two lists share have the same order in both."""
+    return np.array_equal(mine[np.isin(mine, others)], others[np.isin(others, mine)])

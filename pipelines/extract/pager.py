@@ -1,85 +1,132 @@
 """The requests of one reading: what they showed, and how many more there may be."""
 
-from collections.abc import Generator
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
 from math import ceil
 
-from pipelines.core.completeness import ListMemory, ReadBudget
-from pipelines.extract.count import Sightings
-from pipelines.extract.marks import MarkedPage
-from pipelines.extract.pages import Ask, PageRequest, Purpose, Stop
+import numpy as np
 
-PageSteps = Generator[Ask, MarkedPage | Stop, MarkedPage]
+from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.extract.key import KeySearch
+from pipelines.extract.pages import Ask, Numbers, Page, PageRequest, Purpose, ReadingEnded, Steps
 
 ENDLESS_PAGES = 20_000  # of a list whose length is not known
 KNOWN_PAGES = 2_500  # of a list whose length is known
 GROWTH = 2  # times the first length that the budget counts with
 
 
-class ReadingEnded(Exception):
-    """No more pages are requested: the budget is used up, or the driver stopped."""
+class KeyChanged(Exception):
+    """Another field is the key: reading begins again with the pages that were read already."""
+
+
+class LengthCheck:
+    """The number of rows that a list had at one moment, and which rows were seen before and after.
+
+    `first` is the place of its page among all pages. The rows `at` that moment count as both.
+    """
+
+    def __init__(self, length: int, first: int, before: Numbers, at: Numbers) -> None:
+        self.length = length
+        self.first = first
+        self._before = np.union1d(before, at)
+        self._after = np.isin(self._before, at)
+
+    def note(self, page: Page) -> None:
+        """Note the rows of a page that was requested after the check."""
+        if len(self._before):
+            places = np.searchsorted(self._before[:-1], page.elements)
+            self._after[places[self._before[places] == page.elements]] = True
+
+    def met(self) -> int:
+        """Return how many rows were seen before and after."""
+        return int(np.count_nonzero(self._after))
 
 
 @dataclass
 class Pager:
     """Asks for pages and keeps what they show.
 
-    `spent` counts requests, `passes` how often the list was read to its end, `size` is the number
-    of rows on a full page, `end` the offset where the list seems to end, `longest` the greatest
-    length that it was seen to have, `reached` the rows that the first passes have read.
+    `answers` are those to all requests, `pages` those that this reading used, `ends` the ends of
+    the list that they showed. `passes` is how often the list was read to its end, `size` the number
+    of rows on a full page, `end` the offset where the list seems to end, `reached` the greatest one
+    behind a row, `known` the length that the list had at the last scan or at the end of a pass.
     """
 
     memory: ListMemory
     budget: ReadBudget
-    keyed: bool = True
-    spent: int = 0
+    keys: KeySearch
+    answers: list[Page]
+    pages: list[Page] = field(default_factory=list)
+    checks: list[LengthCheck] = field(default_factory=list)
+    ends: set[int] = field(default_factory=set)
     passes: int = 0
-    size: int = 0
+    size: int = 1
     end: int = 0
-    longest: int = 0
     reached: int = 0
-    first_length: int = 0
-    pages: list[MarkedPage] = field(default_factory=list)
-    sightings: Sightings = field(default_factory=Sightings)
+
+    def __post_init__(self) -> None:
+        self.known = self.memory.length or 0
+        self._recorded = deque(self.answers)
+        self._seen, self._seen_pages = np.empty(0, np.uint64), 0
 
     @property
-    def expected(self) -> int:
-        """The number of rows that the list had at the last scan."""
-        return self.memory.length or 0
+    def keyed(self) -> bool:
+        """Whether rows are identified by a key."""
+        return self.keys.key is not None
 
-    def page(self, offset: int, step: int = 0, purpose: Purpose = Purpose.PAGE) -> PageSteps:
+    def page(self, offset: int, step: int = 0, purpose: Purpose = Purpose.PAGE) -> Steps[Page]:
         """Ask for a page; `step` is how far behind it the next ones are likely to be."""
-        self._check_budget(offset)
-        limit = self.budget.page_size
-        following = (offset + step, offset + 2 * step) if step > 0 else ()
-        known = max(self.end, self.expected)  # behind it, a guess would be wasted
-        likely = tuple(PageRequest(each, limit) for each in following if not known or each < known)
-        page = yield Ask(PageRequest(offset, limit, purpose), likely)
-        if isinstance(page, Stop):
-            raise ReadingEnded(page.reason)
-        self.spent += 1
-        self.size = max(self.size, len(page.marks))
+        request = PageRequest(offset, self.budget.page_size, purpose)
+        if self._recorded and self._recorded[0].request == request:
+            answer = self._recorded.popleft()
+        else:
+            self._recorded.clear()  # pages of before are of no use any more
+            answer = yield from self._ask(request, step)
+        page = replace(answer, key=self.keys.key)
         self.pages.append(page)
-        self.sightings.add(page)
+        self.size = max(self.size, len(page))
+        self.reached = max(self.reached, page.end if len(page) else 0)
+        if len(page) and page.is_last:
+            self.ends.add(page.end)
+        for check in self.checks:
+            check.note(page)
         return page
 
-    def end_at(self, end: int, length: int) -> None:
+    def end_pass(self, end: int, length: int) -> None:
         """Note where the list ended and how many rows it had."""
         self.end = end
-        self.first_length = self.first_length or length
-        self.longest = max(self.longest, length)
+        self.known = self.known if self.passes else max(self.known, length)
+        self.passes += 1
+
+    def seen(self) -> Numbers:
+        """Return all elements that were seen, each once, ascending."""
+        new = [page.elements for page in self.pages[self._seen_pages :]]
+        self._seen = np.unique(np.concatenate([self._seen, *new]))
+        self._seen_pages = len(self.pages)
+        return self._seen
+
+    def _ask(self, request: PageRequest, step: int) -> Steps[Page]:
+        self._check_budget(request.offset)
+        following = (request.offset + step, request.offset + 2 * step) if step > 0 else ()
+        end = max(self.end, self.known)  # behind it, a guess would be wasted
+        likely = (PageRequest(at, request.limit) for at in following if not end or at < end)
+        answer = yield Ask(request, tuple(likely))
+        self.answers.append(answer)
+        if self.keys.learn(answer):
+            raise KeyChanged
+        return answer
 
     def _check_budget(self, offset: int) -> None:
         """Raise ReadingEnded if no more pages may be requested.
 
-        Every list is read to its end twice. The first passes have no known length to go by, and
-        a list that grows for ever must not raise its own budget for ever.
+        Every list is read to its end twice. The first pass has no known length to go by, and a list
+        that grows for ever must not raise its own budget for ever.
         """
-        size, known = max(1, self.size), max(self.first_length, self.expected)
-        length = min(self.longest, GROWTH * known) if self.first_length else self.reached
-        allowed = self.budget.max_passes * max(1, ceil(max(length, self.expected) / size))
-        if self.spent >= allowed:
+        most = self.budget.max_passes
+        length = min(self.reached, GROWTH * self.known) if self.passes else self.reached
+        allowed = most * max(1, ceil(max(length, self.known) / self.size))
+        if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
         pages = ENDLESS_PAGES if self.memory.length is None else KNOWN_PAGES
-        if offset > max(self.budget.max_passes * known, pages * size):
+        if offset > max(most * self.known, pages * self.size):
             raise ReadingEnded("the list does not end")

@@ -1,13 +1,35 @@
 """The values that `read_list` exchanges with its driver: requests, pages, a proof at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from pipelines.core.completeness import ListMemory, Method, Ranges
 
-ALGORITHM_VERSION = 1  # a scan file of another version cannot be resumed
+ALGORITHM_VERSION = 2  # a scan file of another version cannot be resumed
+
+Numbers = npt.NDArray[np.uint64]
+Rows = npt.NDArray[Any]  # of type ROW
+# A mark stands for the row's key, or for its content. `place` is the row's offset in the list,
+# `copies` how often its mark is on its page; `lacking`: it has no key.
+ROW = np.dtype(
+    [
+        ("mark", "u8"),
+        ("digest", "u8"),
+        ("place", "i8"),
+        ("page", "i4"),
+        ("row", "i4"),
+        ("copies", "i4"),
+        ("lacking", "?"),
+    ]
+)
+_COPY = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the copies of a mark have marks of their own
+_NO_KEY = np.uint64(0xD1B54A32D192ED03)  # keeps rows without a key apart from keys
 
 
 class Purpose(StrEnum):
@@ -30,49 +52,84 @@ class PageRequest(NamedTuple):
     purpose: Purpose = Purpose.PAGE
 
 
-class RowRef(NamedTuple):
-    """One row of a page, as far as reading needs it.
-
-    `digest` is the first 8 bytes of the SHA-256 of the raw record. `candidates` holds, in the order
-    of `Page.fields`, the JSON text of the record's value for each field that may be the key; None
-    where the value is null or missing.
-    """
-
-    digest: bytes
-    candidates: tuple[str | None, ...]
-
-
-@dataclass(frozen=True)
-class Page:
-    """One answer.
-
-    `number` is the number of its exchange in the scan file. `limit` is the page size the service
-    says it used. `sent` and `received` order requests and answers among each other; they are not
-    times. `fields` are the names of the key candidates, the same for every page of a scan.
-    """
-
-    number: int
-    request: PageRequest
-    rows: Sequence[RowRef]
-    fields: tuple[str, ...]
-    limit: int
-    has_more: bool
-    next_offset: int | None
-    sent: int
-    received: int
-
-
-class Stop(NamedTuple):
-    """Sent instead of a page when the driver's time is up; the generator must end with a proof."""
-
-    reason: str
-
-
 class Ask(NamedTuple):
     """The request that must be answered next, and those that are likely to follow it."""
 
     request: PageRequest
     likely_next: tuple[PageRequest, ...] = ()
+
+
+class ReadingEnded(Exception):
+    """No more pages are requested. The driver throws it when its time is up."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer, as numbers; its rows are identified by the field `key`, None: by their content.
+
+    `number` is the number of its exchange in the scan file, `limit` the page size that the service
+    says it used. `values` has one line a row: the first 8 bytes of the SHA-256 of the raw record,
+    then for each of `fields` (the key candidates) a number that stands for its value; 0 where the
+    value is null or missing.
+    """
+
+    number: int
+    request: PageRequest
+    fields: tuple[str, ...]
+    values: Numbers
+    limit: int
+    has_more: bool
+    key: str | None = None
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.values)
+
+    @property
+    def end(self) -> int:
+        """The offset behind its rows."""
+        return self.request.offset + len(self)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has fewer rows than the service says it may have."""
+        return len(self) < self.limit
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it shows the end of the list."""
+        return self.is_short and not self.has_more
+
+    @cached_property
+    def elements(self) -> Numbers:
+        """The marks of its rows, in which the copies of a row have marks of their own."""
+        return number_copies(self.rows()["mark"])
+
+    def rows(self) -> Rows:
+        """Return its rows as a column of type ROW."""
+        rows = np.zeros(len(self), ROW)
+        rows["mark"] = rows["digest"] = self.values[:, 0]
+        if self.key is not None:
+            keys = rows["mark"] * 0
+            if self.key in self.fields:
+                keys = self.values[:, 1 + self.fields.index(self.key)]
+            rows["lacking"] = keys == 0
+            rows["mark"] = np.where(keys == 0, rows["digest"] ^ _NO_KEY, keys)
+        rows["page"], rows["row"] = self.number, np.arange(len(self))
+        rows["place"] = self.request.offset + rows["row"]
+        _marks, at, counts = np.unique(rows["mark"], return_inverse=True, return_counts=True)
+        rows["copies"] = counts[at]
+        return rows
+
+
+def number_copies(marks: Numbers) -> Numbers:
+    """Return marks in which the i-th copy of a mark, counted from 0, has a mark of its own."""
+    order = np.argsort(marks, kind="stable")
+    ordered = marks[order]
+    ordinals = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
+    numbered = marks.copy()
+    numbered[order] = ordered + ordinals.astype(np.uint64) * _COPY
+    return numbered
 
 
 @dataclass(frozen=True)
@@ -88,3 +145,7 @@ class Proof:
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
     memory: ListMemory
+
+
+Result = TypeVar("Result")
+Steps = Generator[Ask, Page, Result]

@@ -1,77 +1,209 @@
-"""Reading one list that changes meanwhile: requests out, pages in, a proof at the end."""
+"""Reads one list that changes meanwhile: requests out, pages in, a proof at the end.
 
-from collections.abc import Generator
+A list is read in passes: by chains of overlapping pages; if these prove nothing, by plain pages
+and length checks, until its rows are counted.
+"""
 
-from pipelines.core.completeness import ListMemory, ReadBudget
+from dataclasses import dataclass, replace
+
+from pipelines.core.completeness import ListMemory, Method, ReadBudget
+from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
-from pipelines.extract.marks import StoredPage, mark_page, store_page
-from pipelines.extract.pager import Pager
-from pipelines.extract.pages import Ask, Page, Proof, Purpose, Stop
-from pipelines.extract.passes import Reading
+from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
+from pipelines.extract.pages import Page, Proof, Purpose, ReadingEnded, Rows, Steps
+from pipelines.extract.verdict import newest_rows, prove
+
+CHAINS = 4  # that do not agree, before the rows are counted by plain passes
+IN_VAIN = 3  # empty pages in a row
+TRIES = 3  # attempts to read the length of a list, and to read behind an end that is denied
+WITHOUT_LENGTH = 3  # passes
 
 
-def read_list(
-    configured_key: str | None, memory: ListMemory, budget: ReadBudget
-) -> Generator[Ask, Page | Stop, Proof]:
+def read_list(configured_key: str | None, memory: ListMemory, budget: ReadBudget) -> Steps[Proof]:
     """Read a list until it is proven complete, or until the budget is used up.
 
-    The same answers lead to the same requests. If the rows turn out to be identified by another
-    field, reading begins again with the pages that were read already.
+    The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
-    search = KeySearch(configured_key, memory)
-    answers: list[StoredPage | Stop] = []
+    keys, answers = KeySearch(configured_key, memory), list[Page]()
     while True:
-        proof = yield from _read_by_key(search, answers, Reading(Pager(memory, budget)))
-        if proof is not None:
+        try:
+            proof = yield from _Reading(Pager(memory, budget, keys, answers)).read()
+        except KeyChanged:
+            continue
+        if not keys.change():
             return proof
 
 
-def _read_by_key(
-    search: KeySearch, answers: list[StoredPage | Stop], reading: Reading
-) -> Generator[Ask, Page | Stop, Proof | None]:
-    """Read by the field in use; None if another field turns out to be the key."""
-    steps = reading.read()
-    replayed, used = len(answers), 0
-    try:
-        ask = next(steps)
-        while True:
-            if used < replayed and _answers(answers[used], ask):
-                answer = answers[used]
-                used += 1
-            elif answers and isinstance(answers[-1], Stop):
-                answer = answers[-1]
-            else:
-                used = replayed  # pages of before are of no use any more
-                reading.pager.spent = len(answers)
-                answer = yield from _ask(search, answers, ask)
-                if _is_doubtful(search, ask) and search.change():
-                    return None
-            reading.key, reading.pager.keyed = search.key, search.key is not None
-            ask = steps.send(answer if isinstance(answer, Stop) else mark_page(answer, search.key))
-    except StopIteration as end:
-        proof: Proof = end.value
-    if not isinstance(answers[-1], Stop) and search.change():
+@dataclass
+class _Reading:
+    """One reading of a list, by one key.
+
+    `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
+    showed a row twice. `still` counts passes in a row without a new row.
+    """
+
+    pager: Pager
+    moved: bool = False
+    swapped: bool = False
+    copies: bool = False
+    still: int = 0
+
+    def read(self) -> Steps[Proof]:
+        self.moved = not self.pager.memory.stable_order
+        before: Chain | None = None
+        try:
+            while True:
+                seen = len(self.pager.seen())
+                chain = yield from self._read_pass(before)
+                proof = self._proof(chain, before)
+                if proof is None:
+                    yield from self._read_length(chain)
+                    proof = self._proof(None, None)
+                if proof is not None:
+                    return proof
+                self._stop_if_useless(seen)
+                before = chain
+        except ReadingEnded as ended:
+            return self._partial(str(ended))
+
+    def _read_pass(self, before: Chain | None) -> Steps[Chain | None]:
+        """Read the list to its end once; return the chain, None if it was not read by one."""
+        pager, start = self.pager, 0
+        is_ordered = before is not None and not before.is_unordered()
+        if pager.passes == 0 or (is_ordered and pager.passes < CHAINS):
+            chain = yield from read_chain(pager)
+            self.swapped |= chain.swapped
+            if chain.ended:
+                self.copies |= chain.has_copies()
+                return chain
+            start = chain.end
+        yield from self._read_plain(start)
         return None
-    return proof
 
+    def _proven(self, chain: Chain, before: Chain | None) -> Chain | None:
+        """Return the chain that is proven, by itself or by the one before or after it."""
+        moved = self.moved or self.swapped
+        if len(self.pager.pages) == 1 or (chain.is_proof() and not moved):
+            return chain
+        if before is None:
+            return None
+        if not chain.keyed and (chain.has_copies() or before.has_copies()):
+            # Equal rows could have been mistaken for one another.
+            return before if chain.repeats(before) and not moved else None
+        if not chain.agrees(before):
+            self.moved = True
+            return None
+        self.swapped = False
+        return chain
 
-def _is_doubtful(search: KeySearch, ask: Ask) -> bool:
-    """Return whether to look for another key: the list was read once, or pages refute this one."""
-    return ask.request.purpose is Purpose.HEAD or search.is_refuted()
+    def _read_plain(self, start: int) -> Steps[None]:
+        """Read pages that do not overlap, from an offset to the end."""
+        pager, offset, end, empty = self.pager, start, start, 0
+        if not start and pager.passes % 2:
+            yield from pager.page(0)
+            offset = pager.size // 2
+        while empty < IN_VAIN:
+            page = yield from pager.page(offset, pager.size)
+            if self._counted():
+                return
+            empty = 0 if len(page) else empty + 1
+            end = page.end if len(page) else end
+            if page.is_last:
+                break
+            offset = page.end if len(page) else offset + pager.size
+        pager.end_pass(end, end)
 
+    def _read_length(self, chain: Chain | None) -> Steps[None]:
+        """Read the length of the list: its last page, alone, and an empty one behind it.
 
-def _answers(answer: StoredPage | Stop, ask: Ask) -> bool:
-    return isinstance(answer, StoredPage) and answer.page.request == ask.request
+        It is of use if enough rows were seen, and if a second chain is not likely to show the same.
+        """
+        pager = self.pager
+        if chain is None:
+            yield from pager.page(0, purpose=Purpose.HEAD)  # the rows added meanwhile
+        is_first = pager.passes == 1 and chain is not None and chain.is_still()
+        is_due = pager.passes >= WITHOUT_LENGTH and not pager.checks
+        if not is_due and (is_first or len(pager.seen()) < pager.end):
+            return
+        end = pager.end
+        for _try in range(TRIES):
+            seen, first = pager.seen(), len(pager.pages)
+            offset = max(0, end - max(1, pager.size // 2))
+            last = yield from pager.page(offset, purpose=Purpose.LENGTH)
+            if not len(last) and offset:
+                end = offset
+                continue
+            behind = yield from self._read_behind(last)
+            if not len(behind) and (len(last) or not behind.has_more):
+                # A full page does not show the end of the list; the empty one does, later.
+                at = last.elements if last.is_short else last.elements[:0]
+                pager.checks.append(LengthCheck(last.end, first, seen, at))
+                pager.end = last.end
+                return
+            end = behind.end
 
+    def _read_behind(self, last: Page) -> Steps[Page]:
+        """Read behind the last page; more than once if the service says that there is more."""
+        for _try in range(TRIES):
+            behind = yield from self.pager.page(last.end, purpose=Purpose.BEHIND)
+            if len(behind) or not (last.has_more or behind.has_more):
+                break
+        return behind
 
-def _ask(
-    search: KeySearch, answers: list[StoredPage | Stop], ask: Ask
-) -> Generator[Ask, Page | Stop, StoredPage | Stop]:
-    answer = yield ask
-    if isinstance(answer, Stop):
-        answers.append(answer)
-        return answer
-    stored = store_page(answer)
-    search.learn(stored)
-    answers.append(stored)
-    return stored
+    def _counted(self) -> LengthCheck | None:
+        """Return a length check around which all rows of the list were seen."""
+        pager = self.pager
+        for check in pager.checks:
+            met = check.met()
+            if met > check.length:
+                raise ReadingEnded("more rows were seen around a length check than the list had")
+            # Without keys, equal rows replace one another, unless the length never changed.
+            if met == check.length and (pager.keyed or pager.ends <= {check.length}):
+                return check
+        return None
+
+    def _proof(self, chain: Chain | None, before: Chain | None) -> Proof | None:
+        """Return the proof by counting or by chains, if there is one."""
+        pager = self.pager
+        if check := self._counted():
+            rows = newest_rows(pager.pages[check.first :])
+            if rows["lacking"].any():
+                raise ReadingEnded("rows without a key cannot be counted")
+            return self._prove(rows, Method.COUNTED, pager.checks[-1].length)
+        proven = self._proven(chain, before) if chain else None
+        if proven is None:
+            return None
+        rows, is_one_page = proven.rows(), len(pager.pages) == 1
+        method = Method.ONE_PAGE if is_one_page else Method.OVERLAPPING_PAGES
+        return self._prove(rows, method, len(rows))
+
+    def _partial(self, reason: str) -> Proof:
+        lengths = [check.length for check in self.pager.checks]
+        length = lengths[-1] if lengths else None
+        proof = self._prove(newest_rows(self.pager.pages), Method.COUNTED, length, reason)
+        places = "" if length is None else f"; the list had {length:,} rows"
+        reason = f"{reason}. {proof.rows:,} distinct rows seen{places}"
+        missing = min(lengths, default=0) - proof.rows
+        # Repeats, removals and conflicts may explain the difference too.
+        has_copies = self.copies or proof.repeated or proof.conflicting
+        is_exact = len(set(lengths)) == 1 and not self.still and not has_copies and missing >= 0
+        return replace(proof, reason=reason, not_seen=missing if is_exact else None)
+
+    def _stop_if_useless(self, seen: int) -> None:
+        pager, now = self.pager, len(self.pager.seen())
+        self.still = self.still + 1 if now == seen and now < pager.end else 0
+        if self.still >= pager.budget.max_passes_without_new_rows:
+            raise ReadingEnded("further passes show no new row")
+        if pager.passes > WITHOUT_LENGTH and not pager.checks:
+            raise ReadingEnded("no answer shows where the list ends")
+
+    def _prove(self, rows: Rows, method: Method, length: int | None, reason: str = "") -> Proof:
+        pager, before = self.pager, self.pager.memory
+        decided = before.key_decided or (pager.passes > 0 and len(rows) > 0)
+        memory = ListMemory(
+            key=pager.keys.key if decided else None,
+            key_decided=decided,
+            length=before.length if length is None else length,
+            stable_order=not (self.moved or self.swapped),
+        )
+        return prove(rows, method, memory, reason, keyed=pager.keyed)

@@ -45,11 +45,13 @@ def service_identity(
 
     The merchant surface has no whoami: there the connection's name stands for the identity.
     """
-    actor = next((str(each["actor"]) for each in (claims, whoami) if each.get("actor")), "")
     if connection.surface == "merchant":
         return ServiceIdentity("organization", {"connection": connection.name})
-    own = {name: str(claims[name]) for name in ("actor", "sub") if name in claims}
-    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or {**own})
+    actor = claims.get("actor") or whoami.get("actor") or ""
+    own: dict[str, str | int] = {
+        name: str(claims[name]) for name in ("actor", "sub") if name in claims
+    }
+    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or own)
 
 
 def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
@@ -58,18 +60,13 @@ def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
     That is the setting rate_limit_key, else the identity pinned for the connection (the `members`
     of a ServiceIdentity), before that the client id or API key. Only digests leave this function.
     """
-    host = httpx.URL(connection.base_url).host
     if connection.rate_limit_key:
         return f"key:{connection.rate_limit_key}"
-    if pinned and connection.surface == "partner":
-        return f"identity:{_digest(host, dict(pinned))}"
+    known = dict(pinned) if pinned else connection.client_id
     if connection.surface == "merchant":
-        return f"api-key:{_digest(host, connection.read_secret())}"
-    return f"client:{_digest(host, connection.client_id)}"
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+        known = {"api_key": connection.read_secret()}
+    text = json.dumps([httpx.URL(connection.base_url).host, known], sort_keys=True)
+    return f"account:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _lasting(answer: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | int]]:

@@ -1,89 +1,186 @@
-"""Which failures are retried, how often, and how long to wait first.
+"""What an answer means: the error that a user reads, how long to wait, how often to try again."""
 
-An answer 429 is tried 20 times, what else may pass 5 times: no answer, a damaged one, a status of
-TRANSIENT. The wait is 1, 2, 4 … 30 s and a random second. Where an answer asks for a longer one,
-the rate limiter makes all requests of the actor wait.
-"""
-
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from typing import NoReturn, TypeVar, cast
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_exponential_jitter,
-)
+import tenacity
 
+from pipelines.config.connections import Connection
+from pipelines.core import errors
 from pipelines.core.clock import Clock
-from pipelines.core.errors import Postponed, RateLimited, ServiceError, Unavailable
+from pipelines.core.text import Redactor, printable
 from pipelines.rate_limit.headers import read_retry_after
-from pipelines.rate_limit.memory import LONGEST_BLOCK
 
 T = TypeVar("T")
 
-TRIES: dict[type[ServiceError], int] = {RateLimited: 20, Unavailable: 5}
+
+class TokenRefused(errors.AccessDenied):
+    """The service does not accept a token. The next try has a new one."""
+
+
 # Also a success without a body, and all from 500 on, except those that say "never".
 TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
+MAY_PAUSE = {429, *TRANSIENT}
+TRIES = {errors.RateLimited: 20, errors.Unavailable: 5, TokenRefused: 2}
 LONGEST_WAIT_SECONDS = 300.0  # a run that would have to wait longer ends
-FORGET_COMMAND = "partner-sync connections unblock"
+LONGEST_PAUSE_SECONDS = 7 * 86_400.0  # what is remembered for later runs
+LONGEST_QUOTE = 200  # characters of the service's own text
 UNCHANGED = "Nothing more was read; analysts still see the last published version."
-LATER = "Run `partner-sync sync` later; it resumes where it stopped."
 # What msgspec raises for a body that is not the JSON that was expected.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+KINDS: dict[int | None, type[errors.ServiceError]] = {
+    401: errors.AccessDenied,
+    403: errors.Forbidden,
+    429: errors.RateLimited,
+    **dict.fromkeys(TRANSIENT, errors.Unavailable),
+}
+OR_SKIP = ", or add the stream to `skip` of connection `{name}` in connections.toml."
+# Status and words of an answer in lower case -> message and remedy. The first that fits counts.
+MEANINGS = {
+    r"401 (?=.*organi[sz]ation).*(not active|inactive|disabled)": (
+        "the organization of connection `{name}` is disabled",
+        "Ask the service to activate the organization's API access, then run `partner-sync check`.",
+    ),
+    "401 ": (
+        "the credentials of connection `{name}` are not accepted",
+        "Correct the client_id, secret and audience, or the API key, of connection `{name}`.",
+    ),
+    r"403 .*\btrial\b": (
+        "the free trial of connection `{name}` has ended and billing is not enabled",
+        "Enable billing in the merchant application, then run `partner-sync check`.",
+    ),
+    r"403 .*(\bmappings?\b|companyadmin|manageprofiles)": (
+        "the login that owns the API key of connection `{name}` lacks a mapping for this route",
+        "Give the login the mapping (usually companyAdmin)" + OR_SKIP,
+    ),
+    r"403 .*\bscopes?\b": (
+        "the token of connection `{name}` lacks the OAuth scope for this route",
+        "Ask the identity provider's administrator to grant the scope to the client" + OR_SKIP,
+    ),
+    r"403 .*\bactors?\b": (
+        "the actor type of connection `{name}` may not use this route",
+        "Use a client of another actor type" + OR_SKIP,
+    ),
+    "403 ": (
+        "the credentials of connection `{name}` do not open this route",
+        "Check the rights of the credentials" + OR_SKIP,
+    ),
+    "404 ": (
+        "this path does not exist at {url}",
+        "Correct base_url of connection `{name}`, or the path of the stream in settings.toml.",
+    ),
+    "429 ": (
+        "rate limit exceeded",
+        "Run `partner-sync sync` later. Set max_requests_per_window if others use `{name}`.",
+    ),
+    "30[12378] ": (
+        "a redirect to {location}. It was not followed, so no credentials went there",
+        "Set base_url of connection `{name}` to the address of the service itself.",
+    ),
+    "|".join(f"{each} " for each in TRANSIENT): ("it may pass", ""),
+    "": (
+        "the interface document does not know this status",
+        "Run `partner-sync check`. If it fails too, check base_url of connection `{name}`.",
+    ),
+}
 
 
-class _Pause(msgspec.Struct):
+@dataclass(frozen=True)
+class Attempt:
+    """One request on the wire: what a scan file records of it, whether it was answered or not.
+
+    `sent_at` and `received_at` are Unix seconds. `headers` are those of an allowlist. `failure` is
+    why there is no usable answer. Nothing in it holds a credential.
+    """
+
+    status: int | None
+    sent_at: float
+    received_at: float
+    request_id: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
+    failure: BaseException | None = field(default=None, repr=False)
+
+    @property
+    def error(self) -> str | None:
+        """Why there is no usable answer, as text."""
+        return None if self.failure is None else str(self.failure) or "Cancelled."
+
+
+class Problem(msgspec.Struct):
+    """The members of problem+json that are read."""
+
+    type: str = ""
+    title: str = ""
+    detail: str = ""
     retry_after_seconds: float = 0.0
 
 
-def wait_seconds(headers: Mapping[str, str], body: bytes | None, now: float) -> float:
-    """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
+def read_problem(body: bytes) -> Problem:
+    """Return the problem in a body; without members if the body is anything else."""
     try:
-        asked = msgspec.json.decode(body or b"", type=_Pause, strict=False).retry_after_seconds
+        return msgspec.json.decode(body, type=Problem, strict=False)
     except UNREADABLE:
-        asked = 0.0
-    return min(max(0.0, read_retry_after(headers, now) or 0.0, asked), LONGEST_BLOCK)
+        return Problem()
 
 
-async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Ask until there is an answer or no try is left. Raises ServiceError."""
-    within_limit = _policy(RateLimited, clock)
-    answer: T = await _policy(Unavailable, clock)(within_limit, ask)
-    return answer
+def wait_seconds(answer: Attempt, now: float) -> float:
+    """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
+    asked = read_retry_after(answer.headers, now) or 0.0
+    asked = max(asked, read_problem(answer.body).retry_after_seconds, 0.0)
+    return min(asked, LONGEST_PAUSE_SECONDS)
 
 
-def service_error(kind: type[ServiceError], message: str, remedy: str) -> ServiceError:
-    """Return an error that says what it means for the data, unless it is retried first."""
-    return kind(message if kind in TRIES else f"{message} {UNCHANGED}", remedy)
-
-
-def postponed(place: str, until: datetime, connection: str) -> Postponed:
-    """Return the error for a pause that is too long for a run."""
-    moment = f"{until:%Y-%m-%d %H:%M} UTC"
-    return Postponed(
-        f"The service asks for a longer pause than a run may take (request to {place}). This run "
-        f"of connection `{connection}` ends; nothing is requested before {moment}. {UNCHANGED}",
-        until,
-        f"Run `partner-sync sync` after {moment}; it resumes. To forget the pause, run "
-        f"`{FORGET_COMMAND} {connection}`.",
+def error_of_status(
+    answer: Attempt, path: str, connection: Connection, redactor: Redactor
+) -> errors.ServiceError:
+    """Return the error that an answer other than 200 means."""
+    problem = read_problem(answer.body)
+    slug = problem.type.rpartition("/")[2]
+    words = f"{answer.status} {slug} {problem.title} {problem.detail}".lower().replace("_", " ")
+    message, remedy = next(
+        meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
+    )
+    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
+    quote = redactor.clean(problem.detail or problem.title).strip()
+    said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
+    location = answer.headers.get("location", "no address")
+    message = message.format(name=connection.name, url=connection.base_url, location=location)
+    return KINDS.get(answer.status, errors.UnexpectedAnswer)(
+        f"The service answered {path} with status {answer.status}: {message}.{said}",
+        remedy.format(name=connection.name),
     )
 
 
-def _policy(kind: type[ServiceError], clock: Clock) -> AsyncRetrying:
-    return AsyncRetrying(
-        retry=retry_if_exception_type(kind),
-        stop=stop_after_attempt(TRIES[kind]),
-        wait=wait_exponential_jitter(max=30),
-        sleep=clock.sleep,
-        retry_error_callback=_give_up,
-    )
+async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connection: str) -> T:
+    """Ask until there is an answer or no try is left, after 1, 2, 4 … 30 s and a random second.
 
-
-def _give_up(state: RetryCallState) -> NoReturn:
-    error = cast("ServiceError", state.outcome and state.outcome.exception())
-    message = f"{error} Tried {state.attempt_number} times. {UNCHANGED}"
-    raise type(error)(message, error.remedy or LATER) from None
+    Where an answer asks for a longer wait, the rate limiter makes all requests of the actor wait.
+    Raises ServiceError, which says what it means for the data.
+    """
+    for kind, tries in TRIES.items():
+        ask = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(kind),
+            stop=tenacity.stop_after_attempt(tries),
+            wait=tenacity.wait_exponential_jitter(max=30),
+            sleep=clock.sleep,
+            reraise=True,
+        ).wraps(ask)
+    try:
+        return await ask()
+    except errors.Postponed as error:
+        moment = f"{error.until:%Y-%m-%d %H:%M} UTC"
+        raise errors.Postponed(
+            "The service asks for a longer pause than a run may take. This run of connection "
+            f"`{connection}` ends; nothing is requested before {moment}. {UNCHANGED}",
+            error.until,
+            f"Run `partner-sync sync` after {moment}; it resumes. To forget the pause, run "
+            f"`partner-sync connections unblock {connection}`.",
+        ) from None
+    except errors.ServiceError as error:
+        tried = f" Tried {TRIES[type(error)]} times." if type(error) in TRIES else ""
+        remedy = error.remedy or "Run `partner-sync sync` later; it resumes where it stopped."
+        raise type(error)(f"{error}{tried} {UNCHANGED}", remedy) from None

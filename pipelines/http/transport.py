@@ -8,18 +8,17 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
 from pipelines.config.connections import Connection
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError, PartnerSyncError, Postponed, Unavailable
+from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavailable
 from pipelines.core.text import Redactor, printable
-from pipelines.http.retry import TRANSIENT, postponed, wait_seconds
+from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter, Slot
 
 MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
@@ -31,17 +30,16 @@ KEPT_HEADERS = (
     *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"),
     *("date", "age", "content-type"),
 )
-MAY_PAUSE = {429, *TRANSIENT}
 SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
 QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
-EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
-UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
+PRIVATE = re.compile(r"[^/\\]*@|[?#].*", re.DOTALL)  # user, query and fragment of an address
 FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     TimeoutError: "{place} did not answer {path} whole within {seconds:g} s.",
-    UNREACHABLE: "No connection to {place}.",
+    (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError): "No connection to {place}.",
     httpx.DecodingError: "The answer to {path} cannot be decompressed.",
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
+EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
 @dataclass(frozen=True)
@@ -52,26 +50,6 @@ class ClientOptions:
     use_proxy: bool = False
     max_clock_difference_seconds: float = 86_400.0
     transport: httpx.AsyncBaseTransport | None = None
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One request on the wire: what a scan file records of it, whether it was answered or not.
-
-    `sent_at` and `received_at` are Unix seconds. `headers` are those of an allowlist. `error` says
-    why there is no usable answer. Nothing in it holds a credential.
-    """
-
-    status: int | None
-    sent_at: float
-    received_at: float
-    request_id: str | None
-    headers: dict[str, str]
-    body: bytes | None = field(repr=False)
-    error: str | None = None
-
-
-OnAttempt = Callable[[Attempt], None]
 
 
 @dataclass(eq=False, repr=False)
@@ -87,97 +65,67 @@ class Transport:
     def __post_init__(self) -> None:
         self.http = _open_http(self.connection, self.options)
 
-    async def get(self, request: httpx.Request, on_failure: OnAttempt) -> Attempt:
-        """Send a signed request in a slot of the rate limit; return the answer of any status.
-
-        `on_failure` gets an attempt without a whole answer. Raises Unavailable, Postponed,
-        ConfigurationError.
-        """
+    async def send_in_slot(self, request: httpx.Request) -> Attempt:
+        """Send a request in a slot of the rate limit. Raises Postponed, StorageFailed."""
         async with AsyncExitStack() as held:
-            try:
-                slot = await held.enter_async_context(self.limiter.slot())
-            except Postponed as error:
-                raise postponed(request.url.path, error.until, self.connection.name) from None
-            attempt, failure = await self._exchange(request, slot, held)
-            if attempt.body:
-                attempt = replace(attempt, body=self.redactor.clean_bytes(attempt.body))
-            asked = wait_seconds(attempt.headers, attempt.body, self.clock.time())
-            if attempt.status in MAY_PAUSE and asked:
+            slot = await held.enter_async_context(self.limiter.slot())
+            attempt = await self.send(request, slot, held)
+            attempt = replace(attempt, body=self.redactor.clean_bytes(attempt.body))
+            if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
                 self.limiter.block(asked)
-        if failure:
-            on_failure(attempt)
-            raise failure
         return attempt
 
-    async def post_for_token(self, url: str, body: Mapping[str, str | None]) -> Attempt:
-        """Send a request outside the rate limit; the body of its answer may be a credential."""
-        request = self.http.build_request("POST", url, json=body)
-        attempt, failure = await self._exchange(request, Slot(0), AsyncExitStack())
-        if failure:
-            raise failure
-        return attempt
-
-    async def _exchange(
-        self, request: httpx.Request, slot: Slot, held: AsyncExitStack
-    ) -> tuple[Attempt, BaseException | None]:
-        """Send a request and receive the answer; return that, and the error if it is not whole.
+    async def send(self, request: httpx.Request, slot: Slot, held: AsyncExitStack) -> Attempt:
+        """Send a request and receive the answer, whose body may still hold a credential.
 
         `held`, which holds the slot, is closed with the headers of the answer. Where the answer may
         ask for a pause it stays open, so that nobody sends before the pause is known.
         """
-        now = self.clock.time()
-        attempt, body, failure = Attempt(None, now, now, None, {}, None), None, None
+
+        async def note_sent(event: str, _info: object) -> None:
+            if event == SENT:
+                slot.sent_at = self.clock.time()
+
+        request.extensions["trace"] = note_sent
+        now, body, failure = self.clock.time(), b"", None
+        attempt = Attempt(None, now, now)
         try:
             async with (
                 asyncio.timeout(self.options.timeout_seconds),
-                aclosing(await self._send(request, slot)) as response,
+                aclosing(await self.http.send(request, stream=True)) as response,
             ):
                 attempt = self._read_head(response, slot, now)
                 if attempt.status not in MAY_PAUSE:
                     await held.aclose()
                 body = await _receive(response)
         except EXPECTED as error:
-            failure = self._explained(error, request)
-        reason = None if failure is None else str(failure) or "Cancelled."
-        now = self.clock.time()
-        return replace(attempt, received_at=now, body=body, error=reason), failure
-
-    async def _send(self, request: httpx.Request, slot: Slot) -> httpx.Response:
-        async def note_sent(event: str, _info: object) -> None:
-            if event == SENT:
-                slot.sent_at = self.clock.time()
-
-        request.extensions["trace"] = note_sent
-        return await self.http.send(request, stream=True)
+            failure = self._explained(error, request.url)
+        return replace(attempt, received_at=self.clock.time(), body=body, failure=failure)
 
     def _read_head(self, response: httpx.Response, slot: Slot, begun_at: float) -> Attempt:
         """Return what is known when the headers of an answer have arrived; note it in the slot."""
         clean, headers = self.redactor.clean, response.headers
         kept = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
-        if response.extensions["location"]:
-            kept["location"] = _without_secrets(clean(response.extensions["location"]))
+        if location := response.extensions["location"]:
+            kept["location"] = printable(PRIVATE.sub("", clean(location)))
         slot.sent_at = slot.sent_at or begun_at  # networks in tests do not trace
-        slot.answered_at = self.clock.time()
-        slot.status, slot.headers = int(response.status_code), kept
+        slot.answered_at, slot.status, slot.headers = self.clock.time(), response.status_code, kept
         request_id = printable(clean(headers.get("x-request-id", ""))) or None
-        return Attempt(slot.status, slot.sent_at, slot.answered_at, request_id, kept, None)
+        return Attempt(slot.status, slot.sent_at, slot.answered_at, request_id, kept)
 
-    def _explained(self, error: BaseException, request: httpx.Request) -> BaseException:
+    def _explained(self, error: BaseException, url: httpx.URL) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""
-        detail = QUOTED.sub("", str(error)) or type(error).__name__
-        values = {
-            "place": request.url.netloc.decode(),
-            "path": request.url.path,
-            "detail": printable(self.redactor.clean(detail), 120),
-            "seconds": self.options.timeout_seconds,
-        }
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            message = "The certificate of {place} is not trusted: {detail}. Nothing was sent."
-            remedy = "Set ca_file of the connection to the service's certificate authority."
-            return ConfigurationError(message.format_map(values), remedy)
+        detail = self.redactor.clean(QUOTED.sub("", str(error)) or type(error).__name__)
+        values = {"place": url.netloc.decode(), "path": url.path, "detail": printable(detail, 120)}
+        if "CERTIFICATE_VERIFY_FAILED" in detail:
+            return ConfigurationError(
+                f"The certificate of {values['place']} is not trusted: {values['detail']}. Nothing "
+                "was sent.",
+                "Set ca_file of the connection to the service's certificate authority.",
+            )
         for kinds, message in FAILURES.items():
             if isinstance(error, kinds):
-                return Unavailable(message.format_map(values))
+                return Unavailable(message.format(**values, seconds=self.options.timeout_seconds))
         return error
 
 
@@ -194,10 +142,7 @@ async def _receive(response: httpx.Response) -> bytes:
 
 
 def _open_http(connection: Connection, options: ClientOptions) -> httpx.AsyncClient:
-    """Return httpx's client. Proxies of the environment count only if a setting says so.
-
-    Raises ConfigurationError for a wrong ca_file or proxy.
-    """
+    """Return httpx's client. Raises ConfigurationError for a wrong ca_file or proxy."""
     for name in ("httpx", "httpcore"):  # else they log what an answer may echo
         logging.getLogger(name).setLevel(logging.WARNING)
     ca_file = connection.ca_file
@@ -228,12 +173,3 @@ def _open_http(connection: Connection, options: ClientOptions) -> httpx.AsyncCli
 async def _keep_location(response: httpx.Response) -> None:
     """Take a redirect's address away from httpx, which fails where it is not valid."""
     response.extensions["location"] = response.headers.pop("location", "")
-
-
-def _without_secrets(location: str) -> str:
-    """Return an address without user, query and fragment."""
-    try:
-        url = httpx.URL(location)
-        return printable(url.copy_with(username=None, password=None, query=None, fragment=None))
-    except (httpx.InvalidURL, ValueError):
-        return "an address that is not valid"

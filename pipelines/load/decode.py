@@ -1,168 +1,177 @@
-"""Decodes raw records into Arrow arrays: exact, strict, and with one reader for all of them.
+"""Turns records into Arrow tables, column by column: types, nested objects, lists and `_extra`."""
 
-A group of records goes to Arrow's JSON reader at once. If that refuses, pieces of it do, and a
-piece that is refused goes through Python: it widens the schema, and what fits no column moves to
-the member `_extra` before Arrow reads the piece again.
-"""
-
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from types import NoneType
 from typing import Any
 
-import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.json as pj
 
-from pipelines.core.errors import LoadFailed
-from pipelines.load import arrow
-from pipelines.load.arrow import Misfit
-from pipelines.load.fit import Divider
-from pipelines.load.records import Number, UnusableRecord, key_text, read_key, read_record
-from pipelines.load.schema import Path, Schema
+from pipelines.load.records import size_of
+from pipelines.load.schema import Kind, Path, Place, Schema, has_value
+from pipelines.load.target import defect
+from pipelines.load.values import to_array
 
-PIECE = 500  # records that are decoded together after their group was refused
-_json = msgspec.json.Encoder(decimal_format="number")
-
-
-@dataclass(frozen=True)
-class Refused:
-    """Why a record of a group cannot be loaded, and its key where it can be read."""
-
-    reason: str
-    key: str | None
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """Records of a group: a struct array, the keys (None without a key), places in the group."""
-
-    records: pa.StructArray
-    keys: pa.Array | None
-    places: Sequence[int]
+POSITION = "_position"  # of the record in its batch; only staged tables have it
+EXTRA = "_extra"
+_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass
-class Decoder:
-    """Decodes the records of one scan. The schema grows with what they hold."""
+class Rows:
+    """Rows of one table in a batch: records, or the items of all lists at a place.
+
+    `indexes`: the position of each row's record, its place in its list, and those of the lists
+    around that. `rests` has what fits no column, by row.
+    """
+
+    place: Place
+    indexes: Sequence[npt.NDArray[np.int64]]
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    lengths: dict[str, pa.Array] = field(default_factory=dict)
+    rests: dict[Any, Any] = field(default_factory=dict)
+
+    def keep(self, row: int, path: Path, value: Any) -> None:
+        """Put a value in the rest of a row, at its place in it."""
+        *outer, last = (row, *path[len(self.place.path) :])
+        rest = self.rests
+        for step in outer:
+            rest = rest.setdefault(step, {})
+        rest[last] = value
+
+    def count(self) -> int:
+        """Count the values in columns and rests."""
+        arrays = [
+            each.flatten() if pa.types.is_list(each.type) else each
+            for each in self.columns.values()
+        ]
+        in_columns = sum(len(each) - each.null_count for each in arrays)
+        return int(in_columns) + size_of(list(self.rests.values()))[2]
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a record batch."""
+        names = (POSITION, *self.place.indexes)
+        columns = {**dict(zip(names, self.indexes, strict=True)), **self.lengths, **self.columns}
+        if self.rests:
+            texts = {row: _json_text(_spelled(rest)) for row, rest in self.rests.items()}
+            columns[EXTRA] = pa.array(map(texts.get, range(len(self.indexes[0]))), pa.string())
+        return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass
+class Batch:
+    """Some records of a scan, decoded together. The schema grows with what they hold.
+
+    `left` counts by path the values that have no column, `members` those of all objects. `depth` is
+    that of the deepest value without a column.
+    """
 
     schema: Schema
-    key: str | None
-    kept: Counter[Path] = field(default_factory=Counter)
-    discarded: Counter[Path] = field(default_factory=Counter)
+    tables: list[Rows] = field(default_factory=list)
+    left: Counter[Path] = field(default_factory=Counter)
+    members: int = 0
+    depth: int = 0
+    _values: int = 0  # that must have a place
 
-    def __post_init__(self) -> None:
-        self._refresh()
+    def add(self, records: Sequence[dict[str, Any]]) -> None:
+        """Add rows of records and of the lists in them. Raises LoadFailed if a value is lost."""
+        self.tables.append(Rows(self.schema.places[()], [np.arange(len(records))]))
+        self._add_members(self.tables[0], (), records)
+        placed = sum(each.count() for each in self.tables)
+        if placed != self._values:
+            raise defect(f"{self._values:,} values of records became {placed:,}")
 
-    def _refresh(self) -> None:
-        """Derive the types again; the schema may have grown."""
-        root = self.schema.root
-        self.type = arrow.read_type(root, rest=True)
-        self._strict_type = arrow.read_type(root, rest=False)
-        guard = arrow.decimals_guard(root)
-        self._guard = None if guard is None else msgspec.json.Decoder(list[guard])  # type: ignore[valid-type]
-        self._is_exact_only = not root.fields or arrow.has_odd_names(root)
+    def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
+        """Add what the objects at a path hold; there is one for each row."""
+        self.members += sum(map(len, objects))
+        for name in dict.fromkeys(chain(*objects)):
+            self._add(rows, (*path, name), list(map(dict.get, objects, repeat(name))))
 
-    def decode(self, raws: Sequence[bytes], refused: dict[int, Refused]) -> Iterator[Decoded]:
-        """Yield the records of a group; add those that cannot be loaded to `refused`, by place."""
-        whole = self._try(raws, range(len(raws)))
-        if whole is not None:
-            yield whole
+    def _add(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
+        """Add the values at a path; what does not fit goes to the rest of its row."""
+        place, types = self.schema.place(path, rows.place.table, values), Counter(map(type, values))
+        self._values += len(values) - types[NoneType] - types[dict] - types[list]
+        left: Sequence[Any] = values
+        if place is not None and place.kind is Kind.OBJECT:
+            self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
+            left = [None if type(each) is dict else each for each in values]
+        elif place is not None and place.kind is Kind.LIST:
+            left = self._add_lists(rows, place, values)
+        elif place is not None:
+            rows.columns[place.name], left = self._fit(place, values, types)
+        for row, value in enumerate(left):
+            if value is not None:
+                self._add_left(rows, row, path, value)
+
+    def _fit(
+        self, place: Place, values: Sequence[Any], types: Counter[type]
+    ) -> tuple[pa.Array, Sequence[Any]]:
+        """Return scalars as an array, and what does not fit it, None instead of others."""
+        array = to_array(place, values, set(types))
+        if array.null_count == types[NoneType]:
+            return array, ()
+        fits = array.is_valid().to_pylist()
+        return array, [None if fit else each for fit, each in zip(fits, values, strict=True)]
+
+    def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
+        """Put a value without a column in the rest of its row, unless it is discarded."""
+        depth, members, values = size_of(value)
+        self.members += members
+        self.depth = max(self.depth, len(path) + depth)
+        if has_value(value):
+            self.left[path] += max(values, 1)
+        if self.schema.discards(path):
+            self._values -= 0 if depth else 1  # a scalar is counted already
+        elif has_value(value):
+            self._values += values if depth else 0
+            rows.keep(row, path, value)
+
+    def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Sequence[Any]:
+        """Add the lists of a place; return what does not fit, None instead of others."""
+        lists = [each if type(each) is list else None for each in values]
+        items, path = list(chain(*filter(None, lists))), (*place.path, None)
+        item = self.schema.place(path, rows.place.table, items)
+        if item is not None and item.kind is Kind.OBJECT:
+            lengths = np.array([len(each or ()) for each in lists], np.int64)
+            first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+            record, *outer = (np.repeat(each, lengths) for each in rows.indexes)
+            self.tables.append(Rows(item, [record, np.arange(len(items)) - first, *outer]))
+            self._add(self.tables[-1], path, items)
+        else:
+            self._add_scalar_lists(rows, item, lists)
+        counts = [None if each is None else len(each) for each in lists]
+        rows.lengths[f"{place.name}__count"] = pa.array(counts, pa.int64())
+        return [value if each is None else None for value, each in zip(values, lists, strict=True)]
+
+    def _add_scalar_lists(
+        self, rows: Rows, item: Place | None, lists: list[list[Any] | None]
+    ) -> None:
+        """Add lists of scalars; in `lists`, one with an item that does not fit becomes None."""
+        items, array = list(chain(*filter(None, lists))), None
+        left: Sequence[Any] = items
+        if item is not None:
+            array, left = self._fit(item, items, Counter(map(type, items)))
+        owners = [row for row, each in enumerate(lists) for _ in each or ()]
+        if unfit := {owners[at] for at, each in enumerate(left) if each is not None}:
+            lists[:] = [None if row in unfit else each for row, each in enumerate(lists)]
+            self._add_scalar_lists(rows, item, lists)
             return
-        for start in range(0, len(raws), PIECE):
-            places = range(start, min(start + PIECE, len(raws)))
-            piece = [raws[place] for place in places]
-            yield self._try(piece, places) or self._decode_exactly(piece, places, refused)
-
-    def _try(self, raws: Sequence[bytes], places: Sequence[int]) -> Decoded | None:
-        """Decode records that fit the schema as they are; None if one does not."""
-        if self._is_exact_only or not _are_objects(raws):
-            return None
-        try:
-            if self._guard is not None:
-                self._guard.decode(b"[%b]" % b",".join(raws))
-            records = _read_json(raws, self._strict_type)
-            keys = self._keys(records)
-            arrow.observe(records, self.schema.root)
-        except (pa.ArrowException, msgspec.DecodeError, UnicodeDecodeError, RecursionError, Misfit):
-            return None
-        return Decoded(arrow.conform(records, self.type), keys, places)
-
-    def _keys(self, records: pa.StructArray) -> pa.Array | None:
-        """Return the keys of records as text. Raises Misfit if one has none."""
-        if self.key is None:
-            return None
-        place = records.type.get_field_index(self.key)
-        kind = records.type[place].type if place >= 0 else pa.null()
-        keys = records.field(place) if place >= 0 else pa.nulls(len(records))
-        if keys.null_count or not (
-            pa.types.is_string(kind) or pa.types.is_int64(kind) or pa.types.is_decimal(kind)
-        ):
-            raise Misfit
-        if pa.types.is_decimal(kind):
-            return pa.array([key_text(Number(value)) for value in keys.to_pylist()], pa.string())
-        return keys.cast(pa.string())
-
-    def _decode_exactly(
-        self, raws: Sequence[bytes], places: Sequence[int], refused: dict[int, Refused]
-    ) -> Decoded:
-        records: dict[int, dict[str, Any]] = {}
-        for place, raw in zip(places, raws, strict=True):
-            try:
-                records[place] = self._read(raw)
-            except UnusableRecord as error:
-                key = None if self.key is None else read_key(raw, self.key)
-                refused[place] = Refused(str(error), key)
-        for record in records.values():
-            self.schema.widen(record)
-        self._refresh()
-        keys = None
-        if self.key is not None:
-            keys = pa.array([key_text(each[self.key]) for each in records.values()], pa.string())
-        return Decoded(self._rewrite(list(records.values())), keys, list(records))
-
-    def _read(self, raw: bytes) -> dict[str, Any]:
-        record = read_record(raw)
-        if self.key is not None and key_text(record.get(self.key)) is None:
-            raise UnusableRecord(f"Its key `{self.key}` is missing, or neither text nor a number.")
-        return record
-
-    def _rewrite(self, records: Sequence[dict[str, Any]]) -> pa.StructArray:
-        """Let Arrow read what fits the schema of each record, and the rest as text."""
-        divider = Divider(arrow.REST, self.schema.grows, self.kept, self.discarded)
-        try:
-            lines = [_json.encode(divider.divide(record, self.schema.root)) for record in records]
-            found = _read_json(lines, self.type)
-            arrow.observe(found, self.schema.root)
-        except (pa.ArrowException, ArithmeticError, Misfit) as error:
-            raise LoadFailed(
-                f"Records could not be decoded without loss ({error}). Nothing of this scan is "
-                "loaded; the scan file keeps every record.",
-                "Report this defect of partner-sync with the scan file.",
-            ) from error
-        return found
+        self._values += len(items) - items.count(None)
+        if item is not None:
+            ends = np.cumsum([0, *(len(each or ()) for each in lists)])
+            offsets, mask = pa.array(ends, pa.int32()), pa.array([each is None for each in lists])
+            rows.columns[item.name] = pa.ListArray.from_arrays(offsets, array, mask=mask)
 
 
-def _are_objects(raws: Sequence[bytes]) -> bool:
-    """Return whether every record is an object: Arrow 26.0.1 crashes the process on `null`."""
-    return all(raw.startswith(b"{") for raw in raws)
-
-
-def _read_json(raws: Sequence[bytes], wanted: pa.DataType) -> pa.StructArray:
-    """Read records as one type: strictly, without threads, in one block."""
-    if not raws:
-        return pa.array([], wanted)
-    text = b"\n".join(raws)
-    table = pj.read_json(
-        pa.py_buffer(text),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema(list(wanted)),
-            newlines_in_values=text.count(b"\n") >= len(raws),
-            unexpected_field_behavior="error",
-        ),
-    )
-    if table.num_rows != len(raws):
-        raise pa.ArrowInvalid(f"{len(raws)} records became {table.num_rows} rows")
-    columns = [column.combine_chunks() for column in table.columns]
-    return pa.StructArray.from_arrays(columns, fields=list(wanted))
+def _spelled(value: Any) -> Any:
+    """Return a value with every number as text."""
+    if isinstance(value, dict):
+        return {name: _spelled(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    return str(value) if type(value) is int else value

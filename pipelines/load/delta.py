@@ -1,10 +1,12 @@
 """Compares the staged rows of a scan with the rows that are current. Writes nothing that stays."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 
+from pipelines.load.schema import Types
 from pipelines.load.stage import Digests, Stage
 from pipelines.load.target import Target
 
@@ -13,79 +15,79 @@ SELECT history._digest
 FROM {history} AS history
 WHERE history._valid_to IS NULL AND history._connection = $connection
 """
-# One row for each key: the one that is current, else the one with the smallest digest. Equal
-# digests are copies of one record; other records with the key of another are in conflict.
-CREATE_DROPPED = """
-CREATE OR REPLACE TEMP TABLE load_dropped AS
-WITH kept AS (
-    SELECT DISTINCT history._key
-    FROM {history} AS history
-    JOIN load_staged AS staged ON staged._key = history._key
-    WHERE history._valid_to IS NULL AND history._connection = $connection
-        AND history._digest NOT IN (SELECT unseen._digest FROM load_unseen AS unseen)
-), repeated AS (
-    SELECT staged._key FROM load_staged AS staged GROUP BY staged._key HAVING count(*) > 1
-)
-SELECT
-    staged.position, staged._page, staged._row, staged._key,
-    kept._key IS NOT NULL
-        OR staged._digest <> first_value(staged._digest) OVER by_key AS is_conflict
-FROM load_staged AS staged
-LEFT JOIN kept ON kept._key = staged._key
-WHERE kept._key IS NOT NULL OR staged._key IN (SELECT repeated._key FROM repeated)
-WINDOW by_key AS (PARTITION BY staged._key ORDER BY staged._digest, staged.position)
-QUALIFY kept._key IS NOT NULL OR row_number() OVER by_key > 1
-"""
-SELECT_DROPPED = """
-SELECT dropped.position, dropped._page, dropped._row, dropped._key, dropped.is_conflict
-FROM load_dropped AS dropped
-ORDER BY dropped.position
-"""
+# Of staged rows with one key, the one with the smallest digest counts, and none if the row that is
+# current is seen. The others are copies of it, or in conflict with it.
 CREATE_DELTA = """
 CREATE OR REPLACE TEMP TABLE load_delta AS
-WITH staged AS (
-    SELECT every._key, every._digest
-    FROM load_staged AS every
-    WHERE every.position NOT IN (SELECT dropped.position FROM load_dropped AS dropped)
-), unseen AS (
-    SELECT history._key
+WITH chosen AS (
+    SELECT
+        staged._key, min({{'digest': staged._digest, 'position': staged._position}}) AS best
+    FROM load_staged AS staged
+    GROUP BY staged._key
+), present AS (
+    SELECT
+        history._key,
+        history._digest NOT IN (SELECT unseen._digest FROM load_unseen AS unseen) AS is_seen
     FROM {history} AS history
-    JOIN load_unseen AS digests ON digests._digest = history._digest
     WHERE history._valid_to IS NULL AND history._connection = $connection
 )
 SELECT
-    coalesce(staged._key, unseen._key) AS _key,
-    staged._digest,
+    coalesce(staged._key, present._key) AS _key,
+    staged._digest, staged._page, staged._row, staged._position,
     CASE
-        WHEN unseen._key IS NULL THEN 'new'
         WHEN staged._key IS NULL THEN 'deleted'
-        ELSE 'changed'
+        WHEN present.is_seen OR staged._digest <> chosen.best.digest THEN 'conflict'
+        WHEN staged._position <> chosen.best.position THEN 'copy'
+        WHEN present._key IS NULL THEN 'new'
+        ELSE 'resent'
     END AS change
-FROM staged
-FULL JOIN unseen ON staged._key = unseen._key
-WHERE staged._key IS NOT NULL
-    OR ($ends_rows AND unseen._key NOT IN (SELECT aside._key FROM load_aside AS aside))
+FROM load_staged AS staged
+JOIN chosen ON chosen._key = staged._key
+FULL JOIN present ON present._key = staged._key
+WHERE staged._key IS NOT NULL OR (
+    $ends_rows AND NOT present.is_seen
+    AND present._key NOT IN (SELECT aside._key FROM load_aside AS aside)
+)
 """
-COUNT_DELTA = """
+SUM_DELTA = """
 SELECT
-    count(*) FILTER (delta.change = 'new'),
-    count(*) FILTER (delta.change = 'changed'),
-    count(*) FILTER (delta.change = 'deleted')
+    delta.change,
+    count(*),
+    list({{'position': delta._position, 'page': delta._page, 'row': delta._row}})
+        FILTER (delta.change IN ('copy', 'conflict'))
 FROM load_delta AS delta
+GROUP BY delta.change
+"""
+SELECT_LAST = """
+SELECT max(loads.valid_time), max_by(loads.key, loads.valid_time)
+FROM meta.loads AS loads
+WHERE loads.connection = $connection AND loads.stream = $stream
 """
 
 
 @dataclass(frozen=True)
 class Delta:
-    """How the rows of a scan differ from the current ones; table load_delta has the keys.
+    """What a load would change. Table load_delta has the keys.
 
-    `dropped` are positions in the stage of rows whose key another row has.
+    `resent` rows are current with other bytes. `dropped` are positions in the stage of rows whose
+    key another row has. `known` are the types of columns before the load, `types` those after it.
+    `last_time` and `last_key` are time of changes and primary key of the load before.
     """
 
-    new: int
-    changed: int
-    deleted: int
+    stage: Stage
+    known: Types
+    types: Types
     dropped: frozenset[int]
+    new: int
+    resent: int
+    deleted: int
+    last_time: datetime | None
+    last_key: str | None
+
+    @property
+    def new_types(self) -> Types:
+        """The columns that are new or have another type."""
+        return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
 
 
 def current_digests(target: Target) -> Digests:
@@ -93,21 +95,25 @@ def current_digests(target: Target) -> Digests:
     return np.sort(target.execute(SELECT_DIGESTS).to_arrow_table().column(0).to_numpy())
 
 
-def compare(target: Target, stage: Stage) -> Delta:
+def compare(target: Target, stage: Stage, known: Types) -> Delta:
     """Create table load_delta; put staged rows in conflict with others in quarantine.
 
     A complete scan ends the rows that it lacks, unless a record of it has no readable key.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
-    aside = {each.key for each in stage.quarantined if each.key is not None}
-    staged = stage.index.append_column("position", pa.array(np.arange(stage.index.num_rows)))
-    target.db.register("load_staged", staged)
+    aside = pa.array([each.key for each in stage.quarantined if each.key is not None], pa.string())
+    target.db.register("load_staged", stage.index)
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
-    target.db.register("load_aside", pa.table({"_key": pa.array(list(aside), pa.string())}))
-    target.run(CREATE_DROPPED)
-    dropped = target.run(SELECT_DROPPED)
-    conflicts = {(page, row): key for _, page, row, key, in_conflict in dropped if in_conflict}
-    stage.quarantine_conflicts(target.scan, conflicts)
+    target.db.register("load_aside", pa.table({"_key": aside}))
     target.run(CREATE_DELTA, ends_rows=ends_rows)
-    ((new, changed, deleted),) = target.run(COUNT_DELTA)
-    return Delta(new, changed, deleted, frozenset(position for position, *_ in dropped))
+    summed = {change: (count, rows or []) for change, count, rows in target.run(SUM_DELTA)}
+    dropped = [row for _, rows in summed.values() for row in rows]
+    stage.quarantine_conflicts(summed.get("conflict", (0, []))[1])
+    return Delta(
+        stage,
+        known,
+        stage.schema.types(),
+        frozenset(row["position"] for row in dropped),
+        *(summed.get(change, (0, []))[0] for change in ("new", "resent", "deleted")),
+        *target.run(SELECT_LAST)[0],
+    )

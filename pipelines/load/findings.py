@@ -1,18 +1,13 @@
 """What a load has to say to people: why a scan waits for them, and what they should know."""
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from pipelines.archive.scan_file import SealedScan
 from pipelines.config.values import Contract
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
-from pipelines.load.columns import Types, json_path
 from pipelines.load.delta import Delta
-from pipelines.load.journal import LastLoad
-from pipelines.load.schema import MOST_COLUMNS, Path
-from pipelines.load.stage import Stage
+from pipelines.load.schema import MOST_COLUMNS, json_path
 
 MOST_NAMED = 5  # columns in a message
 # What happened and what it means for the data; on the last line what to do, if anything.
@@ -63,39 +58,22 @@ class LoadPolicy:
     approved: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a load would do. `known` are the types of columns before it, `types` those after it."""
-
-    scan: SealedScan
-    stage: Stage
-    delta: Delta
-    last: LastLoad | None
-    known: Types
-    types: Types
-
-    @property
-    def new_types(self) -> Types:
-        """The columns that are new or have another type."""
-        return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
-
-
-def reason_to_hold(outcome: Outcome, policy: LoadPolicy) -> str | None:
+def reason_to_hold(delta: Delta, policy: LoadPolicy) -> str | None:
     """Return why a scan must not be loaded without approval; None where it may be."""
     if policy.approved:
         return None
     return (
-        _key_reason(outcome, policy.max_deleted_share)
-        or _deleted_reason(outcome, policy)
-        or (_schema_reason(outcome) if policy.contract == "freeze" else None)
+        _key_reason(delta, policy.max_deleted_share)
+        or _deleted_reason(delta, policy)
+        or (_schema_reason(delta) if policy.contract == "freeze" else None)
     )
 
 
-def _key_reason(outcome: Outcome, share: float) -> str | None:
-    key, stage = outcome.scan.completeness.memory.key, outcome.stage
-    if outcome.last is not None and key != outcome.last.key:
+def _key_reason(delta: Delta, share: float) -> str | None:
+    key, stage = delta.stage.scan.completeness.memory.key, delta.stage
+    if delta.last_time is not None and key != delta.last_key:
         before, now = (
-            "the whole record" if each is None else f"`{each}`" for each in (outcome.last.key, key)
+            "the whole record" if each is None else f"`{each}`" for each in (delta.last_key, key)
         )
         return (
             f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
@@ -109,14 +87,14 @@ def _key_reason(outcome: Outcome, share: float) -> str | None:
     return None
 
 
-def _deleted_reason(outcome: Outcome, policy: LoadPolicy) -> str | None:
-    current, deleted = len(outcome.stage.current), outcome.delta.deleted
-    if deleted and not outcome.stage.rows:
+def _deleted_reason(delta: Delta, policy: LoadPolicy) -> str | None:
+    current, deleted = len(delta.stage.current), delta.deleted
+    if deleted and not delta.stage.rows:
         if policy.allow_empty:
             return None
         return f"The list is empty and had {current:,} rows. All of them would be deleted."
-    if outcome.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
-        deleted -= outcome.delta.new
+    if delta.stage.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
+        deleted -= delta.new
     if deleted > max(0, policy.max_deleted_share * current):
         return (
             f"{deleted:,} of {current:,} rows are gone from the list, more than "
@@ -125,60 +103,45 @@ def _deleted_reason(outcome: Outcome, policy: LoadPolicy) -> str | None:
     return None
 
 
-def _schema_reason(outcome: Outcome) -> str | None:
-    columns = sorted(".".join(names) for names in outcome.new_types)
-    if not outcome.known or not columns:
+def _schema_reason(delta: Delta) -> str | None:
+    columns = sorted(".".join(names) for names in delta.new_types)
+    if not delta.known or not columns:
         return None
-    more = len(columns) - MOST_NAMED
+    named = ", ".join(columns[:MOST_NAMED]) + (", …" if len(columns) > MOST_NAMED else "")
     return (
         f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "
-        f"have another type: {', '.join(columns[:MOST_NAMED])}"
-        + (f" and {more:,} more." if more > 0 else ".")
+        f"have another type: {named}."
     )
 
 
-def list_findings(outcome: Outcome, held: str | None) -> tuple[Finding, ...]:
+def list_findings(delta: Delta, held: str | None) -> tuple[Finding, ...]:
     """Return the findings of a load."""
-    header = outcome.scan.header
-    listed = [("scan_held", "", {"held": held})] if held else _notes(outcome)
+    header = delta.stage.scan.header
+    listed = [("scan_held", "", {"held": held})] if held else _notes(delta)
     findings = []
     for code, subject, values in listed:
         names = {"stream": header.stream, "scan_id": header.scan_id, "subject": subject, **values}
         *message, remedy = (line.format(**names) for line in TEXTS[code].split("\n")[1:-1])
-        findings.append(
-            Finding(
-                code=code,
-                severity=Severity.INFO if code in INFORMATION else Severity.WARNING,
-                connection=header.connection,
-                stream=header.stream,
-                subject=subject,
-                message=" ".join(message),
-                remedy=remedy,
-                blocks=code == "scan_held",
-            )
-        )
+        severity = Severity.INFO if code in INFORMATION else Severity.WARNING
+        about = (header.connection, header.stream, subject, " ".join(message), remedy)
+        findings.append(Finding(code, severity, *about, blocks=code == "scan_held"))
     return tuple(findings)
 
 
-def _notes(outcome: Outcome) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _notes(delta: Delta) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Yield code, subject and the values of the message of each finding."""
-    stage = outcome.stage
+    stage = delta.stage
     if stage.quarantined:
-        count = len(stage.quarantined)
-        yield "records_quarantined", "", {**stage.quarantined[0]._asdict(), "count": count}
+        count, first = len(stage.quarantined), asdict(stage.quarantined[0])
+        yield "records_quarantined", "", {**first, "count": count}
     if stage.keyless:
         yield "rows_not_deleted", "", {"count": stage.keyless}
-    yield from _counted("values_in_extra", stage.decoder.kept)
-    if stage.decoder.schema.overflows:
+    for path, count in sorted(stage.left.items(), key=lambda each: json_path(each[0])):
+        code = "values_discarded" if stage.schema.discards(path) else "values_in_extra"
+        yield code, printable(json_path(path)), {"count": count}
+    if stage.schema.overflows:
         yield "column_limit", "", {"count": MOST_COLUMNS}
-    yield from _counted("values_discarded", stage.decoder.discarded)
-    for names, kind in outcome.new_types.items() if outcome.known else ():
-        before = outcome.known.get(names)
+    for names, kind in delta.new_types.items() if delta.known else ():
+        before = delta.known.get(names)
         what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"
         yield "column_changed", ".".join(names), {"what": what}
-
-
-def _counted(code: str, counts: Counter[Path]) -> Iterator[tuple[str, str, dict[str, object]]]:
-    places = {printable(json_path(path)): count for path, count in counts.items() if count}
-    for subject, count in sorted(places.items()):
-        yield code, subject, {"count": count}

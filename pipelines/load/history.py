@@ -1,18 +1,15 @@
 """The history of a stream: one table with every version of every row, views and a macro over it."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pipelines.core.errors import LoadFailed
 from pipelines.core.text import quote_identifier
-from pipelines.load.columns import Table, Types
-from pipelines.load.target import Target
+from pipelines.load.delta import Delta
+from pipelines.load.schema import Place, Types
+from pipelines.load.target import Target, defect
 
 CREATE_ROWS = """
 CREATE TABLE IF NOT EXISTS {history} (
@@ -30,191 +27,145 @@ CREATE TABLE IF NOT EXISTS {history} (
 ADD_COLUMN = "ALTER TABLE {history} ADD COLUMN {column} {type}"
 WIDEN_COLUMN = "ALTER TABLE {history} ALTER COLUMN {column} SET DATA TYPE {type}"
 CREATE_VIEW = """
-CREATE OR REPLACE VIEW {current} AS
+CREATE OR REPLACE VIEW current.{name} AS
 SELECT {columns}
 FROM {history} AS history
 WHERE history._valid_to IS NULL
 """
 CREATE_MACRO = """
-CREATE OR REPLACE MACRO {macro}(as_of) AS TABLE
+CREATE OR REPLACE MACRO history.{macro}(as_of) AS TABLE
 SELECT history.*
 FROM {history} AS history
 WHERE history._valid_from <= as_of
     AND (history._valid_to IS NULL OR as_of < history._valid_to)
-"""
-SELECT_CHANGED = """
-SELECT delta._key
-FROM load_delta AS delta
-JOIN load_part AS part ON part._key = delta._key
-WHERE delta.change = 'changed'
-"""
-# Keys whose two versions differ in a row of a table: the stream's own or a child table.
-SELECT_DIFFERENT = """
-WITH new AS (
-    SELECT {new} FROM load_part AS part
-    WHERE part.{key} IN (SELECT same._key FROM load_same AS same)
-), old AS (
-    SELECT {old} FROM {history} AS history
-    WHERE history._connection = $connection AND history._valid_to IS NULL
-        AND history.{key} IN (SELECT same._key FROM load_same AS same)
-)
-SELECT coalesce(new.{key}, old.{key})
-FROM new
-FULL JOIN old ON {identical}
-WHERE {different}
 """
 INSERT_ROWS = """
 INSERT INTO {history} BY NAME
 SELECT added.*, $connection AS _connection, $time AS _valid_from
 FROM load_insert AS added
 """
+# Every version of this load begins at $time, every other one before it.
+COUNT_VALUES = """
+SELECT {counts}
+FROM {history} AS history
+WHERE history._connection = $connection AND history._valid_from = $time
+"""
+# Both versions of a row that was sent with other bytes are current now. A row of a table that says
+# the same in both is there twice.
+MARK_CHANGED = """
+UPDATE load_delta AS delta
+SET change = 'changed'
+WHERE delta.change = 'resent' AND delta._key IN (
+    SELECT history.{key}
+    FROM {history} AS history
+    JOIN load_delta AS resent ON resent._key = history.{key} AND resent.change = 'resent'
+    WHERE history._connection = $connection AND history._valid_to IS NULL
+    GROUP BY {columns}
+    HAVING count(*) = 1
+)
+"""
+DELETE_RESENT = """
+DELETE FROM {history} AS history
+USING load_delta AS delta
+WHERE delta._key = history.{key} AND delta.change = 'resent'
+    AND history._connection = $connection AND history._valid_from = $time
+"""
 UPDATE_DIGESTS = """
 UPDATE {history} AS history
 SET _digest = delta._digest
 FROM load_delta AS delta
-WHERE history._key = delta._key
-    AND delta._key IN (SELECT same._key FROM load_same AS same)
+WHERE delta._key = history._key AND delta.change = 'resent'
     AND history._connection = $connection AND history._valid_to IS NULL
 """
-# Every version of this load begins at $time, every other one before it.
 END_VERSIONS = """
 UPDATE {history} AS history
 SET {set}
 FROM load_delta AS delta
-WHERE history.{key} = delta._key
-    AND delta.change IN ('changed', 'deleted')
-    AND delta._key NOT IN (SELECT same._key FROM load_same AS same)
+WHERE delta._key = history.{key} AND delta.change IN ('changed', 'deleted')
     AND history._connection = $connection
     AND history._valid_to IS NULL AND history._valid_from < $time
-"""
-COUNT_VALUES = """
-SELECT count(*), {counts}
-FROM {history} AS history
-WHERE history._connection = $connection AND history._valid_from = $time
 """
 SHOWN = ("_valid_from", "_scan_id", "_page", "_row", "_extra")  # of our columns, in current
 
 
 @dataclass
 class History:
-    """The tables of one stream, for one load at `time`; `same` are changed rows that look alike."""
+    """The tables of one stream, for one load at `time`. `types` are those of the data."""
 
     target: Target
-    tables: Sequence[Table]
+    tables: Sequence[Place]
+    types: Types
     time: datetime
-    same: set[str] = field(default_factory=set)
-    inserted: dict[str, Counter[str]] = field(default_factory=dict)
 
     def prepare(self, known: Types) -> None:
-        """Create tables and columns, widen columns whose `known` type is another, create views."""
+        """Create tables, columns and views; widen columns whose `known` type is another."""
         for table in self.tables:
-            if table.depth:
-                indexes = ", ".join(f"{name} BIGINT" for name in table.index_names)
-                self._run(CREATE_CHILDREN, table, indexes=indexes)
-            for column, kind in table.data.items():
-                before = known.get((table.name, column))
-                if before != kind:
-                    query = ADD_COLUMN if before is None else WIDEN_COLUMN
-                    self._run(query, table, column=quote_identifier(column), type=kind)
-            self._create_views(table)
+            indexes = ", ".join(f"{name} BIGINT" for name in table.indexes)
+            self._run(CREATE_CHILDREN if table.path else CREATE_ROWS, table, indexes=indexes)
+            columns = self._columns(table)
+            changed = [name for name in columns if known.get((table.table, name)) != columns[name]]
+            for name in changed:
+                query = WIDEN_COLUMN if (table.table, name) in known else ADD_COLUMN
+                self._run(query, table, column=quote_identifier(name), type=columns[name])
+            if changed or not columns:
+                shown = ("_connection", table.key, *table.indexes, *columns)
+                shown += ("_valid_from", "_extra") if table.path else SHOWN
+                name, macro = map(quote_identifier, (table.table, f"{table.table}_as_of"))
+                self._run(CREATE_VIEW, table, name=name, columns=_listed(shown))
+                self._run(CREATE_MACRO, table, macro=macro)
 
-    def _create_views(self, table: Table) -> None:
-        shown = ("_valid_from", "_extra") if table.depth else SHOWN
-        columns = _listed(
-            "history", ("_connection", table.key, *table.index_names, *table.data, *shown)
-        )
-        current = f"current.{quote_identifier(table.name)}"
-        macro = f"history.{quote_identifier(table.name + '_as_of')}"
-        self._run(CREATE_VIEW, table, current=current, columns=columns)
-        self._run(CREATE_MACRO, table, macro=macro)
-
-    def insert(self, flat: dict[str, Any], *, has_changed: bool) -> None:
-        """Insert the rows of one part, unless the current version says the same.
-
-        `flat` has an Arrow table for each table.
-        """
-        same = self._find_same(flat) if has_changed else set()
-        self.same |= same
+    def insert(self, rows: Iterable[tuple[str, Any]]) -> None:
+        """Insert rows by table. Raises LoadFailed if the tables then lack a value."""
+        wanted: Counter[tuple[str, str]] = Counter()
+        tables = {table.table: table for table in self.tables}
+        for name, added in rows:
+            wanted[name, "_valid_from"] += added.num_rows
+            for column in added.column_names:
+                wanted[name, column] += added.num_rows - added[column].null_count
+            self.target.db.register("load_insert", added)
+            self._run(INSERT_ROWS, tables[name])
         for table in self.tables:
-            rows = flat[table.name]
-            if same:
-                is_same = pc.is_in(rows.column(table.key), pa.array(list(same), pa.string()))
-                rows = rows.filter(pc.invert(is_same))
-            counts = self.inserted.setdefault(table.name, Counter())
-            counts[""] += rows.num_rows
-            for name in table.data:
-                counts[name] += rows.num_rows - rows.column(name).null_count
-            if rows.num_rows:
-                self.target.db.register("load_insert", rows)
-                self._run(INSERT_ROWS, table)
+            names = ["_valid_from", *self._columns(table)]
+            counts = ", ".join(f"count({_qualified(name)})" for name in names)
+            found = self._run(COUNT_VALUES, table, counts=counts)[0]
+            expected = tuple(wanted[table.table, name] for name in names)
+            if found != expected:
+                raise defect(f"{table.table} holds {found} values of {names}, not {expected}")
 
-    def _find_same(self, flat: dict[str, Any]) -> set[str]:
-        """Return the keys of changed rows that differ in no column and in no row of a child."""
-        self.target.db.register("load_part", flat[self.tables[0].name])
-        same = {key for (key,) in self._run(SELECT_CHANGED)}
-        for table in self.tables if same else ():
-            self._register_same(same)
-            self.target.db.register("load_part", flat[table.name])
-            identity = (table.key, *table.index_names)
-            names = (*identity, *table.data, "_extra")
-            parts = {
-                "new": _listed("part", names),
-                "old": _listed("history", names),
-                "identical": _compared("=", identity, " AND "),
-                "different": _compared("IS DISTINCT FROM", names, " OR "),
-            }
-            same -= {key for (key,) in self._run(SELECT_DIFFERENT, table, **parts)}
-        return same
+    def end(self, delta: Delta) -> int:
+        """End the versions that are replaced or gone; return how many rows have changed.
 
-    def _register_same(self, keys: set[str]) -> None:
-        rows = pa.table({"_key": pa.array(sorted(keys), pa.string())})
-        self.target.db.register("load_same", rows)
-
-    def end(self, expected: int) -> None:
-        """End the versions that were replaced and those that the scan lacks.
-
-        Of rows that say the same, only the digest is replaced. Raises LoadFailed if another number
-        than `expected` would end.
+        Of rows that were sent with other bytes and say the same, only the digest is replaced.
+        Raises LoadFailed if another number of versions would end.
         """
-        self._register_same(self.same)
-        if self.same:
+        changed = 0
+        if delta.resent:
+            for table in self.tables:
+                columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
+                changed += self._run(MARK_CHANGED, table, columns=columns)[0][0]
+        if changed < delta.resent:
+            for table in self.tables:
+                self._run(DELETE_RESENT, table)
             self._run(UPDATE_DIGESTS)
-        if not expected:
-            return
-        for table in self.tables:
-            values = "_valid_to = $time" + ("" if table.depth else ", _end_reason = delta.change")
+        expected = changed + delta.deleted
+        for table in self.tables if expected else ():
+            values = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
             ended = self._run(END_VERSIONS, table, set=values)[0][0]
-            if not table.depth and ended != expected:
-                raise _defect(f"{ended:,} rows would end instead of {expected:,}")
+            if not table.path and ended != expected:
+                raise defect(f"{ended:,} rows would end instead of {expected:,}")
+        return changed
 
-    def check(self) -> None:
-        """Count every column of what was inserted. Raises LoadFailed if a value got lost."""
-        for table in self.tables:
-            counts = ", ".join(f"count(history.{quote_identifier(name)})" for name in table.data)
-            found = self._run(COUNT_VALUES, table, counts=counts or "0")[0]
-            wanted = self.inserted.get(table.name, Counter())
-            for name, count in zip(("", *table.data), found, strict=False):
-                if count != wanted[name]:
-                    where = f"{table.name}.{name}" if name else table.name
-                    raise _defect(f"{where} holds {count:,} values instead of {wanted[name]:,}")
+    def _columns(self, table: Place) -> dict[str, str]:
+        return {name: kind for (owner, name), kind in self.types.items() if owner == table.table}
 
-    def _run(self, query: str, table: Table | None = None, **names: str) -> list[tuple[Any, ...]]:
+    def _run(self, query: str, table: Place | None = None, **names: str) -> list[tuple[Any, ...]]:
         table = table or self.tables[0]
-        return self.target.run(query, table.name, key=table.key, time=self.time, **names)
+        return self.target.run(query, table.table, key=table.key, time=self.time, **names)
 
 
-def _listed(source: str, names: Sequence[str]) -> str:
-    return ", ".join(f"{source}.{quote_identifier(name)}" for name in names)
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_qualified, names))
 
 
-def _compared(operator: str, names: Sequence[str], conjunction: str) -> str:
-    quoted = map(quote_identifier, names)
-    return conjunction.join(f"new.{name} {operator} old.{name}" for name in quoted)
-
-
-def _defect(reason: str) -> LoadFailed:
-    return LoadFailed(
-        f"The load would lose data: {reason}. Nothing of this scan is loaded; the scan file keeps "
-        "every record.",
-        "Report this defect of partner-sync with the scan file.",
-    )
+def _qualified(name: str) -> str:
+    return f"history.{quote_identifier(name)}"

@@ -1,15 +1,21 @@
-"""Reads one raw record exactly, every number as it is spelled, or says why it is not usable."""
+"""Reads raw records exactly, every number as it is spelled, or says why one is not usable."""
 
 import json
-import re
-from collections import Counter
+from collections.abc import Sequence
+from decimal import MAX_PREC, Context, Decimal, InvalidOperation
+from itertools import chain
 from math import isinf
 from typing import Any
+
+import msgspec
 
 from pipelines.core.text import printable
 
 DEEPEST = 64  # objects and arrays inside each other, the record itself counted
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+LONGEST_INTEGER = 400  # characters that Python converts without a limit
+LARGEST_EXPONENT = 9_999  # of a number that is written out
+EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
+SPACED_COLONS = (b" :", b"\t:", b"\r:", b"\n:")
 
 
 class Number(str):
@@ -22,80 +28,121 @@ class UnusableRecord(Exception):
     """A record that cannot be loaded; the message says why."""
 
 
-def read_record(raw: bytes) -> dict[str, Any]:
-    """Return a record whose numbers are `Number`. Raises UnusableRecord."""
+class Members(list[tuple[str, Any]]):
+    """The members of an object, repeated ones too."""
+
+
+def read_fast(raw: bytes) -> dict[str, Any]:
+    """Return a record, numbers as `int` or `Number`. Raises UnusableRecord, without a reason.
+
+    If a name is twice in an object, a member is lost: compare what there is with `count_names`.
+    """
     try:
-        record = _STRICT.decode(raw.decode().strip(" \t\r\n"))
-        is_deep = raw.count(b"{") + raw.count(b"[") > DEEPEST and _depth(record) > DEEPEST
+        return _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnusableRecord from error
+
+
+def count_names(raws: Sequence[bytes]) -> int:
+    """Return the number of members in records, or a larger one; -1 if they cannot be counted."""
+    text = b",".join(raws)
+    is_spaced = any(mark in text for mark in SPACED_COLONS if mark[:1] in text)
+    return -1 if is_spaced else text.count(b'":')
+
+
+def read_strictly(raw: bytes) -> dict[str, Any]:
+    """Return a record as `read_fast` does, with nothing lost. Raises UnusableRecord."""
+    try:
+        record = _checked(_parse(raw.decode().strip(" \t\r\n")), depth=1)
     except UnicodeDecodeError:
         raise UnusableRecord("It is not UTF-8 text.") from None
+    except UnicodeEncodeError:  # UTF-8 cannot hold it
+        raise UnusableRecord("A text in it holds half of a surrogate pair.") from None
     except RecursionError:
-        is_deep, record = True, {}
+        raise UnusableRecord(f"It is nested more than {DEEPEST} levels deep.") from None
     except ValueError as error:
         raise UnusableRecord(f"It is not JSON: {printable(error)}.") from None
-    if is_deep:
-        raise UnusableRecord(f"It is nested more than {DEEPEST} levels deep.")
     if not isinstance(record, dict):
         raise UnusableRecord("It is not an object.")
-    if _SURROGATE.search(raw):
-        _check_text(record)
     return record
 
 
-def read_key(raw: bytes, name: str) -> str | None:
-    """Return the key of a record that is not usable; None where nobody can tell it."""
-    try:
-        pairs = _LENIENT.decode(raw.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(pairs, _Members):
-        return None
-    values = [value for member, value in pairs if member == name]
-    return key_text(values[0]) if len(values) == 1 else None
-
-
-def key_text(value: Any) -> str | None:
-    """Return the text that identifies a record; None where the value identifies nothing.
-
-    A number is written plainly: 1, 1.0 and 1e0 are the same key.
-    """
-    if isinstance(value, Number):
-        return _plain_number(value)
-    if not isinstance(value, str):
-        return None
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return None
+def _checked(value: Any, depth: int) -> Any:
+    """Return a parsed value, objects as dictionaries. Raises UnusableRecord."""
+    if isinstance(value, list) and depth > DEEPEST:
+        raise RecursionError
+    if isinstance(value, Members):
+        record = {_checked(name, depth): _checked(each, depth + 1) for name, each in value}
+        if len(record) < len(value):
+            twice = max(record, key=[name for name, _ in value].count)
+            raise UnusableRecord(f"The field `{printable(twice, 80)}` is in it twice.")
+        return record
+    if isinstance(value, list):
+        return [_checked(each, depth + 1) for each in value]
+    if isinstance(value, float):
+        raise UnusableRecord(f"It contains {value}, which is not a number.")
+    if isinstance(value, str):
+        (_number if isinstance(value, Number) else str.encode)(value)
     return value
 
 
-def _plain_number(number: Number) -> str | None:
-    digits, _, exponent = number.lower().partition("e")
-    if len(exponent) > 4:  # noqa: PLR2004 - beyond any number that can be stored
-        return None
-    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-    whole, _, fraction = digits.partition(".")
-    shift = len(whole) + int(exponent or 0)
-    digits = whole + fraction
-    whole = digits[: max(shift, 0)].ljust(max(shift, 0), "0").lstrip("0") or "0"
-    fraction = (("0" * -shift + digits) if shift < 0 else digits[shift:]).rstrip("0")
-    plain = f"{whole}.{fraction}" if fraction else whole
-    return plain if plain == "0" else sign + plain
+def read_key(record: dict[str, Any], name: str | None) -> str:
+    """Return the text that identifies a record. Raises UnusableRecord if there is none."""
+    key = _key_text(record.get(name or ""))
+    if key is None:
+        raise UnusableRecord(f"Its key `{name}` is missing, or neither text nor a number.")
+    return key
 
 
-def _check_text(record: dict[str, Any]) -> None:
-    """Refuse halves of surrogate pairs, which UTF-8 cannot hold."""
+def guess_key(raw: bytes, name: str) -> str | None:
+    """Return the key of a record that is not usable; None where nobody can tell it."""
     try:
-        json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise UnusableRecord("A text in it holds half of a surrogate pair.") from None
+        members = _parse(raw.decode(errors="replace"))
+        found = members if isinstance(members, Members) else []
+        values = [each for member, each in found if member == name]
+        key = _key_text(values[0]) if len(values) == 1 else None
+        return key and key.encode().decode()  # half of a surrogate pair is no text
+    except (ValueError, RecursionError):
+        return None
 
 
-def _depth(value: Any) -> int:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    inner = [_depth(part) for part in parts]
-    return 1 + max(inner, default=0) if isinstance(value, dict | list) else 0
+def _key_text(value: Any) -> str | None:
+    """Return a key as text; None where the value identifies nothing.
+
+    A number is written plainly: 1, 1.0 and 1e0 are the same key.
+    """
+    if type(value) in {str, int}:
+        return str(value)
+    number = to_decimal(value) if isinstance(value, Number) else None
+    return None if number is None else f"{shortest(number) or Decimal(0):f}"
+
+
+def to_decimal(number: int | str) -> Decimal | None:
+    """Return a number exactly; None where its exponent is beyond any that is stored."""
+    try:
+        decimal = Decimal(number)
+    except InvalidOperation:
+        return None
+    return decimal if abs(decimal.adjusted()) <= LARGEST_EXPONENT else None
+
+
+def shortest(number: Decimal) -> Decimal:
+    """Return a number without zeros at its end."""
+    return number.normalize(EXACT)
+
+
+def size_of(value: Any) -> tuple[int, int, int]:
+    """Return levels of containers in a value, members of objects, and values that are not null."""
+    depth = members = count = 0
+    level = [value]
+    while level:
+        objects = [each for each in level if type(each) is dict]
+        lists = [each for each in level if type(each) is list]
+        depth += bool(objects or lists)
+        members += sum(map(len, objects))
+        count += sum(each is not None for each in level) - len(objects) - len(lists)
+        level = list(chain(*map(dict.values, objects), *lists))
+    return depth, members, count
 
 
 def _number(lexeme: str) -> Number:
@@ -104,26 +151,11 @@ def _number(lexeme: str) -> Number:
     return Number(lexeme)
 
 
-def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(members)
-    if len(record) < len(members):
-        names = [name for name, _ in members]
-        twice = Counter(names).most_common(1)[0][0]
-        raise UnusableRecord(f"The field `{printable(twice, 80)}` is in it twice.")
-    return record
+def _integer(lexeme: str) -> int | Number:
+    return int(lexeme) if len(lexeme) <= LONGEST_INTEGER else Number(lexeme)
 
 
-def _constant(name: str) -> Any:
-    raise UnusableRecord(f"It contains {name}, which is not a number.")
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, repeated ones too."""
-
-
-_STRICT = json.JSONDecoder(
-    parse_float=_number, parse_int=_number, parse_constant=_constant, object_pairs_hook=_unique
-)
-_LENIENT = json.JSONDecoder(
-    parse_float=Number, parse_int=Number, object_pairs_hook=_Members, strict=False
-)
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=_number).decode
+_parse = json.JSONDecoder(
+    parse_float=Number, parse_int=_integer, object_pairs_hook=Members, strict=False
+).decode

@@ -1,181 +1,268 @@
-"""The schema of a stream: what is at every path of its records, over all scans.
+"""The schema of a stream: what is at every path of its records, over all scans (meta.columns).
 
-A schema only grows: null < BOOLEAN; BIGINT < DECIMAL(38,0) < DECIMAL(38,s); DATE; TIMESTAMPTZ;
-VARCHAR; objects; lists. A value that does not fit its place goes to `_extra` as it is spelled.
+A schema only grows: BOOLEAN; BIGINT < DECIMAL(38,0) < DECIMAL(38,s); DATE; TIMESTAMPTZ; VARCHAR;
+objects; lists. A value that does not fit its place goes to `_extra` as it is spelled.
 """
 
+import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import MAX_PREC, Context, Decimal
+from decimal import Decimal
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, TypeAlias
 
-from pipelines.load.records import Number
+from pipelines.config.values import Contract
+from pipelines.load.records import Number, shortest
+from pipelines.load.target import Target
 
-_EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
 DIGITS = 38  # of the widest decimal
-MOST_COLUMNS = 500
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-LONGEST_NUMBER = 400  # characters; a longer one fits no column
+MOST_COLUMNS = 500
+LONGEST_NAME = 50  # characters, without a number and an ending
+PARTS = ("", "__offset", "__count")  # endings of the columns that one place may have
+
+CREATE_COLUMNS = """
+CREATE TABLE IF NOT EXISTS meta.columns (
+    stream VARCHAR, table_name VARCHAR, column_name VARCHAR, part VARCHAR, type VARCHAR,
+    path VARCHAR, steps VARCHAR, digits INTEGER, position INTEGER
+)
+"""
+SELECT_COLUMNS = """
+SELECT
+    columns.steps, columns.table_name, columns.column_name,
+    columns.part, columns.type, columns.digits
+FROM meta.columns AS columns
+WHERE columns.stream = $stream AND columns.part IN ('value', 'count')
+ORDER BY columns.position
+"""
+DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
 Path: TypeAlias = tuple[str | None, ...]
 """Names of members from the record inwards; None stands for the items of a list."""
+Types: TypeAlias = dict[tuple[str, str], str]
+"""Types of columns of data, by table and name."""
 
 
 class Kind(StrEnum):
-    """What a place holds. The kinds of text are all sent as text."""
+    """What a place holds; that of a scalar begins the type of its column."""
 
-    NULL = "null"
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    DECIMAL = "decimal"
-    DECIMAL_TEXT = "decimal text"
-    DATE = "date"
-    TIME = "time"
-    TEXT = "text"
+    BOOLEAN = "BOOLEAN"
+    INTEGER = "BIGINT"
+    DECIMAL = "DECIMAL"
+    DATE = "DATE"
+    TIME = "TIMESTAMP WITH TIME ZONE"
+    TEXT = "VARCHAR"
     OBJECT = "object"
     LIST = "list"
 
 
-TEXTS = frozenset({Kind.DECIMAL_TEXT, Kind.DATE, Kind.TIME, Kind.TEXT})
-DECIMALS = frozenset({Kind.DECIMAL, Kind.DECIMAL_TEXT})
-_DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-PATTERNS = {
-    Kind.TIME: rf"^{_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?"
-    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
-    Kind.DATE: rf"^{_DAY}$",
-    Kind.DECIMAL_TEXT: r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$",
+STARTS = {
+    bool: Kind.BOOLEAN,
+    int: Kind.INTEGER,
+    Number: Kind.INTEGER,
+    str: Kind.TEXT,
+    dict: Kind.OBJECT,
+    list: Kind.LIST,
 }
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?\Z")
+TEXT_KINDS = (Kind.TIME, Kind.DATE, Kind.DECIMAL)  # what text may turn out to be
 
 
 @dataclass
-class Node:
-    """One place in the records of a stream.
+class Place:
+    """One place in the records of a stream that holds a value in at least one of them.
 
-    `scale` and `digits` count the digits of a decimal behind and before the point. `candidates` are
-    the kinds that every text seen in this scan fits; only a place that is new in it has any. `name`
-    is the column, or the first part of its columns; of a list of objects also `table` is given.
+    `table` has its column, or its rows if it is an object in a list. `scale` and `digits` count the
+    digits of a decimal behind and before the point. `candidates` are the kinds that every text seen
+    in this scan fits; only a place that is new in it has any. Without `grows`, its type stays.
     """
 
-    kind: Kind = Kind.NULL
+    path: Path
+    table: str
+    kind: Kind
+    name: str = ""
     scale: int = 0
     digits: int = 0
-    fields: dict[str, "Node"] = field(default_factory=dict)
-    item: "Node | None" = None
-    candidates: set[Kind] = field(default_factory=set)
-    name: str = ""
-    table: str = ""
-    first_scan: str = ""
+    candidates: tuple[Kind, ...] = ()
+    grows: bool = True
 
     @property
-    def has_rows(self) -> bool:
-        """Whether this is a list of objects, which has a table of its own."""
-        return self.item is not None and self.item.kind is Kind.OBJECT
+    def is_item(self) -> bool:
+        """Whether this is what a list holds."""
+        return self.path[-1:] == (None,)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether this has rows: the record, or an object in a list."""
+        return self.kind is Kind.OBJECT and (self.is_item or not self.path)
+
+    @property
+    def key(self) -> str:
+        """The column of the table with the key of the record."""
+        return "_parent_key" if self.path else "_key"
+
+    @property
+    def indexes(self) -> list[str]:
+        """The columns of the table with the positions in the lists around, from the inside out."""
+        outer = (f"_parent_index_{depth}" for depth in range(2, self.path.count(None)))
+        return ["_index", "_parent_index", *outer][: self.path.count(None)]
+
+    def columns(self) -> Iterator[tuple[str, str, str]]:
+        """Yield part (value, offset of a time, count of a list), name and type of each column."""
+        if self.kind is Kind.LIST:
+            yield "count", f"{self.name}__count", "BIGINT"
+        elif self.kind is not Kind.OBJECT:
+            size = f"({DIGITS},{self.scale})" if self.kind is Kind.DECIMAL else ""
+            yield "value", self.name, f"{self.kind}{size}{'[]' if self.is_item else ''}"
+        if self.kind is Kind.TIME:
+            yield "offset", f"{self.name}__offset", "VARCHAR"
+
+    def make_room(self, number: Decimal) -> str | None:
+        """Return a number as its column gets it, wider if it may grow; None if it does not fit."""
+        for each in (number, shortest(number)):
+            digits, scale = each.adjusted() + 1 if each else 0, -int(each.as_tuple().exponent)
+            is_long = scale > 0 or not LOWEST <= number <= HIGHEST
+            becomes_decimal = self.kind is Kind.INTEGER and is_long
+            if (self.grows or not becomes_decimal) and self.widen(digits, scale):
+                self.kind = Kind.DECIMAL if becomes_decimal else self.kind
+                return f"{each:f}"
+        return None
+
+    def widen(self, digits: int, scale: int) -> bool:
+        """Make room for so many digits before and behind the point; return whether there is."""
+        digits, scale = max(self.digits, digits), max(self.scale, scale)
+        has_room = digits + scale <= DIGITS and (self.grows or scale == self.scale)
+        if has_room:
+            self.digits, self.scale = digits, scale
+        return has_room
 
 
 @dataclass
 class Schema:
-    """The schema of one stream; `grows` is False where it must stay as it is."""
+    """The schema of one stream in one scan; `grows` is False where it must stay as it is."""
 
-    root: Node = field(default_factory=lambda: Node(Kind.OBJECT))
+    stream: str
     grows: bool = True
-    columns: int = 0
     overflows: bool = False
+    places: dict[Path, Place] = field(init=False)
+    _width: int = 0  # fields with columns
 
-    def widen(self, record: dict[str, Any]) -> None:
-        """Make room for a record, as far as there may be more columns and wider types."""
-        if self.grows:
-            self._widen(self.root, record, in_list=False)
+    def __post_init__(self) -> None:
+        self.places = {(): Place((), self.stream, Kind.OBJECT)}
+        self._taken = {("", self.stream)}  # names by table, of tables by ""
 
-    def _widen(self, node: Node, value: Any, *, in_list: bool) -> None:
-        if value is None:
-            return
-        if node.kind is Kind.NULL:
-            _start(node, value, in_list=in_list)
-        if node.kind is Kind.OBJECT and isinstance(value, dict):
-            self._widen_object(node, value)
-        elif node.kind is Kind.LIST and isinstance(value, list):
-            node.item = node.item or Node()
-            for each in value:
-                if not isinstance(each, list):  # a list in a list has no column
-                    self._widen(node.item, each, in_list=True)
-        elif (decimal := decimal_of(node, value)) is not None:
-            _widen_number(node, decimal)
-
-    def _widen_object(self, node: Node, value: dict[str, Any]) -> None:
-        for name, each in value.items():
-            child = node.fields.get(name)
-            is_new = child is None
-            if child is None:
-                if self.columns >= MOST_COLUMNS:
-                    self.overflows = True
-                    continue
-                child = node.fields[name] = Node()
-                self.columns += 1
-            self._widen(child, each, in_list=False)
-            self.columns -= is_new and child.kind is Kind.OBJECT
-        if not node.fields and node is not self.root:
-            node.kind = Kind.NULL  # an object without members has no column
-
-
-def _start(node: Node, value: Any, *, in_list: bool) -> None:
-    """Give a place without values the kind of its first value."""
-    match value:
-        case bool():
-            node.kind = Kind.BOOLEAN
-        case Number():
-            node.kind = Kind.INTEGER if _is_number(value) else Kind.NULL
-        case str():
-            node.kind = Kind.TEXT
-            node.candidates = set() if in_list else set(PATTERNS)
-        case list():
-            node.kind = Kind.LIST
-        case dict():
-            node.kind = Kind.OBJECT
-
-
-def _is_number(value: Number) -> bool:
-    return decimal_size(Decimal(value)) is not None if len(value) <= LONGEST_NUMBER else False
-
-
-def decimal_of(node: Node, value: Any) -> Decimal | None:
-    """Return the number that a value is for a place of numbers; None where it is none there."""
-    if isinstance(value, Number):
-        wanted = node.kind in {Kind.INTEGER, Kind.DECIMAL, Kind.DECIMAL_TEXT}
-        wanted |= Kind.DECIMAL_TEXT in node.candidates
-    else:
-        text = isinstance(value, str) and node.kind in DECIMALS
-        wanted = text and _DECIMAL.match(value) is not None
-    return Decimal(value) if wanted and len(value) <= LONGEST_NUMBER else None
-
-
-def decimal_size(number: Decimal) -> tuple[int, int] | None:
-    """Return digits before and behind the point, as spelled if 38 are enough, else at least."""
-    for each in (number, shortest(number)):
-        exponent = each.as_tuple().exponent
-        if not isinstance(exponent, int):
+    def place(self, path: Path, table: str, values: Sequence[Any]) -> Place | None:
+        """Return the place at a path, made for its first value; None: it has none, or no room."""
+        place = self.places.get(path)
+        if place is not None or not self.grows:
+            return place
+        is_item = path[-1] is None  # a list in a list has no column
+        found = (
+            each for each in values if has_value(each) and (type(each) is not list or not is_item)
+        )
+        first = next(found, None)
+        if first is None:
             return None
-        scale, digits = max(0, -exponent), max(0, each.adjusted() + 1) if each else 0
-        if scale + digits <= DIGITS:
-            return digits, scale
-    return None
+        if self._width >= MOST_COLUMNS and (type(first) is dict or not is_item):
+            self.overflows = True
+            return None
+        return self._start(path, table, STARTS[type(first)])
+
+    def _start(self, path: Path, table: str, kind: Kind) -> Place:
+        """Add a place with a name: that of its column, or of the table of its items."""
+        of_list = path[:-1] if path[-1] is None else None
+        name, plain = "", _plain_name(of_list or path)
+        if of_list and kind is Kind.OBJECT:
+            table = self._free_name("", f"{table}__{plain}")
+        elif of_list:
+            name = self.places[of_list].name
+        elif kind is not Kind.OBJECT:
+            name = self._free_name(table, plain)
+            self._width += 1
+        candidates = TEXT_KINDS if kind is Kind.TEXT and not of_list else ()
+        place = Place(path, table, kind, name, candidates=candidates)
+        self.places[path] = place
+        return place
+
+    def _free_name(self, table: str, plain: str) -> str:
+        """Take a free name for a column of a table, with all endings; or, without, for a table."""
+        name, number = plain[:LONGEST_NAME], 1
+        while any((table, name + part) in self._taken for part in PARTS):
+            number += 1
+            name = f"{plain[:LONGEST_NAME]}_{number}"
+        self._taken |= {(table, name + part) for part in (PARTS if table else PARTS[:1])}
+        return name
+
+    def discards(self, path: Path) -> bool:
+        """Whether a value at a path that has no column is not even kept in `_extra`."""
+        return not self.grows and path not in self.places
+
+    def decide(self) -> None:
+        """Settle what new text is. Decimals need a point: digits alone may be an identifier."""
+        for place in self.places.values():
+            found = (each for each in place.candidates if each is not Kind.DECIMAL or place.scale)
+            place.kind, place.candidates = next(found, place.kind), ()
+
+    def types(self) -> Types:
+        """Return the types of the columns of data."""
+        places = self.places.values()
+        return {(each.table, name): kind for each in places for _, name, kind in each.columns()}
+
+    def restore(self, steps: str, names: tuple[str, str], *about: Any) -> None:
+        """Add the place of a column in meta.columns, with all that lead to it."""
+        path, (table, name), (part, of_type, digits) = json.loads(steps), names, about
+        for end in range(1, len(path)):
+            outer = Place(tuple(path[:end]), table, Kind.OBJECT)
+            self.places.setdefault(outer.path, outer)
+        place = Place(tuple(path), table, Kind.LIST, name.removesuffix("__count"))
+        if part == "value":
+            kind, _, size = of_type.removesuffix("[]").partition("(")
+            place.kind, place.name, place.digits = Kind(kind), name, digits
+            place.scale = int(size.strip(")").partition(",")[2] or 0)
+        self.places[place.path] = place
+        self._width += not place.is_item
+        self._taken |= {("", table), *((table, place.name + part) for part in PARTS)}
 
 
-def shortest(number: Decimal) -> Decimal:
-    """Return a number without zeros at its end."""
-    return number.normalize(_EXACT)
+def read_schema(target: Target, contract: Contract) -> Schema:
+    """Return the schema of a stream as meta.columns holds it."""
+    schema = Schema(target.scan.header.stream)
+    for steps, table, name, *about in target.run(SELECT_COLUMNS):
+        schema.restore(steps, (table, name), *about)
+    schema.grows = contract != "discard" or not schema.types()
+    for place in schema.places.values():
+        place.grows = schema.grows
+    return schema
 
 
-def _widen_number(node: Node, number: Decimal) -> None:
-    """Make a place wide enough for a number, unless 38 digits are too few for all of its values."""
-    found = decimal_size(number)
-    if found is None or node.kind is Kind.TEXT:
-        return
-    digits, scale = max(found[0], node.digits), max(found[1], node.scale)
-    if digits + scale > DIGITS:
-        found = decimal_size(shortest(number)) or found
-        digits, scale = max(found[0], node.digits), max(found[1], node.scale)
-    if digits + scale <= DIGITS:
-        node.digits, node.scale = digits, scale
-        if node.kind is Kind.INTEGER and (scale or not LOWEST <= number <= HIGHEST):
-            node.kind = Kind.DECIMAL
+def write_schema(target: Target, schema: Schema) -> None:
+    """Replace the rows of a stream in meta.columns."""
+    target.run(DELETE_COLUMNS)
+    rows: list[dict[str, Any]] = []
+    for place in schema.places.values():
+        shared = {"stream": schema.stream, "table_name": place.table, "digits": place.digits}
+        shared |= {"path": json_path(place.path), "steps": json.dumps(place.path)}
+        for part, name, of_type in place.columns():
+            column = {"column_name": name, "part": part, "type": of_type, "position": len(rows)}
+            rows.append({**shared, **column})
+    target.insert("meta.columns", rows)
+
+
+def has_value(value: Any) -> bool:
+    """Return whether a value is something else than null, or than objects full of nulls."""
+    return any(map(has_value, value.values())) if type(value) is dict else value is not None
+
+
+def _plain_name(path: Path) -> str:
+    """Return the names since the last list as one: `unitPrice` becomes `unit_price`."""
+    steps = [str(step) for step in takewhile(lambda step: step is not None, reversed(path))]
+    words = (
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", each) for each in steps
+    )
+    plain = [re.sub(r"\W", "_", each).lower().strip("_") or "unnamed" for each in words]
+    return "__".join(reversed(plain))
+
+
+def json_path(path: Path) -> str:
+    """Return a path for people: `$.lines[*].unitPrice`."""
+    return "$" + "".join("[*]" if step is None else f".{step}" for step in path)

@@ -1,12 +1,12 @@
 """Reads the rows of a scan that are not current already, and keeps them in an Arrow file."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import compress, repeat, starmap
 from tempfile import SpooledTemporaryFile
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from pipelines.archive.scan_file import PageRows, SealedScan
 from pipelines.core.completeness import Ranges
-from pipelines.load.arrow import conform
-from pipelines.load.decode import Decoder, Refused
-from pipelines.load.records import read_key
+from pipelines.load import records
+from pipelines.load.decode import POSITION, Batch
+from pipelines.load.schema import Path, Schema
+from pipelines.load.target import Row
+from pipelines.load.values import to_stored
 
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
-PART_ROWS = 196_608  # one INSERT; more would take memory beyond any limit
 IN_MEMORY_BYTES = 64_000_000
 DIGEST_BYTES = 8
-NO_KEY = "Its key is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
 INDEX = pa.schema(
     [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
@@ -30,54 +30,28 @@ INDEX = pa.schema(
 Digests = npt.NDArray[np.uint64]
 
 
-class Row(NamedTuple):
-    """A record that is not current. `key` is what identifies it in a list without a key."""
-
-    page: int
-    row: int
-    digest: int
-    key: str | None
-    raw: bytes
-
-
-class Quarantined(NamedTuple):
-    """A record that is not loaded. `key` is None where it cannot be read."""
-
-    page: int
-    row: int
-    key: str | None
-    reason: str
-    raw: bytes
-
-
-class Part(NamedTuple):
-    """Staged rows, at most so many that one INSERT takes them. `index` has the columns of INDEX."""
-
-    records: pa.StructArray
-    index: Any
-
-
 @dataclass
 class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
     `current` is sorted; `is_seen` says which of it the scan has. `rows` counts what the scan has.
+    `left` counts by path the values that have no column.
     """
 
-    decoder: Decoder
+    scan: SealedScan
+    schema: Schema
     current: Digests
-    folder: str | None = None
-    is_seen: npt.NDArray[np.bool_] = field(init=False)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[Row] = field(default_factory=list)
+    left: Counter[Path] = field(default_factory=Counter)
     rows: int = 0
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
+        self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
-        self._group: list[Row] = []
-        self._indexes: list[Any] = []
-        self._starts: list[int] = []
-        self._file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=self.folder)  # noqa: SIM115
+        self._batches: list[tuple[Any, list[tuple[str, int]]]] = []  # index, places of tables
+        folder = str(self.scan.path.parent)  # has room for large files
+        self._file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=folder)  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self
@@ -87,32 +61,30 @@ class Stage:
 
     @property
     def index(self) -> Any:
-        """Key, digest, page and row of every staged row, as an Arrow table."""
-        return pa.Table.from_batches(self._indexes, INDEX)
+        """Key, digest, page, row and position of every staged row, as an Arrow table."""
+        index = pa.Table.from_batches([each for each, _ in self._batches], INDEX)
+        return index.append_column(POSITION, pa.array(np.arange(index.num_rows)))
 
     @property
     def keyless(self) -> int:
         """The number of records in quarantine of which nobody can tell the key."""
         return sum(each.key is None for each in self.quarantined)
 
-    def read(self, scan: SealedScan) -> None:
+    def read(self) -> None:
         """Read all pages. Raises ArchiveDamaged, LoadFailed.
 
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
-        name, size = self.decoder.key, 0
-        for page in scan.pages():
-            added = list(self._new_rows(page, page.used))
+        group: list[Row] = []
+        for page in self.scan.pages():
+            group += self._new_rows(page, page.used)
             self.rows += sum(end - first for first, end in page.used)
-            self._group += added
-            size += sum(len(each.raw) for each in added)
             for each in self._new_rows(page, page.conflicting):
-                key = None if name is None else read_key(each.raw, name)
-                self._quarantine(each, key, NO_KEY if key is None else CONFLICT)
-            if size >= GROUP_BYTES:
-                self._flush()
-                size = 0
-        self._flush()
+                self._refuse(each, CONFLICT)
+            if sum(len(each.raw) for each in group) >= GROUP_BYTES:
+                self._decode(group)
+                group = []
+        self._decode(group)
 
     def _new_rows(self, page: PageRows, ranges: Ranges) -> Iterable[Row]:
         """Return the records that are not current, and remember which current rows are seen."""
@@ -124,7 +96,7 @@ class Stage:
             places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
             is_new = self.current[places] != digests
             self.is_seen[places[~is_new]] = True
-        rows = zip(repeat(page.number), numbers, digests.tolist(), keys, raws)
+        rows = zip(keys, digests.tolist(), repeat(page.number), numbers, raws)
         return starmap(Row, compress(rows, is_new.tolist()))
 
     def _identify(self, raws: Sequence[bytes]) -> tuple[Digests, Iterable[str | None]]:
@@ -133,7 +105,7 @@ class Stage:
         The i-th of equal records has a digest and a key of its own.
         """
         digests = digests_of(raws)
-        if self.decoder.key is not None:
+        if self._key is not None:
             return digests, repeat(None)
         keys = []
         for at, digest in enumerate(digests.tolist()):
@@ -144,56 +116,74 @@ class Stage:
                 digests[at] = digests_of([keys[-1].encode()])[0]
         return digests, keys
 
-    def _flush(self) -> None:
-        """Decode the group of records and append it to the file."""
-        group, self._group = self._group, []
-        refused: dict[int, Refused] = {}
-        for decoded in self.decoder.decode([row.raw for row in group], refused) if group else ():
-            rows = [group[place] for place in decoded.places]
-            keys = decoded.keys
-            keys = pa.array([row.key for row in rows], pa.string()) if keys is None else keys
-            places = {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
-            index = pa.RecordBatch.from_pydict({"_key": keys, **places}, INDEX)
-            self._indexes.append(index)
-            self._starts.append(self._file.tell())
-            batch = index.append_column("record", decoded.records)
-            with pa.ipc.new_stream(self._file, batch.schema) as writer:
-                writer.write_batch(batch)
-        for place, why in refused.items():
-            self._quarantine(group[place], why.key, why.reason)
+    def _decode(self, group: Sequence[Row]) -> None:
+        """Decode records and append them to the file; what is not usable goes to quarantine."""
+        batch, rows, refused = self._try(group, records.read_fast)
+        names = records.count_names([row.raw for row in rows])
+        if refused or batch.members != names or batch.depth > records.DEEPEST:
+            batch, rows, refused = self._try(group, records.read_strictly)
+        for row, reason in refused:
+            self._refuse(row, reason)
+        self.left += batch.left
+        staged = []
+        for table in batch.tables:
+            if found := table.to_arrow():
+                staged.append((table.place.table, self._file.tell()))
+                with pa.ipc.new_stream(self._file, found.schema) as writer:
+                    writer.write_batch(found)
+        columns = {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names}
+        self._batches.append((pa.RecordBatch.from_pydict(columns, INDEX), staged))
 
-    def _quarantine(self, row: Row, key: str | None, reason: str) -> None:
-        self.quarantined.append(Quarantined(row.page, row.row, key, reason, row.raw))
+    def _try(
+        self, group: Sequence[Row], read: Callable[[bytes], dict[str, Any]]
+    ) -> tuple[Batch, list[Row], list[tuple[Row, str]]]:
+        """Decode records; return them with their rows, and those refused with the reason."""
+        batch, decoded, rows, refused = Batch(self.schema), [], [], []
+        for row in group:
+            try:
+                record = read(row.raw)
+                row.key = row.key or records.read_key(record, self._key)
+                decoded.append(record)
+                rows.append(row)
+            except records.UnusableRecord as error:
+                refused.append((row, str(error)))
+        batch.add(decoded)
+        return batch, rows, refused
 
-    def quarantine_conflicts(
-        self, scan: SealedScan, keys: dict[tuple[int, int], str | None]
-    ) -> None:
+    def _refuse(self, row: Row, reason: str) -> None:
+        row.key = None if self._key is None else records.guess_key(row.raw, self._key)
+        row.reason = reason
+        self.quarantined.append(row)
+
+    def quarantine_conflicts(self, conflicts: Iterable[dict[str, int]]) -> None:
         """Put staged rows in quarantine, by page and row, whose key another row has."""
-        for page in scan.pages() if keys else ():
-            for place in sorted(place for place in keys if place[0] == page.number):
-                raw = page.records[place[1]]
-                self.quarantined.append(Quarantined(*place, keys[place], CONFLICT, raw))
+        places = {(each["page"], each["row"]) for each in conflicts}
+        for page in self.scan.pages() if places else ():
+            for row, raw in enumerate(page.records):
+                if (page.number, row) in places:
+                    self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
 
-    def parts(self, dropped: Collection[int]) -> Iterator[Part]:
-        """Yield the staged rows but those at some positions, in the final type of the schema."""
-        kept = np.ones(sum(map(len, self._indexes)), np.bool_)
+    def tables(self, dropped: Collection[int]) -> Iterator[tuple[str, Any]]:
+        """Yield the staged rows but those at some positions, by table, as they are stored."""
+        places = {(each.table, each.name): each for each in self.schema.places.values()}
+        kept = np.ones(self.index.num_rows, np.bool_)
         kept[list(dropped)] = False
-        waiting: list[Any] = []
-        end = 0
-        for start in self._starts:
-            self._file.seek(start)
-            batch = pa.ipc.open_stream(self._file).read_next_batch()
-            begin, end = end, end + batch.num_rows
-            waiting.append(batch.filter(pa.array(kept[begin:end])) if dropped else batch)
-            if sum(each.num_rows for each in waiting) >= PART_ROWS or start == self._starts[-1]:
-                yield self._join(waiting)
-                waiting = []
-
-    def _join(self, batches: list[Any]) -> Part:
-        """Return batches, whose types may be older than the schema, as one part."""
-        records = [conform(batch.column("record"), self.decoder.type) for batch in batches]
-        index = pa.concat_batches([batch.select(INDEX.names) for batch in batches])
-        return Part(pa.concat_arrays(records), index)
+        for index, staged in self._batches:
+            is_kept, kept = kept[: len(index)], kept[len(index) :]
+            for name, offset in staged:
+                self._file.seek(offset)
+                rows = pa.ipc.open_stream(self._file).read_next_batch()
+                if dropped:
+                    rows = rows.filter(pa.array(is_kept[rows[POSITION].to_numpy()]))
+                record = index.take(rows[POSITION])
+                found = {"_parent_key": record["_key"]}
+                if name == self.schema.stream:
+                    found = dict(zip(INDEX.names, record.columns, strict=True))
+                    found["_scan_id"] = pa.repeat(self.scan.scan_id, len(record))
+                for column in rows.schema.names[1:]:
+                    place, array = places.get((name, column)), rows[column]
+                    found |= {column: array} if place is None else to_stored(place, array)
+                yield name, pa.table(found)
 
 
 def digests_of(raws: Sequence[bytes]) -> Digests:

@@ -1,30 +1,63 @@
-"""Where a scan is loaded: one list (a stream of a connection) in a version that is being built."""
+"""The list that a scan is loaded into: its statements, its earlier loads, its quarantine."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import duckdb
+import msgspec
+import pyarrow as pa
 
-from pipelines.archive.scan_file import ScanHeader, SealedScan
+from pipelines.archive.scan_file import SealedScan
+from pipelines.core.errors import LoadFailed
 from pipelines.core.text import quote_identifier
+
+CREATE_LOADS = """
+CREATE TABLE IF NOT EXISTS meta.loads (
+    scan_id VARCHAR, connection VARCHAR, stream VARCHAR, day DATE,
+    started_at TIMESTAMP WITH TIME ZONE, ended_at TIMESTAMP WITH TIME ZONE,
+    valid_time TIMESTAMP WITH TIME ZONE, key VARCHAR,
+    complete BOOLEAN, method VARCHAR, rows BIGINT, repeated BIGINT, not_seen BIGINT,
+    requests BIGINT, reason VARCHAR, sentence VARCHAR,
+    new BIGINT, changed BIGINT, deleted BIGINT, unchanged BIGINT, quarantined BIGINT
+)
+"""
+CREATE_QUARANTINE = """
+CREATE TABLE IF NOT EXISTS quarantine.records (
+    stream VARCHAR, connection VARCHAR, scan_id VARCHAR, page INTEGER, row INTEGER,
+    key VARCHAR, reason VARCHAR, raw VARCHAR
+)
+"""
+SELECT_LOADED = "SELECT count(*) FROM meta.loads AS loads WHERE loads.scan_id = $scan_id"
+# What a PARTIAL scan did not see stays in quarantine.
+DELETE_QUARANTINE = """
+DELETE FROM quarantine.records
+WHERE records.stream = $stream AND records.connection = $connection
+    AND ($complete OR list_contains($raws::VARCHAR[], records.raw))
+"""
+
+
+@dataclass(slots=True)
+class Row:
+    """A record that is not current. `reason` says why it is in quarantine.
+
+    `key` is None before it is read, and where it cannot be read.
+    """
+
+    key: str | None
+    digest: int
+    page: int
+    row: int
+    raw: bytes
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A database and the scan that is loaded into it."""
+    """A version that is being built, and the scan that is loaded into it."""
 
     db: duckdb.DuckDBPyConnection
     scan: SealedScan
-
-    @property
-    def header(self) -> ScanHeader:
-        """Which list the scan is of."""
-        return self.scan.header
-
-    def run(self, query: str, table: str | None = None, **values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement as `execute` does; return its rows."""
-        rows: list[tuple[Any, ...]] = self.execute(query, table, **values).fetchall()
-        return rows
 
     def execute(self, query: str, table: str | None = None, **values: Any) -> Any:
         """Run a statement; return the cursor.
@@ -32,9 +65,49 @@ class Target:
         `{history}` becomes the table (default: the stream's own), `{name}` the value of that name
         as it is. `$name` is bound; connection, stream and scan_id have values always.
         """
-        header = self.header
+        header = self.scan.header
         history = f"history.{quote_identifier(table or header.stream)}"
-        values |= {"connection": header.connection, "stream": header.stream}
-        values |= {"scan_id": header.scan_id}
+        values |= {name: getattr(header, name) for name in ("connection", "stream", "scan_id")}
         bound = {name: value for name, value in values.items() if f"${name}" in query}
         return self.db.execute(query.format(history=history, **values), bound or None)
+
+    def run(self, query: str, table: str | None = None, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement as `execute` does; return its rows."""
+        rows: list[tuple[Any, ...]] = self.execute(query, table, **values).fetchall()
+        return rows
+
+    def is_loaded(self) -> bool:
+        """Return whether the scan was loaded before."""
+        return bool(self.run(SELECT_LOADED)[0][0])
+
+    def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows; values without a column are ignored."""
+        columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
+        self.db.register("load_rows", pa.Table.from_pylist(rows, columns))
+        self.execute(f"INSERT INTO {table} SELECT added.* FROM load_rows AS added")
+
+    def write_load(self, **values: Any) -> None:
+        """Add a row to meta.loads."""
+        proof = self.scan.completeness
+        about = {"key": proof.memory.key, "sentence": proof.sentence(self.scan.header.stream)}
+        header = msgspec.structs.asdict(self.scan.header)
+        self.insert("meta.loads", [{**header, **msgspec.structs.asdict(proof), **about, **values}])
+
+    def write_quarantine(self, records: Iterable[Row]) -> None:
+        """Replace what earlier scans of the list have in quarantine."""
+        header = msgspec.structs.asdict(self.scan.header)
+        rows = [
+            {**header, **asdict(each), "raw": each.raw.decode(errors="replace")} for each in records
+        ]
+        complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
+        self.run(DELETE_QUARANTINE, complete=complete, raws=raws)
+        self.insert("quarantine.records", rows)
+
+
+def defect(reason: str) -> LoadFailed:
+    """Return the error for a load that would lose data."""
+    return LoadFailed(
+        f"The load would lose data: {reason}. Nothing of this scan is loaded; the scan file keeps "
+        "every record.",
+        "Report this defect of partner-sync with the scan file.",
+    )

@@ -3,11 +3,9 @@
 import os
 import secrets
 import socket
-import sqlite3
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,19 +14,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    ExceptionContext,
-    create_engine,
-    event,
-    make_url,
-    text,
-)
+from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.orm import Session
 
+from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import PRIVATE_FILE
 from pipelines.metadata.locks import hold_lock
@@ -37,32 +27,31 @@ from pipelines.metadata.tables import Base
 HEAD = "0001"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-LOCK_NUMBER = 7_405_112  # any number: makes transactions on PostgreSQL wait for each other
+DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
+WRITER = "BEGIN IMMEDIATE"  # a reader that has to become a writer fails where another wrote
+ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(7405112)"  # any number, for all transactions
 
 
+@dataclass(frozen=True)
 class Metadata:
-    """The metadata database. Every transaction is one call of `transaction`.
+    """The metadata database, and the folder of lock files. Every access is one `transaction`."""
 
-    `locks` is the folder of lock files, beside the database's file.
-    """
-
-    def __init__(self, engine: Engine, locks: Path) -> None:
-        self.engine = engine
-        self.locks = locks
+    engine: Engine
+    locks: Path
 
     @classmethod
     def open(cls, file: Path, url: str | None = None) -> "Metadata":
-        """Open the database and bring its tables up to date (Alembic).
+        """Open the database and bring its tables up to date; the locks are beside the file.
 
-        Raises:
-            ConfigurationError: the URL is not usable, or a newer partner-sync wrote the database.
-            StorageFailed: the database cannot be read or written.
+        Raises ConfigurationError for a URL that cannot be used and for a database that a newer
+        version wrote, StorageFailed for one that cannot be read or written.
         """
-        metadata = cls(_sqlite(file) if url is None else _postgresql(url), file.parent / "locks")
+        engine = _sqlite(file) if url is None else _postgresql(url)
+        metadata = cls(engine, file.parent / "locks")
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
             with hold_lock(metadata.locks, "metadata", timeout_seconds=BUSY_SECONDS):
-                _prepare(metadata.engine)
+                _migrate(engine)
         except BaseException:
             metadata.close()
             raise
@@ -79,13 +68,23 @@ class Metadata:
             session.connection()  # begin now: a time that is read before would be an old one
             yield session
 
-    def now(self, session: Session) -> float:
-        """Return the Unix time that all processes share: `clock_timestamp()` on PostgreSQL."""
+    def now(self, session: Session, clock: Clock) -> float:
+        """Return seconds of the clock that all processes share and nobody sets.
+
+        That is the monotonic clock of this machine, or `clock_timestamp()` on PostgreSQL.
+        """
         if self.engine.dialect.name == "sqlite":
-            return time.time()
-        return float(
-            session.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
-        )
+            return clock.monotonic()
+        return float(session.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0)
+
+    @property
+    def clock_name(self) -> str:
+        """The name of the clock that `now` reads: another one after a restart of the machine."""
+        if self.engine.dialect.name != "sqlite":
+            return "PostgreSQL"
+        with suppress(OSError):
+            return BOOT_ID.read_text().strip()
+        return f"{psutil.boot_time():.0f}"
 
     def close(self) -> None:
         """Close all connections."""
@@ -94,28 +93,15 @@ class Metadata:
 
 def _sqlite(file: Path) -> Engine:
     try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+        file.touch(mode=PRIVATE_FILE)
     except OSError as error:
         raise _storage_failed(str(file), error.strerror or "") from error
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
-    engine = create_engine(URL.create("sqlite", database=str(file)))
-    event.listen(engine, "connect", _configure_sqlite)
-    event.listen(engine, "begin", _begin_immediate)
-    event.listen(engine, "handle_error", _translate_error)
-    return engine
-
-
-def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    """Set durable commits, readers beside one writer, and transactions that we begin ourselves."""
-    connection.isolation_level = None
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-def _begin_immediate(connection: Connection) -> None:
-    """Begin as a writer: a reader that has to become one fails where another wrote meanwhile."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    url = URL.create("sqlite", database=str(file))
+    options = {"timeout": BUSY_SECONDS, "isolation_level": None}  # we begin transactions ourselves
+    engine = create_engine(url, connect_args=options)
+    event.listen(engine, "connect", lambda connection, _: connection.executescript(DURABLE))
+    return _configured(engine, WRITER)
 
 
 def _postgresql(url: str) -> Engine:
@@ -128,20 +114,20 @@ def _postgresql(url: str) -> Engine:
             "psycopg is not installed. Nothing was read or written.",
             "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
         ) from error
-    event.listen(engine, "begin", _wait_for_others)
+    return _configured(engine, ADVISORY_LOCK)
+
+
+def _configured(engine: Engine, begin: str) -> Engine:
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     event.listen(engine, "handle_error", _translate_error)
     return engine
-
-
-def _wait_for_others(connection: Connection) -> None:
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
 
 
 def _translate_error(context: ExceptionContext) -> None:
     """Raise StorageFailed for what a disk, a server or another process does; not for defects."""
     error = context.original_exception
     is_storage = type(context.sqlalchemy_exception) in {OperationalError, DatabaseError}
-    is_defect = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
+    is_defect = getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR"
     if is_storage and not is_defect and context.engine is not None:
         raise _storage_failed(str(context.engine.url.database), str(error)) from error
 
@@ -155,28 +141,26 @@ def _storage_failed(place: str, reason: str) -> StorageFailed:
     )
 
 
-def _prepare(engine: Engine) -> None:
+def _migrate(engine: Engine) -> None:
     """Bring the tables up to date, in one transaction. Raises ConfigurationError for newer ones."""
     config = Config()
     config.set_main_option("script_location", "pipelines.metadata:migrations")
     config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        revision = MigrationContext.configure(connection).get_current_revision()
-        if revision == HEAD:
-            return
         config.attributes["connection"] = connection
+        revision = MigrationContext.configure(connection).get_current_revision()
         if revision is None:  # a new database: as Alembic's cookbook has it
             Base.metadata.create_all(connection)
             command.stamp(config, "head")
-            return
-        try:
-            command.upgrade(config, "head")
-        except CommandError as error:
-            raise ConfigurationError(
-                f"The metadata database cannot be used by this version of partner-sync ({error}). "
-                "A newer version has changed it. Nothing was changed.",
-                "Install the newer version of partner-sync again.",
-            ) from error
+        elif revision != HEAD:
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise ConfigurationError(
+                    "The metadata database was changed by a newer version of partner-sync, so this "
+                    f"version cannot use it ({error}). Nothing was changed.",
+                    "Install the newer version of partner-sync again.",
+                ) from error
 
 
 def this_process() -> str:
@@ -191,18 +175,13 @@ def is_alive(owner: str) -> bool:
 
 
 def _start_of(process_id: int) -> str | None:
-    """Return when a process started; None where it does not run, or waits to be reaped."""
-    try:
+    """Return seconds from the machine's start to a process's; None where it does not run."""
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(process_id)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        if sys.platform != "linux":
-            return f"{process.create_time():.2f}"
-        # Clock ticks since the machine started: nobody sets that clock, unlike the time of day.
-        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    except (psutil.NoSuchProcess, OSError):
-        return None
-    return f"{BOOT_ID.read_text()[:8]}.{fields[19]}"
+        machine_start = psutil.boot_time()  # a time of day, which may be set: so is the other one
+        if process.status() != psutil.STATUS_ZOMBIE:  # one that only waits to be reaped
+            return f"{process.create_time() - machine_start:.2f}"
+    return None
 
 
 def new_id(now: datetime) -> str:

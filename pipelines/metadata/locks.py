@@ -1,14 +1,13 @@
 """Locks between processes that say who holds them and since when."""
 
+import fcntl
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-
-import filelock
 
 from pipelines.core.errors import LockHeld, StorageFailed
 from pipelines.core.files import PRIVATE_FILE, private_folder
@@ -16,7 +15,7 @@ from pipelines.core.text import printable
 
 REPEAT_SECONDS = 30.0  # between two messages to somebody who waits
 POLL_SECONDS = 0.05
-UNKNOWN = "held by another process"
+LONGEST_TEXT = 1000  # bytes that say who holds a lock
 
 
 @contextmanager
@@ -32,64 +31,47 @@ def hold_lock(
     Yields whether we had to wait. While waiting, `on_wait` gets a sentence that says who holds the
     lock and since when: at once and then every 30 seconds. Raises LockHeld after the timeout.
     """
-    private_folder(folder)
-    file, holder = folder / f"{name}.lock", folder / f"{name}.holder"
-    lock = filelock.FileLock(file, mode=PRIVATE_FILE, poll_interval=POLL_SECONDS)
-    try:
-        has_waited = _acquire(lock, holder, timeout_seconds, on_wait)
-        # Beside it: nothing can be written into the lock file itself.
-        command = printable(" ".join((Path(sys.argv[0]).name, *sys.argv[1:])))
-        since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        holder.write_text(f"held by process {os.getpid()} (`{command}`) since {since}")
-    except OSError as error:
-        lock.release()
-        raise _storage_failed(file, error) from error
-    try:
-        yield has_waited
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
-
-
-def _acquire(
-    lock: filelock.BaseFileLock,
-    holder: Path,
-    timeout_seconds: float,
-    on_wait: Callable[[str], None],
-) -> bool:
-    """Wait for a lock; return whether it was held by another process."""
-    ends = time.monotonic() + timeout_seconds
-    has_waited = False
-    attempt_seconds = 0.0
-    while True:
+    file = private_folder(folder) / f"{name}.holder"
+    with ExitStack() as stack:
         try:
-            lock.acquire(timeout=attempt_seconds)
-        except filelock.Timeout:
-            held = _describe_holder(holder)
-            attempt_seconds = min(REPEAT_SECONDS, ends - time.monotonic())
-            if attempt_seconds <= 0:
-                raise LockHeld(
-                    f"The lock `{holder.stem}` is not free after {timeout_seconds:,.0f} seconds: "
-                    f"it is {held}. Nothing was changed; analysts still see the published version.",
-                    "Wait until that process ends, or end it if it hangs. Then run the command "
-                    "again.",
-                ) from None
-            on_wait(f"Waiting for the lock `{holder.stem}`, {held}.")
-            has_waited = True
-        else:
+            lock = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+            stack.callback(os.close, lock)
+            has_waited = _wait(lock, name, timeout_seconds, on_wait)
+        except OSError as error:
+            raise StorageFailed(
+                f"The lock file {file} cannot be used: {error.strerror}. Nothing was changed; "
+                "analysts still see the published version.",
+                "Make room or correct the permissions, then run the command again.",
+            ) from error
+        with suppress(OSError):  # a full disk: nobody learns who holds the lock, we do all the same
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, _description(), 0)
+        yield has_waited
+
+
+def _description() -> bytes:
+    command = printable(" ".join((Path(sys.argv[0]).name, *sys.argv[1:])))
+    since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"held by process {os.getpid()} (`{command}`) since {since}".encode()
+
+
+def _wait(lock: int, name: str, timeout_seconds: float, on_wait: Callable[[str], None]) -> bool:
+    """Wait for a lock, an open file; return whether another process held it."""
+    ends = time.monotonic() + timeout_seconds
+    next_message, has_waited = 0.0, False
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return has_waited
-
-
-def _describe_holder(holder: Path) -> str:
-    """Return who holds a lock, as far as that is known."""
-    with suppress(OSError, ValueError):
-        return holder.read_text() or UNKNOWN
-    return UNKNOWN
-
-
-def _storage_failed(file: Path, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"The lock file {file} cannot be used: {error.strerror}. Nothing was changed; analysts "
-        "still see the published version.",
-        "Make room or correct the permissions, then run the command again.",
-    )
+        holder = os.pread(lock, LONGEST_TEXT, 0).decode(errors="replace")
+        held, has_waited = holder or "held by another process", True
+        if (now := time.monotonic()) >= ends:
+            raise LockHeld(
+                f"The lock `{name}` is not free after {timeout_seconds:,.0f} seconds: it is {held}."
+                " Nothing was changed; analysts still see the published version.",
+                "Wait until that process ends, or end it if it hangs. Then run the command again.",
+            )
+        if now >= next_message:
+            on_wait(f"Waiting for the lock `{name}`, {held}.")
+            next_message = now + REPEAT_SECONDS
+        time.sleep(POLL_SECONDS)

@@ -1,13 +1,14 @@
-"""Rows of `scans`: their states and the only functions that change them."""
+"""Rows of `scans`: their states, and the only functions that change them."""
 
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from enum import StrEnum
 
+import msgspec
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from pipelines.core.completeness import Completeness
+from pipelines.core.completeness import Completeness, ListMemory
 from pipelines.core.errors import ScanNotFound
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan
@@ -32,8 +33,9 @@ class ScanStatus(StrEnum):
     SUPERSEDED = "superseded"
 
 
-UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 WAITING = (ScanStatus.SEALED, ScanStatus.HELD, ScanStatus.APPROVED)
+SEALED = (*WAITING, ScanStatus.FAILED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
+NEWEST_FIRST = (Scan.started_at.desc(), Scan.scan_id.desc())
 DECISIONS = (ScanStatus.APPROVED, ScanStatus.REJECTED)
 
 
@@ -46,14 +48,11 @@ def scan_to_resume(
     scan before that run has ended.
     """
     resumed = None
-    for scan in session.scalars(
-        _newest_first(connection, stream).where(Scan.status == ScanStatus.OPEN)
-    ):
+    for scan in session.scalars(_newest_first(connection, stream, (ScanStatus.OPEN,))):
         if resumed is None and scan.started_at >= not_before:
             resumed = scan
         else:
             scan.status, scan.reason = ScanStatus.ABANDONED, "Another scan of the list was begun."
-    session.flush()
     return resumed
 
 
@@ -68,27 +67,30 @@ def get_scan(session: Session, scan_id: str) -> Scan:
     return scan
 
 
+def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
+    """Return what the newest sealed scan says of its list; the default where there is none."""
+    scan = newest_sealed(session, connection, stream)
+    return msgspec.convert(scan.memory, ListMemory) if scan else ListMemory()
+
+
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> Scan:
-    """Mark a scan as sealed. An older scan of its list that is held is superseded."""
+    """Mark a scan as sealed and keep what it says of its list. It supersedes a held scan."""
     scan = get_scan(session, scan_id)
     scan.status, scan.sha256 = ScanStatus.SEALED, sha256
     scan.ended_at, scan.complete = proof.ended_at, proof.complete
     scan.rows, scan.requests = proof.rows, proof.requests
-    _supersede_older_held(session, scan)
-    session.flush()
+    scan.memory = msgspec.to_builtins(proof.memory)
+    _supersede_held(session, scan)
     return scan
 
 
 def set_status(
     session: Session, scan_id: str, status: ScanStatus, reason: str | None = None
-) -> ScanStatus:
-    """Change the state of a scan; return the new one.
+) -> None:
+    """Change the state of a scan. Only a HELD scan becomes APPROVED or REJECTED.
 
-    Only a HELD scan becomes APPROVED or REJECTED. At most one scan of a list is HELD: the newest.
-    Where a newer one waits for a build or a person, this one becomes SUPERSEDED instead.
-
-    Raises:
-        ScanNotFound: there is no such scan, or it is not held.
+    Where a newer scan of the list waits for a build or a person, a HELD one becomes SUPERSEDED, so
+    at most one is HELD. Raises ScanNotFound: there is no such scan, or it is not held.
     """
     scan = get_scan(session, scan_id)
     if status in DECISIONS and scan.status != ScanStatus.HELD:
@@ -97,42 +99,33 @@ def set_status(
             "Nothing was changed.",
             "Run `partner-sync status` to see which scans wait for a decision.",
         )
-    if status == ScanStatus.HELD:
-        if newer := _newer_waiting(session, scan):
-            status, reason = ScanStatus.SUPERSEDED, f"{reason} Scan {newer.scan_id} is newer."
-        else:
-            _supersede_older_held(session, scan)
     scan.status, scan.reason = status, reason
-    session.flush()
-    return status
+    _supersede_held(session, scan)
 
 
 def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
-    """Return the scans that a build loads, in this order.
+    """Return the scans that a build takes, in the order in which they began.
 
-    They are the approved ones, and the sealed ones whose run has ended, however it ended; without
-    those that the base holds (`loaded`). One that is older than a loaded scan of its list comes too
-    late: it becomes SUPERSEDED.
+    These are approved scans, and sealed ones whose run has ended, however it ended; without those
+    that the base holds (`loaded`). One that is older than a loaded scan of its list comes too late:
+    it becomes SUPERSEDED.
     """
-    scans = list(
-        session.scalars(
-            select(Scan).where(Scan.status.not_in(UNSEALED)).order_by(Scan.started_at, Scan.scan_id)
-        )
-    )
-    newest = {(scan.connection, scan.stream): scan for scan in scans if scan.scan_id in loaded}
-    running = {run.run_id for run in _unended_runs(session) if is_running(run)}
+    unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
+    running = {run.run_id for run in unended if is_running(run)}
+    newest_loaded: dict[tuple[str, str], Scan] = {}
     buildable = []
-    for scan in scans:
-        last = newest.get((scan.connection, scan.stream), scan)
-        if scan.scan_id in loaded or not _waits_for_build(scan, running):
-            continue
-        if scan.started_at < last.started_at:
-            scan.status = ScanStatus.SUPERSEDED
-            scan.reason = f"Scan {last.scan_id} is newer and loaded."
-        else:
-            buildable.append(scan)
-    session.flush()
-    return buildable
+    for scan in session.scalars(select(Scan).order_by(*NEWEST_FIRST)):
+        of_list = (scan.connection, scan.stream)
+        if scan.scan_id in loaded:
+            newest_loaded.setdefault(of_list, scan)
+        elif scan.status == ScanStatus.APPROVED or (
+            scan.status == ScanStatus.SEALED and scan.run_id not in running
+        ):
+            if of_list in newest_loaded:
+                _supersede(scan, newest_loaded[of_list])
+            else:
+                buildable.append(scan)
+    return buildable[::-1]
 
 
 def held_scans(session: Session) -> list[Scan]:
@@ -142,47 +135,29 @@ def held_scans(session: Session) -> list[Scan]:
 
 
 def newest_sealed(
-    session: Session,
-    connection: str,
-    stream: str,
-    *,
-    not_before: datetime | None = None,
-    day: date | None = None,
+    session: Session, connection: str, stream: str, day: date | None = None
 ) -> Scan | None:
-    """Return the newest scan of a list that was sealed, whatever a build or a person did with it.
-
-    With `not_before` only one that began at or after it, with `day` only one of this UTC date.
-    """
-    query = _newest_first(connection, stream).where(Scan.status.not_in(UNSEALED))
-    if not_before is not None:
-        query = query.where(Scan.started_at >= not_before)
+    """Return the newest scan of a list (of a UTC date) that was sealed, whatever became of it."""
+    query = _newest_first(connection, stream, SEALED)
     if day is not None:
         query = query.where(Scan.day == day)
-    return session.scalars(query.limit(1)).first()
+    return session.scalars(query).first()
 
 
-def _newest_first(connection: str, stream: str) -> Select[Scan]:
+def _newest_first(connection: str, stream: str, statuses: tuple[ScanStatus, ...]) -> Select[Scan]:
     query = select(Scan).where(Scan.connection == connection, Scan.stream == stream)
-    return query.order_by(Scan.started_at.desc(), Scan.scan_id.desc())
+    return query.where(Scan.status.in_(statuses)).order_by(*NEWEST_FIRST)
 
 
-def _unended_runs(session: Session) -> list[Run]:
-    return list(session.scalars(select(Run).where(Run.ended_at.is_(None))))
+def _supersede_held(session: Session, scan: Scan) -> None:
+    """Of the scans of a list that wait, let only the newest be held."""
+    waiting = _newest_first(scan.connection, scan.stream, WAITING)
+    newest, *older = [*session.scalars(waiting)] or [scan]
+    for each in older:
+        if each.status == ScanStatus.HELD:
+            _supersede(each, newest)
 
 
-def _waits_for_build(scan: Scan, running: AbstractSet[str]) -> bool:
-    if scan.status == ScanStatus.SEALED:
-        return scan.run_id not in running
-    return scan.status == ScanStatus.APPROVED
-
-
-def _newer_waiting(session: Session, scan: Scan) -> Scan | None:
-    query = _newest_first(scan.connection, scan.stream).where(Scan.status.in_(WAITING))
-    return session.scalars(query.where(Scan.started_at > scan.started_at).limit(1)).first()
-
-
-def _supersede_older_held(session: Session, scan: Scan) -> None:
-    query = _newest_first(scan.connection, scan.stream).where(Scan.status == ScanStatus.HELD)
-    for held in session.scalars(query.where(Scan.started_at < scan.started_at)):
-        held.status = ScanStatus.SUPERSEDED
-        held.reason = f"{held.reason} Scan {scan.scan_id} is newer."
+def _supersede(scan: Scan, newer: Scan) -> None:
+    scan.status = ScanStatus.SUPERSEDED
+    scan.reason = f"{scan.reason or ''} Scan {newer.scan_id} is newer.".strip()

@@ -16,11 +16,9 @@ class UtcTime(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Refuse a naive datetime; store UTC."""
         del dialect
-        if value is None:
-            return None
-        if value.tzinfo is None:
+        if value is not None and value.tzinfo is None:
             raise ValueError("a datetime without a time zone")
-        return value.astimezone(UTC)
+        return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return an aware datetime: SQLite drops the zone."""
@@ -38,7 +36,6 @@ class Run(Base, kw_only=True):
     """One sync of one connection. `outcome` is None while it runs, or after it was killed."""
 
     __tablename__ = "runs"
-    __table_args__ = (Index("runs_by_connection", "connection", "started_at"),)
 
     run_id: Mapped[str] = mapped_column(String(36), primary_key=True)
     connection: Mapped[str]
@@ -72,21 +69,8 @@ class Scan(Base, kw_only=True):
     requests: Mapped[int] = mapped_column(default=0)
     file: Mapped[str]  # below the archive
     sha256: Mapped[str | None] = mapped_column(default=None)
+    memory: Mapped[dict[str, Any] | None] = mapped_column(default=None)  # a ListMemory
     reason: Mapped[str | None] = mapped_column(default=None)  # of failed, held, rejected scans
-
-
-class List(Base, kw_only=True):
-    """What is known of one list of one connection: input of its next scan."""
-
-    __tablename__ = "lists"
-
-    connection: Mapped[str] = mapped_column(primary_key=True)
-    stream: Mapped[str] = mapped_column(primary_key=True)
-    key: Mapped[str | None] = mapped_column(default=None)
-    key_decided: Mapped[bool] = mapped_column(default=False)
-    length: Mapped[int | None] = mapped_column(default=None)
-    stable_order: Mapped[bool] = mapped_column(default=True)
-    scan_id: Mapped[str | None] = mapped_column(default=None)  # the scan that said so
 
 
 class RateLimitActor(Base, kw_only=True):
@@ -96,14 +80,19 @@ class RateLimitActor(Base, kw_only=True):
 
     actor: Mapped[str] = mapped_column(primary_key=True)
     limit: Mapped[int | None] = mapped_column(default=None)  # learned from answers
-    blocked_until: Mapped[float] = mapped_column(default=0.0)  # Unix seconds
+    clock: Mapped[str] = mapped_column(default="")  # whose seconds the times are: Metadata.now
+    blocked_until: Mapped[float] = mapped_column(default=0.0)
+    blocked_until_unix: Mapped[float] = mapped_column(default=0.0)  # counts after a restart
     caution_until: Mapped[float] = mapped_column(default=0.0)
     caution_seconds: Mapped[float] = mapped_column(default=0.0)  # length of the last caution
-    state: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)  # seen of other clients
+    others: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)  # requests by second
 
 
 class RateLimitSlot(Base, kw_only=True):
-    """One request that counts against an actor's rate limit. `number` is its place in the queue."""
+    """One request that counts against an actor's rate limit. `number` is its place in the queue.
+
+    Times are seconds of the clock that `Metadata.now` reads.
+    """
 
     __tablename__ = "rate_limit_slots"
     __table_args__ = (
@@ -114,10 +103,9 @@ class RateLimitSlot(Base, kw_only=True):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
     actor: Mapped[str]
     owner: Mapped[str]
-    sent_at: Mapped[float | None] = mapped_column(default=None)  # Unix seconds
-    answered_at: Mapped[float | None] = mapped_column(default=None)
-    held_until: Mapped[float | None] = mapped_column(default=None)
-    credit: Mapped[float] = mapped_column(default=0.0)
+    sent_at: Mapped[float | None] = mapped_column(default=None)  # None while it waits
+    held_until: Mapped[float | None] = mapped_column(default=None)  # None until answered or failed
+    credit: Mapped[float | None] = mapped_column(default=None)  # None without an answer
 
 
 class Identity(Base, kw_only=True):
@@ -171,9 +159,8 @@ class VersionRow(Base, kw_only=True):
     __tablename__ = "versions"
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    status: Mapped[str]  # building | published | deleted
+    status: Mapped[str] = mapped_column(default="building")  # see `VersionStatus`
     base: Mapped[int | None] = mapped_column(default=None)
-    file: Mapped[str]  # below the home
     sha256: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime]
     published_at: Mapped[datetime | None] = mapped_column(default=None)

@@ -1,156 +1,155 @@
 """Writes schema `meta`: what a version is made of and what is known of it; and all comments."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import duckdb
 import msgspec
 import pyarrow as pa
-from sqlalchemy import select
+from sqlalchemy import JSON, ColumnElement, String, cast, select
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
 
-from pipelines.archive.scan_file import Exchange, SealedScan
-from pipelines.core.completeness import Ranges
+from pipelines.archive.scan_file import SealedScan
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
-from pipelines.metadata.tables import Base, Decision, FindingRow, Run, VersionRow
-from pipelines.publish import tables, texts
+from pipelines.metadata.tables import Base
+from pipelines.publish.texts import TEXTS
 
-LiveRows = Mapping[str, list[dict[str, Any]]]
-LIVE: Final[tuple[type[Base], ...]] = (Run, FindingRow, Decision, VersionRow)
-ROWS: Final = "partner_sync_rows"
-INSERT: Final = "INSERT INTO meta.{table} BY NAME SELECT added.* FROM {rows} AS added"
-BARE = """
-SELECT 'TABLE' AS kind, tables.schema_name, tables.table_name, NULL AS column_name
-FROM duckdb_tables() AS tables
-WHERE tables.database_name = current_database() AND NOT tables.internal
-    AND NOT tables.temporary AND tables.comment IS NULL
-UNION ALL
-SELECT 'VIEW', views.schema_name, views.view_name, NULL
-FROM duckdb_views() AS views
-WHERE views.database_name = current_database() AND NOT views.internal
-    AND NOT views.temporary AND views.comment IS NULL
-UNION ALL
-SELECT 'COLUMN', columns.schema_name, columns.table_name, columns.column_name
-FROM duckdb_columns() AS columns
-WHERE columns.database_name = current_database() AND NOT columns.internal
-    AND columns.schema_name NOT IN ('temp', 'pg_catalog') AND columns.comment IS NULL
-UNION ALL
-SELECT DISTINCT 'MACRO TABLE', macros.schema_name, macros.function_name, NULL
-FROM duckdb_functions() AS macros
-WHERE macros.database_name = current_database() AND NOT macros.internal
-    AND macros.function_type = 'table_macro' AND macros.comment IS NULL
+APPENDED: Final = """
+CREATE SCHEMA IF NOT EXISTS meta;
+CREATE TABLE IF NOT EXISTS meta.requests (
+    scan_id VARCHAR, connection VARCHAR, stream VARCHAR, page BIGINT, purpose VARCHAR,
+    requested_offset BIGINT, requested_limit BIGINT, status BIGINT, sent_at TIMESTAMPTZ,
+    received_at TIMESTAMPTZ, request_id VARCHAR, rows BIGINT, rows_conflicting BIGINT,
+    bytes BIGINT, error VARCHAR
+);
+CREATE TABLE IF NOT EXISTS meta.load_findings (
+    scan_id VARCHAR, code VARCHAR, severity VARCHAR, connection VARCHAR, stream VARCHAR,
+    subject VARCHAR, message VARCHAR, remedy VARCHAR, blocks BOOLEAN
+);
 """
-
-
-def create_tables(db: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables of `meta` that each load adds to, where they are absent."""
-    db.execute(tables.APPENDED)
+FROM_EXCHANGE: Final = ("purpose", "status", "sent_at", "received_at", "request_id", "error")
+INSERT: Final = "INSERT INTO meta.{} BY NAME SELECT added.* FROM added_rows AS added"
+REPLACE: Final = "CREATE OR REPLACE TABLE meta.{} ({})"
+VIEWS: Final = """
+CREATE OR REPLACE VIEW meta.completeness AS
+SELECT loads.* EXCLUDE (day, valid_time, new, changed, deleted, unchanged, quarantined)
+    RENAME (key AS primary_key)
+FROM meta.loads AS loads;
+CREATE OR REPLACE VIEW meta.freshness AS
+SELECT
+    loads.connection,
+    loads.stream,
+    max_by(loads.scan_id, loads.valid_time) AS last_scan_id,
+    max(loads.ended_at) AS last_scan_ended_at,
+    max_by(loads.complete, loads.valid_time) AS last_scan_complete,
+    max_by(loads.scan_id, loads.valid_time) FILTER (loads.complete) AS last_complete_scan_id,
+    max(loads.ended_at) FILTER (loads.complete) AS last_complete_at,
+    max_by(loads.rows, loads.valid_time) FILTER (loads.complete) AS rows,
+    date_diff('minute', max(loads.ended_at) FILTER (loads.complete), now()) AS age_minutes
+FROM meta.loads AS loads
+GROUP BY loads.connection, loads.stream;
+"""
+# Rows of the metadata database that a version shows, without what only this program needs.
+LIVE: Final = ("runs", "findings", "decisions", "versions")
+LiveRows = dict[str, list[dict[str, Any]]]
+HIDDEN: Final = {"owner", "sha256"}
+DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call] # names types as DuckDB does
+UNCOMMENTED: Final = """
+SELECT bare.kind, bare.schema_name, bare.name, bare.column_name
+FROM (
+    SELECT 'TABLE' AS kind, tables.table_name AS name, tables.* FROM duckdb_tables() AS tables
+    UNION ALL BY NAME
+    SELECT 'VIEW' AS kind, views.view_name AS name, views.* FROM duckdb_views() AS views
+    UNION ALL BY NAME
+    SELECT 'COLUMN' AS kind, columns.table_name AS name, columns.* FROM duckdb_columns() AS columns
+    UNION ALL BY NAME
+    SELECT 'MACRO TABLE' AS kind, macros.function_name AS name, macros.*
+    FROM duckdb_functions() AS macros
+    WHERE macros.function_type = 'table_macro'
+) AS bare
+WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT bare.internal
+"""
 
 
 def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable[Finding]) -> None:
     """Record the requests of a scan that was loaded, and what its load had to say."""
+    db.execute(APPENDED)
     _insert(db, "requests", _requests(scan))
-    written = ({"scan_id": scan.scan_id, **msgspec.structs.asdict(each)} for each in findings)
-    _insert(db, "load_findings", written)
+    reported = [{"scan_id": scan.scan_id, **msgspec.structs.asdict(each)} for each in findings]
+    _insert(db, "load_findings", reported)
 
 
 def live_rows(session: Session) -> LiveRows:
     """Return what the metadata database says now, by table of `meta`."""
-    return {
-        mapped.__tablename__: [
-            _values(row)
-            for row in session.scalars(select(mapped).order_by(*mapped.__mapper__.primary_key))
-        ]
-        for mapped in LIVE
-    }
+    found = {}
+    for table in LIVE:
+        query = select(*_shown(table)).order_by(*Base.metadata.tables[table].primary_key)
+        found[table] = [dict(row) for row in session.execute(query).mappings()]
+    return found
 
 
 def write_state(db: duckdb.DuckDBPyConnection, live: LiveRows) -> None:
     """Write what the metadata database says now, the views, and comments on everything new."""
-    db.execute(tables.REPLACED)
+    db.begin()  # one commit waits for the disk once
     for table, rows in live.items():
+        columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in _shown(table))
+        db.execute(REPLACE.format(table, ", ".join(columns)))
         _insert(db, table, rows)
-    db.execute(tables.VIEWS)
-    db.execute(";".join(_comments(db)) or "SELECT 1")
+    db.execute(VIEWS)
+    for kind, *parts in db.execute(UNCOMMENTED).fetchall():
+        name = ".".join(quote_identifier(part) for part in parts if part)
+        text = _text(kind, *parts).replace("'", "''")
+        db.execute(f"COMMENT ON {kind} {name} IS '{text}'")
+    db.commit()
 
 
-def find_uncommented(db: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the whole names of everything that has no comment."""
-    found = db.execute(BARE).fetchall()
-    return [".".join(part for part in parts if part) for _kind, *parts in found]
+def _shown(table: str) -> list[ColumnElement[Any]]:
+    """Return the columns that a version shows; JSON as text."""
+    return [
+        cast(column, String).label(column.name) if isinstance(column.type, JSON) else column
+        for column in Base.metadata.tables[table].columns
+        if column.name not in HIDDEN
+    ]
 
 
-def _values(row: Base) -> dict[str, Any]:
-    names = {column.key for column in row.__mapper__.columns} - tables.NOT_SHOWN
-    values = {name: getattr(row, name) for name in names}
-    return {
-        name: msgspec.json.encode(value).decode() if isinstance(value, dict) else value
-        for name, value in values.items()
-    }
+def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        db.register("added_rows", pa.Table.from_pylist(rows))
+        db.execute(INSERT.format(table))
+        db.unregister("added_rows")
 
 
-def _requests(scan: SealedScan) -> Iterator[dict[str, Any]]:
+def _requests(scan: SealedScan) -> list[dict[str, Any]]:
     proof = scan.completeness
-    for number, exchange in scan.exchanges():
-        yield {
+    return [
+        {
             "scan_id": scan.scan_id,
             "connection": scan.header.connection,
             "stream": scan.header.stream,
-            "page": number,
-            "rows": _count(proof.used.get(number, ())),
-            "rows_conflicting": _count(proof.conflicting.get(number, ())),
-            **_request(exchange),
+            "page": page,
+            "requested_offset": exchange.offset,
+            "requested_limit": exchange.limit,
+            **{name: getattr(exchange, name) for name in FROM_EXCHANGE},
+            "rows": sum(end - first for first, end in proof.used.get(page, ())),
+            "rows_conflicting": sum(end - first for first, end in proof.conflicting.get(page, ())),
+            "bytes": None if exchange.body is None else len(exchange.body),
         }
+        for page, exchange in scan.exchanges()
+    ]
 
 
-def _request(exchange: Exchange) -> dict[str, Any]:
-    same = ("purpose", "status", "sent_at", "received_at", "request_id", "error")
-    return {name: getattr(exchange, name) for name in same} | {
-        "requested_offset": exchange.offset,
-        "requested_limit": exchange.limit,
-        "bytes": None if exchange.body is None else len(exchange.body),
-    }
-
-
-def _count(ranges: Ranges) -> int:
-    return sum(end - first for first, end in ranges)
-
-
-def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    if not (listed := list(rows)):
-        return
-    db.register(ROWS, pa.Table.from_pylist(listed))
-    try:
-        db.execute(INSERT.format(table=table, rows=ROWS))
-    finally:
-        db.unregister(ROWS)
-
-
-def _comments(db: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield a statement for each table, view, macro and column that has no comment yet."""
-    for kind, schema, table, column in db.execute(BARE).fetchall():
-        name = ".".join(quote_identifier(part) for part in (schema, table, column) if part)
-        text = _of_column(schema, table, column) if column else _of_table(schema, table, kind)
-        escaped = text.replace("'", "''")
-        yield f"COMMENT ON {kind} {name} IS '{escaped}'"
-
-
-def _of_table(schema: str, table: str, kind: str) -> str:
-    if kind == "MACRO TABLE":
-        return texts.AS_OF.format(table=table.removesuffix("_as_of"))
-    if text := texts.TEXTS.get(f"{schema}.{table}"):
-        return text
+def _text(kind: str, schema: str, table: str, column: str | None) -> str:
+    """Return what a table, view, macro or column means."""
     stream, _, array = table.partition("__")
-    of_items, of_records = texts.OF_LISTS.get(schema, (texts.OTHER, texts.OTHER))
-    return (of_items if array else of_records).format(schema=schema, table=stream, array=array)
-
-
-def _of_column(schema: str, table: str, column: str) -> str:
-    if text := texts.TEXTS.get(f"{schema}.{table}.{column}"):
-        return text
-    if schema not in texts.OF_LISTS or column.startswith("_"):
-        return texts.TEXTS.get(column, texts.FIELD.format(column=column))
-    head, _, tail = column.rpartition("__")
-    text = {"offset": texts.OFFSET, "count": texts.COUNT}.get(tail) if head else None
-    return text.format(column=head) if text else texts.FIELD.format(column=column)
+    keys = [f"{schema}.{table}", f"{schema}.array" if array else schema]
+    if kind == "MACRO TABLE":
+        keys, stream = ["as_of"], table.removesuffix("_as_of")
+    elif column is not None and (column.startswith("_") or schema not in TEXTS):
+        keys = [f"{table}.{column}", column]  # of ours
+    elif column is not None:  # of a record
+        head, _, tail = column.rpartition("__")
+        keys = [f"__{tail}"] if head else []
+    text = next((TEXTS[key] for key in keys if key in TEXTS), TEXTS["field"])
+    return text.format(stream=stream, array=array, column=column)

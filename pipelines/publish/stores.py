@@ -1,41 +1,24 @@
 """What a build needs of its surroundings."""
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
 
 from pipelines.archive.store import Archive
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
-from pipelines.warehouse.protocol import Warehouse
+from pipelines.warehouse.duckdb_file import Warehouse
 
 OnNote = Callable[[str], None]
 """Receives one sentence about a step or a wait."""
 
 
-def ignore_note(_note: str) -> None:
-    """Ignore a note."""
+@dataclass(frozen=True)
+class Stores:
+    """Settings and open stores of one home."""
 
-
-class BuildStores(Protocol):
-    """Open stores and settings of one home. `app.session.AppSession` is one."""
-
-    @property
-    def settings(self) -> Settings:
-        """All settings."""
-
-    @property
-    def metadata(self) -> Metadata:
-        """The metadata database."""
-
-    @property
-    def archive(self) -> Archive:
-        """Scan files."""
-
-    @property
-    def warehouse(self) -> Warehouse:
-        """Versions."""
-
-    @property
-    def clock(self) -> Clock:
-        """The time."""
+    settings: Settings
+    metadata: Metadata
+    archive: Archive
+    warehouse: Warehouse
+    clock: Clock

@@ -1,46 +1,44 @@
 """What the headers of an answer say of the rate limit. Unreadable values count as missing.
 
-`X-RateLimit-Reset` is not used: the rows say when a slot is free. So a `Reset` in milliseconds, in
-the past, or as a date delays nothing.
+Names of headers are in lower case. `x-ratelimit-reset` is not used: the slots say when one is free.
+So a `Reset` in milliseconds, in the past, or as a date delays nothing.
 """
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import NamedTuple
 
 SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 HIGHEST_LIMIT = 100  # requests per window: each is a row that is looked at for each request
 ADDRESS_LIMIT = 1  # of callers without valid credentials (interface, Limits)
+OF_ACTOR = {*range(200, 300), HTTPStatus.FORBIDDEN}
 
 
-@dataclass(frozen=True)
-class RateHeaders:
-    """The rate limit as one answer states it; None is missing or unreadable."""
+class RateHeaders(NamedTuple):
+    """What one answer states of the actor's rate limit; None is missing or unreadable."""
 
     limit: int | None = None
     remaining: int | None = None
 
 
-def read_rate_headers(headers: Mapping[str, str]) -> RateHeaders:
-    """Return limit and remaining requests; a remainder above the limit is unreadable."""
-    values = {name.lower(): value for name, value in headers.items()}
-    limit = _whole_number(values.get("x-ratelimit-limit"))
-    remaining = _whole_number(values.get("x-ratelimit-remaining"))
-    if limit is None or limit < 1:
-        return RateHeaders()
-    return RateHeaders(
-        min(limit, HIGHEST_LIMIT), None if remaining is None or remaining > limit else remaining
-    )
-
-
-def is_of_actor(status: int, said: RateHeaders, known_limit: int | None) -> bool:
-    """Return whether an answer speaks of the actor's limit, not of the one of our address."""
+def read_rate_headers(
+    status: int, headers: Mapping[str, str], known_limit: int | None
+) -> RateHeaders | None:
+    """Return limit and remaining requests; None if the answer speaks of our address's limit."""
+    texts = (headers.get(f"x-ratelimit-{name}", "").strip() for name in RateHeaders._fields)
+    limit, remaining = (int(text) if WHOLE_NUMBER.fullmatch(text) else None for text in texts)
+    limit = min(limit, HIGHEST_LIMIT) if limit else None
+    is_of_actor = status in OF_ACTOR
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return said.limit == known_limit if known_limit else said.limit != ADDRESS_LIMIT
-    return status // 100 == 2 or status == HTTPStatus.FORBIDDEN  # noqa: PLR2004 - 2xx
+        is_of_actor = limit == known_limit if known_limit else limit != ADDRESS_LIMIT
+    if limit is None or (remaining or 0) > limit:
+        remaining = None
+    return RateHeaders(limit, remaining) if is_of_actor else None
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -49,26 +47,17 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     A date counts from the service's own `Date`, which is cut to the second, so that the wait is
     never too short. `now` is the Unix time, used where there is no `Date`.
     """
-    values = {name.lower(): value for name, value in headers.items()}
-    text = values.get("retry-after", "").strip()
+    text = headers.get("retry-after", "").strip()
     if SECONDS.fullmatch(text):
         seconds = float(text)
-    elif (date := _date(text)) is not None:
-        begin = _date(values.get("date", ""))
-        seconds = date - (now if begin is None else begin)
     else:
-        return None
+        seconds = _date(text, -math.inf) - _date(headers.get("date", ""), now)
     return seconds if seconds > 0 else None
 
 
-def _date(text: str) -> float | None:
+def _date(text: str, default: float) -> float:
     try:
         date = parsedate_to_datetime(text)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return None
-
-
-def _whole_number(text: str | None) -> int | None:
-    text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None  # noqa: PLR2004
+        return default

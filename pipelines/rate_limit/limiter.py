@@ -1,34 +1,64 @@
-"""Sends each request at the earliest moment at which the service cannot refuse it."""
+"""Sends each request at the earliest moment at which the service cannot refuse it.
+
+The processes of an actor share its slots through the metadata database. Each access is one short
+transaction. Times are seconds of a clock that nobody sets (`Metadata.now`).
+"""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
-from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.policy import LEAD
-from pipelines.rate_limit.shared import Ended, LimitOptions, SharedSlots, forget_block
-from pipelines.rate_limit.steps import ClockSteps
-
-__all__ = ["LimitOptions", "RateLimiter", "Slot", "forget_block"]
+from pipelines.metadata.engine import Metadata, is_alive, this_process
+from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
+from pipelines.rate_limit import memory
+from pipelines.rate_limit.headers import read_rate_headers
+from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
+KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
+REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
+CAUTION_SPACING = 1.05  # of the even distance between requests
+SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """What a limiter keeps to; a block that is longer than `longest_wait_seconds` ends the run."""
+
+    limit: int = 5  # until the service states one
+    window_seconds: float = 1.0
+    max_requests_per_window: int | None = None  # our share of the limit for good
+    request_timeout_seconds: float = 60.0
+    longest_wait_seconds: float = 900.0
 
 
 @dataclass
 class Slot:
-    """One request's place. The transport sets the times (Unix seconds, of this machine's clock)."""
+    """One request's place. The transport sets the times (Unix seconds) and what was answered."""
 
-    number: int
+    number: int = 0
     sent_at: float | None = None  # request headers written
     answered_at: float | None = None  # answer headers received
     status: int | None = None
     headers: Mapping[str, str] | None = None
+
+    @property
+    def trip(self) -> float | None:
+        """Seconds until the answer; None without one, and if the clock was set back meanwhile."""
+        if self.sent_at and self.answered_at and self.answered_at >= self.sent_at:
+            return self.answered_at - self.sent_at
+        return None
 
 
 class RateLimiter:
@@ -37,97 +67,163 @@ class RateLimiter:
     def __init__(
         self, metadata: Metadata, actor: str, clock: Clock, options: LimitOptions | None = None
     ) -> None:
+        self._metadata, self._actor, self._clock = metadata, actor, clock
         self._options = options or LimitOptions()
-        self._shared = SharedSlots(metadata, actor, clock, self._options)
-        self._actor = actor
-        self._clock = clock
+        self._owner, self._clock_name = this_process(), metadata.clock_name
         self._turn = asyncio.Lock()
         self._active = 0  # requests that wait or are under way
-        self._steps = ClockSteps()
+        self._limit = self._options.limit  # ours, per window, as of the last look
+        self._stated_limit: int | None = None  # by an answer to this process
+        self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
+        self._ended: list[Slot] = []  # not yet written
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """Wait for a slot and hold it for one request; the block sends exactly one request.
+        """Wait for a slot and hold it for one request, until the headers of its answer are there.
 
-        Whatever the block left in the slot decides how long it is held: an answer, a refusal, a
-        failure. A cancelled wait gives its slot back. After a 429 nobody sends before its
-        `Retry-After`, or for one window if it has none. Raises StorageFailed, and Postponed if the
-        service asks to wait longer than `longest_wait_seconds`.
+        A cancelled wait gives its slot back. After a 429 nobody sends for one window; a longer
+        pause is up to `block`. Raises StorageFailed, and Postponed.
         """
+        slot = Slot()
         self._active += 1
         try:
             async with self._turn:
-                slot = Slot(await self._take())
-            self._local_time()
-            taken, steps = self._clock.monotonic(), self._steps.count
+                await self._take(slot)
             try:
                 yield slot
             finally:
-                self._shared.end(self._ended(slot, taken, steps))
+                self._ended.append(slot)
+                self._trips.extend([] if slot.trip is None else [slot.trip])
+                with suppress(StorageFailed), self._transaction():
+                    pass  # it writes what ended; the next one tries again, and raises
         finally:
             self._active -= 1
 
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
-        self._shared.block(seconds)
+        with self._transaction() as (_, known, now):
+            memory.block(known, seconds, now, self._clock.time())
 
     def spare(self) -> bool:
         """Return whether latency leaves part of the limit unused, so pages may be prefetched."""
-        long = self._shared.round_trips.long()
-        if long is None:
-            return self._active < 1
-        filling = self._shared.limit / self._options.window_seconds * long
+        trips = sorted(self._trips) or [0.0]
+        filling = trips[9 * len(trips) // 10] * self._limit / self._options.window_seconds
         return self._active < math.ceil(filling - PREFETCH_MARGIN) + 1
 
-    async def _take(self) -> int:
-        """Return the number of a slot at the moment at which its request may be sent."""
-        number = 0
+    async def _take(self, slot: Slot) -> None:
+        """Wait until the request may be sent; look once more immediately before."""
         try:
-            while True:
-                turn = self._shared.look(number)
-                number = turn.number
-                self._check_wait(turn.blocked_seconds)
-                if not turn.is_taken:
-                    await self._sleep_until(turn.due - LEAD)
-                elif not await self._sleep_until(turn.due) or self._shared.confirm(number):
-                    return number
+            while (wait := self._look(slot) - self._clock.monotonic()) > 0:
+                before = LEAD - MARGIN if wait > LEAD else 0.0
+                await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
         except BaseException:
-            with suppress(StorageFailed):
-                self._shared.withdraw(number)
+            with suppress(StorageFailed), self._transaction() as (session, _, _):
+                session.execute(delete(RateLimitSlot).where(RateLimitSlot.number == slot.number))
             raise
 
-    async def _sleep_until(self, moment: float) -> bool:
-        """Sleep until a monotonic second; return whether there was anything to wait for."""
-        remaining = min(moment - self._clock.monotonic(), LONGEST_SLEEP)
-        if remaining <= 0:
-            return False
-        await self._clock.sleep(remaining)
-        return True
+    def _look(self, mine: Slot) -> float:
+        """Return when the request may be sent, in monotonic seconds; queue until then.
 
-    def _check_wait(self, blocked_seconds: float) -> None:
-        if blocked_seconds > self._options.longest_wait_seconds:
-            until = datetime.fromtimestamp(self._clock.time() + blocked_seconds, UTC)
-            raise Postponed(
-                f"The service asks {self._actor} to send no request before {until:%Y-%m-%d %H:%M} "
-                "UTC. Nothing more is read until then.",
-                until,
-            )
+        Within `LEAD` its slot is taken. Raises Postponed.
+        """
+        with self._transaction() as (session, known, now):
+            ahead = now - self._clock.monotonic()
+            slots = self._slots(session, now)
+            slot = next((slot for slot in slots if slot.number == mine.number), None)
+            if slot is None:  # the first look, or another process took us for dead: queue
+                slot, mine.number = RateLimitSlot(actor=self._actor, owner=self._owner), 0
+            due = slot.sent_at
+            if due is None or known.blocked_until > now:
+                due = next_slot(slots, mine.number, self._share(known, now), now)
+                due = max(due, known.blocked_until)
+                slot.sent_at = due if due <= now + LEAD else None
+                session.add(slot)
+                session.flush()
+                mine.number = slot.number
+        if known.blocked_until - now > self._options.longest_wait_seconds:
+            until = self._clock.time() + known.blocked_until - now
+            raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
+        return due - ahead
 
-    def _local_time(self) -> tuple[float, float]:
-        """Return this machine's Unix time and the monotonic time; notice a clock that was set."""
-        before, time = self._clock.monotonic(), self._clock.time()
-        after = self._clock.monotonic()
-        self._steps.observe(before, time, after)
-        return time, after
+    @contextmanager
+    def _transaction(self) -> Iterator[tuple[Session, RateLimitActor, float]]:
+        """Yield a session, what is known of the actor, and the time; write what ended before."""
+        with self._metadata.transaction() as session:
+            now, unix_now = self._metadata.now(session, self._clock), self._clock.time()
+            known = session.get(RateLimitActor, self._actor) or RateLimitActor(actor=self._actor)
+            session.add(known)
+            if known.clock != self._clock_name:
+                memory.change_clock(known, self._clock_name, now, unix_now)
+            for slot in self._ended:
+                self._write(session, known, slot, now)
+            yield session, known, now
+        self._ended.clear()
 
-    def _ended(self, slot: Slot, taken: float, steps: int) -> Ended:
-        """Return when a request was sent and answered, in monotonic seconds."""
-        time, monotonic = self._local_time()
-        if self._steps.count != steps:  # the slot's times say nothing: it was answered just now
-            answered = None if slot.answered_at is None else monotonic
-            return Ended(slot.number, monotonic, None, answered, slot.status, slot.headers)
-        sent, answered = (
-            None if at is None else min(max(monotonic - (time - at), taken), monotonic)
-            for at in (slot.sent_at, slot.answered_at)
-        )
-        return Ended(slot.number, monotonic, sent, answered, slot.status, slot.headers)
+    def _share(self, known: RateLimitActor, now: float) -> Share:
+        window, default = self._options.window_seconds, self._options.limit
+        others = memory.expected_others(known, now)
+        stated = self._stated_limit or min(default, known.limit or default)
+        limit = max(stated - others, min(stated, math.ceil(window)))  # one a second stays ours
+        self._limit = min(limit, self._options.max_requests_per_window or limit)
+        even = window / self._limit
+        if now < known.caution_until:
+            return Share(self._owner, self._limit, window, 0.0, CAUTION_SPACING * even)
+        spacing = SHARED_SPACING * even if others else 0.0
+        return Share(self._owner, self._limit, window, credit_of(self._trips), spacing)
+
+    def _slots(self, session: Session, now: float) -> Sequence[RateLimitSlot]:
+        """Return the slots of the actor; correct until when they are held."""
+        window, deadline = self._options.window_seconds, self._options.request_timeout_seconds
+        query = select(RateLimitSlot).where(RateLimitSlot.actor == self._actor)
+        slots = session.scalars(query.order_by(RateLimitSlot.number)).all()
+        owners = {slot.owner for slot in slots if slot.held_until is None} - {self._owner}
+        dead = {owner for owner in owners if not is_alive(owner)}
+        for slot in slots:
+            if slot.held_until is not None:  # after a restart it would be held for too long
+                longest = window + (deadline if slot.credit is None else MARGIN)
+                slot.held_until = min(slot.held_until, now + longest)
+            elif slot.owner in dead:
+                slot.held_until = now + deadline if (slot.sent_at or math.inf) <= now else 0.0
+        return slots
+
+    def _write(self, session: Session, known: RateLimitActor, ended: Slot, now: float) -> None:
+        """Write how long a request holds its slot, learn from its answer, delete old slots."""
+        slot = session.get(RateLimitSlot, ended.number)
+        if slot is not None:
+            slot.held_until = now + self._options.window_seconds + MARGIN
+            if ended.trip is not None:
+                slot.sent_at, slot.credit = now - ended.trip, credit_of(self._trips)
+        self._learn(session, known, ended, now)
+        is_old = RateLimitSlot.held_until < now - KEPT_SECONDS
+        session.execute(delete(RateLimitSlot).where(RateLimitSlot.actor == self._actor, is_old))
+
+    def _learn(self, session: Session, known: RateLimitActor, ended: Slot, now: float) -> None:
+        """Learn from an answer: the limit, other clients, a 429 of our own."""
+        said = read_rate_headers(ended.status or 0, ended.headers or {}, known.limit)
+        is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
+        if is_refused:
+            memory.block(known, self._options.window_seconds + MARGIN, now, self._clock.time())
+        if said is None:
+            return
+        if said.limit and not is_refused:
+            known.limit = self._stated_limit = said.limit
+        if ended.trip is None or ended.trip > KEPT_SECONDS:
+            return
+        share, slots = self._share(known, now), self._slots(session, now)
+        if is_refused:  # our credit may have been the mistake
+            share = replace(share, credit=0.0)
+            slots = [slot for slot in slots if slot.number != ended.number]
+        ours = count_ours(slots, ended.trip, share, now)
+        limit = said.limit or known.limit or self._options.limit
+        others = 0 if said.remaining is None else limit - said.remaining - ours
+        if others > 0 and not is_refused:
+            memory.see_others(known, others, now, is_full=said.remaining == 0)
+        elif is_refused and ours >= limit and not memory.expected_others(known, now):
+            memory.be_cautious(known, now - ended.trip, now)
+
+
+def forget_block(metadata: Metadata, actor: str) -> None:
+    """Forget a remembered Retry-After of an actor: its next request is sent at once."""
+    with metadata.transaction() as session:
+        if known := session.get(RateLimitActor, actor):
+            known.blocked_until = known.blocked_until_unix = 0.0

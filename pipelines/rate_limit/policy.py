@@ -1,72 +1,40 @@
-"""When the next request may be sent: arithmetic over the rows of one actor, without I/O or clock.
+"""When the next request may be sent: arithmetic over the slots of one actor, without I/O or clock.
 
 The service counts arrivals in a sliding window. We know when a request was sent and when it was
-answered; it arrived in between. Times are Unix seconds, durations seconds.
+answered; it arrived in between. Times and durations are seconds of a clock that nobody sets.
 """
 
 import math
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pipelines.metadata.tables import RateLimitSlot
+
 MARGIN = 0.002  # clocks and timers round; the service counts both ends of a window
 LEAD = 0.020  # a slot is taken so long before its moment, which hides the transaction
-REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 FEWEST_TRIPS = 10  # the first requests of a process are slow together and prove nothing
-LEAST_HOLD = 2 * LEAD  # an answered request holds its slot for so long, whatever the credit
 
 
-class RoundTrips:
-    """The last round trips of this process: request headers written to answer headers received."""
+def credit_of(trips: Sequence[float]) -> float:
+    """Return how much earlier than one window after its answer a slot may be used again.
 
-    def __init__(self) -> None:
-        self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
-
-    def add(self, seconds: float) -> None:
-        """Remember one round trip."""
-        self._trips.append(max(0.0, seconds))
-
-    def long(self) -> float | None:
-        """Return a round trip that nine of ten do not exceed; None before the first."""
-        ordered = sorted(self._trips)
-        return ordered[9 * len(ordered) // 10] if ordered else None
-
-    def credit(self) -> float:
-        """Return how much earlier than one window after its answer a slot may be used again.
-
-        A request arrived before its answer travelled back, and the next one has to travel there:
-        together no less than the shortest possible round trip. The shortest one seen may be longer
-        than that, hence the doubt, which falls with their number. Statistical: 0 of 4,500 simulated
-        runs with jitter met a 429; without the doubt, 81 of 300 did.
-        """
-        count = len(self._trips)
-        if count < FEWEST_TRIPS:
-            return 0.0
-        shortest = min(self._trips)
-        doubt = (0.5 + 8 / count) * (median(self._trips) - shortest)
-        return max(0.0, shortest - max(MARGIN, doubt, 2 * shortest / count))
-
-
-@dataclass(frozen=True)
-class Row:
-    """One request of an actor: it waits, is unanswered, or is answered or failed.
-
-    `sent_at` is None while it waits. `held_until` does not contain the credit; it is None until the
-    request is answered or failed, or its owner died. `credit` is 0 without an answer.
+    A request arrived before its answer travelled back, and the next one has to travel there:
+    together no less than the shortest possible round trip. The shortest one of `trips` may be
+    longer than that, hence the doubt, which falls with their number. Statistical: 0 of 4,500
+    simulated runs with jitter met a 429; without the doubt, 81 of 300 did.
     """
-
-    number: int
-    owner: str
-    sent_at: float | None = None
-    answered_at: float | None = None
-    held_until: float | None = None
-    credit: float = 0.0
+    count = len(trips)
+    if count < FEWEST_TRIPS:
+        return 0.0
+    shortest = min(trips)
+    doubt = (0.5 + 8 / count) * (median(trips) - shortest)
+    return max(0.0, shortest - max(MARGIN, doubt, 2 * shortest / count))
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one process may use: `limit` requests per window, `spacing` seconds apart."""
+    """What a process may use: `limit` requests per window, `spacing` seconds apart, its credit."""
 
     owner: str
     limit: int
@@ -74,56 +42,36 @@ class Share:
     credit: float
     spacing: float = 0.0
 
-    def credit_for(self, row: Row) -> float:
-        """Return the credit for one row: for another process's, the smaller of the two."""
-        if row.answered_at is None:
-            return 0.0
-        credit = self.credit if row.owner == self.owner else min(self.credit, row.credit)
-        return min(credit, max(0.0, self.window - LEAST_HOLD))
+    def free_at(self, slot: RateLimitSlot, now: float) -> float:
+        """Return when a slot is free; for an open one, the earliest moment possible."""
+        if slot.held_until is None:
+            return now + max(2 * LEAD, self.window + MARGIN - self.credit)
+        is_ours = slot.owner == self.owner and slot.credit is not None
+        return slot.held_until - (self.credit if is_ours else min(self.credit, slot.credit or 0.0))
 
 
-@dataclass(frozen=True)
-class LimitState:
-    """What decides on one request: the rows ahead of it, which are all if it has no row yet.
+def next_slot(slots: Iterable[RateLimitSlot], number: int, share: Share, now: float) -> float:
+    """Return when the request in place `number` (0: behind all) may be sent, `now` if at once.
 
-    `last_sent_at` is when the actor's last request was sent, -inf if that is not known.
-    """
-
-    ahead: Sequence[Row]
-    share: Share
-    blocked_until: float = 0.0
-    last_sent_at: float = -math.inf
-
-
-def next_slot(state: LimitState, now: float) -> float:
-    """Return the earliest moment at which the request may be sent, `now` if it may be sent now.
-
-    Exact if it is within `LEAD` from now. A later moment is exact if no row ahead waits or is
+    Exact if it is within `LEAD` from now. A later moment is exact if no slot ahead waits or is
     unanswered, otherwise a lower bound: look again then.
     """
-    share = state.share
-    due = max(now, state.blocked_until)
+    others = [slot for slot in slots if slot.number != number]
+    ahead = [slot for slot in others if not number or slot.number < number]
+    due = now
     if share.spacing:
-        waiting = sum(row.sent_at is None for row in state.ahead)
-        due = max(due, state.last_sent_at + share.spacing * (1 + waiting))
-    releases = sorted(_release(row, share, now) for row in state.ahead)
-    held = len(releases)
-    return due if held < share.limit else max(due, releases[held - share.limit])
+        sent = [min(slot.sent_at, now + LEAD) for slot in others if slot.sent_at is not None]
+        waiting = sum(slot.sent_at is None for slot in ahead)
+        due = max(due, max(sent, default=-math.inf) + share.spacing * (1 + waiting))
+    held = sorted(share.free_at(slot, now) for slot in ahead)[-share.limit :]
+    return due if len(held) < share.limit else max(due, held[0])
 
 
-def _release(row: Row, share: Share, now: float) -> float:
-    """Return when a row stops to hold its slot; of an open row the earliest moment possible."""
-    if row.held_until is not None:
-        return row.held_until - share.credit_for(row)
-    return now + max(LEAST_HOLD, share.window + MARGIN - share.credit)
-
-
-def ours_in_window(rows: Iterable[Row], sent_at: float, answered_at: float, share: Share) -> int:
-    """Count our requests that the service may have counted in an answer, itself included."""
-    begin = sent_at - share.window
-    count = 0
-    for row in rows:
-        left = math.inf if row.held_until is None else row.held_until - share.window - MARGIN
-        is_sent = row.sent_at is not None and row.sent_at <= answered_at - share.credit
-        count += is_sent and left - share.credit_for(row) >= begin
-    return count
+def count_ours(slots: Iterable[RateLimitSlot], trip: float, share: Share, now: float) -> int:
+    """Count our requests that an answer may count which came now and took `trip` seconds."""
+    return sum(
+        slot.sent_at is not None
+        and slot.sent_at <= now - share.credit
+        and share.free_at(slot, now) >= now - trip + MARGIN
+        for slot in slots
+    )

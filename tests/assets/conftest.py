@@ -6,10 +6,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.partitions import CONNECTIONS
+from assets.keys import register_connections
 from pipelines.config.home import Home
-from tests.assets.homes import new_home
-from tests.sandbox.running import ENVIRONMENT, Running, started
+from pipelines.config.settings import load_settings
+from tests.homes import make_home
+from tests.sandbox.running import Running, started
 
 
 @pytest.fixture(scope="session")
@@ -27,14 +28,14 @@ def sandbox(small_process: Running) -> Iterator[Running]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> Home:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    return new_home(tmp_path / "home", sandbox, "acme", "beta")
+def home(tmp_path: Path, sandbox: Running) -> Home:
+    make_home(tmp_path / "home", sandbox, "acme", secret="SANDBOX_CLIENT_SECRET")
+    return make_home(tmp_path / "home", sandbox, "beta")
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
+def instance(home: Home) -> Iterator[dg.DagsterInstance]:
+    """Yield an instance that knows the connections."""
     with dg.DagsterInstance.ephemeral() as made:
-        made.add_dynamic_partitions(CONNECTIONS, ["acme", "beta"])
+        register_connections(made, load_settings(home))
         yield made

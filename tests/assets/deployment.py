@@ -1,62 +1,39 @@
-"""Dagster as it is deployed: webserver, daemon, code servers as processes, asked over GraphQL."""
+"""Dagster as it is deployed: webserver, daemon and code server as processes, told over GraphQL."""
 
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 from pathlib import Path
+from subprocess import Popen
 from typing import Any, TypeVar
 
+import dagster as dg
 import httpx
 import psutil
+from dagster._core.scheduler.instigation import InstigatorStatus
 
-from assets.dev import prepare_instance
+from assets.dev import CHECKOUT, dagster_command, prepare_instance
 from pipelines.config.home import Home
+from tests.assets.homes import RAW
 
-CHECKOUT = Path(__file__).parents[2]
-RAW = ("raw/billing", "raw/partners", "raw/usage")
-LAUNCH = """
-mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
-  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
-"""
 BACKFILL = """
-query ($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
-  status
-  runs(limit: 50) { runId status }
-  assetBackfillData { assetBackfillStatuses { ... on AssetPartitionsStatusCounts {
-    assetKey { path } numPartitionsTargeted numPartitionsMaterialized numPartitionsFailed
-  } } } } } }
+mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+  ... on LaunchBackfillSuccess { backfillId } } }
 """
-STATUSES = """
-query ($keys: [AssetKeyInput!]) { assetNodes(assetKeys: $keys) { assetKey { path }
-  assetPartitionStatuses { ... on MultiPartitionStatuses { ranges {
-    primaryDimStartKey primaryDimEndKey
-    secondaryDim { ... on DefaultPartitionStatuses { materializedPartitions failedPartitions } }
-  } } } } }
-"""
-RUNS = """
-query { runsOrError(limit: 100) { ... on Runs { results {
-  runId status jobName tags { key value } } } } }
-"""
-ERRORS = """
-query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
-  ... on ExecutionStepFailureEvent { error { message } }
-  ... on RunFailureEvent { error { message } }
-} } } }
+RUN = """
+mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+  ... on LaunchRunSuccess { run { runId } } } }
 """
 TERMINATE = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
-SCHEDULES = """
-query { schedulesOrError(repositorySelector: {
-  repositoryName: "__repository__", repositoryLocationName: "partner-sync"
-}) { ... on Schedules { results { name scheduleState { id } } } } }
+LOGS = """
+query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
+  ... on MessageEvent { message } ... on ErrorEvent { error { message stack } }
+} } } }
 """
-STOP_SCHEDULE = "mutation ($id: String!) { stopRunningSchedule(id: $id) { __typename } }"
 T = TypeVar("T")
 
 
@@ -75,29 +52,9 @@ class Deployment:
     """One home and the processes on it; `answers` is all that GraphQL ever returned."""
 
     home: Home
-    environment: Mapping[str, str]
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    instance: dg.DagsterInstance
+    port: int
     answers: list[str] = field(default_factory=list)
-    port: int = 0
-
-    def start(self, program: str, *arguments: str) -> None:
-        """Start a program of Dagster on this home."""
-        own = {name: value for name, value in os.environ.items() if "PARTNER_SYNC" not in name}
-        own |= self.environment
-        own |= {"PARTNER_SYNC_HOME": str(self.home.root), "DAGSTER_HOME": str(self.home.dagster)}
-        command = [str(Path(sys.executable).with_name(program)), *arguments]
-        with (self.home.root / f"{program}.log").open("ab") as log:
-            self.processes.append(
-                subprocess.Popen(command, env=own, cwd=CHECKOUT, stdout=log, stderr=log)
-            )
-
-    def start_all(self) -> None:
-        """Start the daemon and the webserver, and wait until the webserver answers."""
-        self.port = free_port()
-        workspace = ("-w", "dagster_workspace.yaml")
-        self.start("dagster-webserver", *workspace, "-h", "127.0.0.1", "-p", str(self.port))
-        self.start("dagster-daemon", "run", *workspace)
-        until(lambda: answers(self.port), "the webserver answers")
 
     def ask(self, query: str, **variables: Any) -> Any:
         """Ask over GraphQL; return the one field of the answer."""
@@ -114,74 +71,49 @@ class Deployment:
 
     def backfill(self, partitions: list[str]) -> str:
         """Launch a backfill of every raw asset; return its id."""
-        selection = [{"path": name.split("/")} for name in RAW]
+        selection = [{"path": key.path} for key in RAW]
         params = {"partitionNames": partitions, "assetSelection": selection}
-        return str(self.ask(LAUNCH, params=params)["backfillId"])
+        return str(self.ask(BACKFILL, params=params)["backfillId"])
 
-    def ended(self, backfill: str) -> Any:
-        """Wait for the end of a backfill; return what its page shows."""
+    def run(self, partition: str) -> str:
+        """Launch a run of one partition of every raw asset, as a person does; return its id."""
+        connection, day = partition.split("|")
+        tags = {"": partition, "/connection": connection, "/day": day}
+        params = {
+            "mode": "default",
+            "selector": {
+                "repositoryName": "__repository__",
+                "repositoryLocationName": "partner-sync",
+                "pipelineName": "__ASSET_JOB",
+                "assetSelection": [{"path": key.path} for key in RAW],
+            },
+            "executionMetadata": {
+                "tags": [
+                    {"key": f"dagster/partition{name}", "value": value}
+                    for name, value in tags.items()
+                ]
+            },
+        }
+        return str(self.ask(RUN, params=params)["run"]["runId"])
 
-        def over() -> Any:
-            state = self.ask(BACKFILL, id=backfill)
-            return state if state["status"].startswith(("COMPLETED", "FAILED", "CANCEL")) else None
+    def runs(self, job: str | None = None) -> Sequence[dg.DagsterRun]:
+        """Return the runs, of one job where it is given."""
+        return self.instance.get_runs(dg.RunsFilter(job_name=job))
 
-        return until(over, f"the end of backfill {backfill}")
+    def is_idle(self) -> bool:
+        """Return whether every run has ended."""
+        return all(run.is_finished for run in self.runs())
 
-    def runs(self, job: str | None = None) -> list[Any]:
-        """Return the runs, of one job where it is given, newest first."""
-        found = self.ask(RUNS)["results"]
-        return [run for run in found if job in {None, run["jobName"]}]
-
-    def errors(self) -> list[str]:
-        """Return the messages of all failed runs, for a test that expected none."""
-        failed = [run["runId"] for run in self.runs() if run["status"] == "FAILURE"]
-        events = [event for run in failed for event in self.ask(ERRORS, id=run)["events"]]
-        return [event["error"]["message"] for event in events if event.get("error")]
+    def ended(self, run_id: str) -> str:
+        """Wait for the end of a run; return its status."""
+        runs = dg.RunsFilter(run_ids=[run_id])
+        until(lambda: self.instance.get_runs(runs)[0].is_finished, f"the end of run {run_id}")
+        return self.instance.get_runs(runs)[0].status.value
 
     def stop_schedule(self, name: str) -> None:
-        """Switch a schedule off."""
-        states = {each["name"]: each["scheduleState"] for each in self.ask(SCHEDULES)["results"]}
-        self.ask(STOP_SCHEDULE, id=states[name]["id"])
-
-    def partitions(self) -> dict[str, dict[str, str]]:
-        """Return the state of each partition, by stream, as the page of an asset shows it."""
-        keys = [{"path": name.split("/")} for name in RAW]
-        found: dict[str, dict[str, str]] = {}
-        for node in self.ask(STATUSES, keys=keys):
-            states = found.setdefault(node["assetKey"]["path"][-1], {})
-            for days in node["assetPartitionStatuses"]["ranges"]:
-                for state in ("materialized", "failed"):
-                    for connection in days["secondaryDim"][f"{state}Partitions"]:
-                        states |= {f"{connection}|{day}": state for day in _days(days)}
-        return found
-
-    def stop(self) -> None:
-        """End what was started: in its own way, then by force."""
-        children = [
-            child
-            for process in self.processes
-            if process.poll() is None
-            for child in psutil.Process(process.pid).children(recursive=True)
-        ]
-        for process in self.processes:
-            process.send_signal(signal.SIGINT)
-        for process in self.processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(20)
-        for child in children:
-            with suppress(psutil.NoSuchProcess):
-                child.kill()
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
-def _days(days: Mapping[str, Any]) -> Iterator[date]:
-    """Yield the days of a range of days that have the same states."""
-    day = date.fromisoformat(days["primaryDimStartKey"])
-    while day <= date.fromisoformat(days["primaryDimEndKey"]):
-        yield day
-        day += timedelta(days=1)
+        """Switch a schedule off that has ticked."""
+        (state,) = [each for each in self.instance.all_instigator_state() if each.name == name]
+        self.instance.update_instigator_state(state.with_status(InstigatorStatus.STOPPED))
 
 
 def free_port() -> int:
@@ -199,12 +131,36 @@ def answers(port: int) -> bool:
 
 
 @contextmanager
-def deployed(home: Home, environment: Mapping[str, str]) -> Iterator[Deployment]:
+def started(
+    command: list[str], environment: Mapping[str, str], port: int, log: Path
+) -> Iterator[None]:
+    """Run a program for the block, whose webserver answers; Ctrl-C ends all of its processes."""
+    own = {**os.environ, **environment}
+    with (
+        log.open("wb") as output,
+        Popen(command, cwd=CHECKOUT, env=own, stdout=output, stderr=output) as process,
+    ):
+        try:
+            until(lambda: answers(port), "the webserver answers")
+            yield
+        finally:
+            children = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGINT)
+            _, alive = psutil.wait_procs([psutil.Process(process.pid), *children], timeout=60)
+            for each in alive:
+                each.kill()
+    assert len(children) >= 3
+    assert (process.returncode, alive) == (0, [])
+
+
+@contextmanager
+def deployed(home: Home, **environment: str) -> Iterator[Deployment]:
     """Yield a deployment whose processes run; end them at the end of the block."""
-    made = Deployment(home, environment)
     prepare_instance(home)
-    try:
-        made.start_all()
-        yield made
-    finally:
-        made.stop()
+    port = free_port()
+    own = {"PARTNER_SYNC_HOME": str(home.root), "DAGSTER_HOME": str(home.dagster), **environment}
+    with (
+        started(dagster_command(str(port)), own, port, home.root / "dagster.log"),
+        dg.DagsterInstance.from_config(str(home.dagster)) as instance,
+    ):
+        yield Deployment(home, instance, port)

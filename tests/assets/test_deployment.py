@@ -1,20 +1,28 @@
 """Real processes over GraphQL: the schedule, backfills, reruns, a stopped run, secrets."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
+import dagster as dg
 import pytest
 from sqlalchemy import select
 
+from assets.keys import connection_days, raw_key
+from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from pipelines.app.session import open_session
+from pipelines.config.home import Home
+from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Run, Scan
-from tests.assets.deployment import BACKFILL, TERMINATE, Deployment, deployed, until
-from tests.assets.homes import archive_day, days_ago, key, new_home, today
+from tests.assets.deployment import LOGS, TERMINATE, Deployment, deployed, until
+from tests.assets.homes import RAW, STREAMS, archive_day, key
 from tests.sandbox.running import ENVIRONMENT, SECRET, Running, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-EVERY_MINUTE = "* * * * *"
+
+NO_SCANS = {
+    *((stream, "beta", 1) for stream in STREAMS),
+    *((stream, "beta", 2) for stream in STREAMS if stream != "usage"),
+}
 
 
 @pytest.fixture
@@ -24,126 +32,107 @@ def sandbox() -> Iterator[Running]:
         yield made
 
 
-@pytest.fixture
-def deployment(
-    tmp_path: Path, sandbox: Running, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Deployment]:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    home = new_home(tmp_path / "home", sandbox, "acme", "beta")
-    archive_day(home, "acme", days_ago(2))
-    archive_day(home, "beta", days_ago(2), ["usage"])
-    environment = {**ENVIRONMENT, "PARTNER_SYNC_SCHEDULE": EVERY_MINUTE}
-    with deployed(home, environment) as made:
-        yield made
-
-
-def finished(deployment: Deployment, job: str, status: str) -> str | None:
-    return next((run["runId"] for run in deployment.runs(job) if run["status"] == status), None)
-
-
-def idle(deployment: Deployment) -> bool:
-    ends = {"SUCCESS", "FAILURE", "CANCELED"}
-    return all(run["status"] in ends for run in deployment.runs())
-
-
-def test_schedule_backfill_and_stopped_run_over_graphql(
-    deployment: Deployment, sandbox: Running
-) -> None:
-    check_schedule(deployment)
-    check_backfill(deployment, sandbox)
-    check_stopped_run(deployment, sandbox)
-    check_secrets(deployment)
+def test_schedule_backfill_rerun_and_stopped_run(home: Home, sandbox: Running) -> None:
+    """All cases share one deployment. The daemon looks for backfills every 30 s: no case waits."""
+    archive_day(home, "acme", 2)
+    archive_day(home, "beta", 2, "usage")
+    with deployed(home, PARTNER_SYNC_SCHEDULE="* * * * *", **ENVIRONMENT) as deployment:
+        days = [key(name, day) for name in ("acme", "beta") for day in (1, 2)]
+        backfill = deployment.backfill(days)
+        check_schedule(deployment)
+        check_days_of_backfill(deployment, backfill)
+        check_rerun(deployment)
+        check_stopped_run(deployment, sandbox)
+        check_publication(deployment)
+        until(lambda: backfill_ended(deployment, backfill), "the end of the backfill")
+        assert backfill_ended(deployment, backfill) == "COMPLETED_FAILED"
+        for run in deployment.runs():
+            deployment.ask(LOGS, id=run.run_id)
+    assert not any(SECRET in answer for answer in deployment.answers)
+    files = [path for path in home.root.rglob("*") if path.is_file()]
+    secret = {path.name for path in files if SECRET.encode() in path.read_bytes()}
+    assert secret == {"acme-secret", "beta-secret"}
 
 
 def check_schedule(deployment: Deployment) -> None:
-    """The tick of a minute reads each connection in a run of its own; one publication follows."""
-    until(lambda: len(deployment.runs("nightly_sync")) >= 2, "the tick of a minute")
+    """The tick of a minute reads each connection in a run of its own."""
+
+    def ticked() -> list[dg.DagsterRun]:
+        return [run for run in deployment.runs("nightly_sync") if SCHEDULED_AT_TAG in run.tags]
+
+    until(lambda: len(ticked()) >= 2, "the tick of a minute")
     deployment.stop_schedule("nightly")
-    until(lambda: finished(deployment, "publish", "SUCCESS"), "the publication")
-    until(lambda: idle(deployment), "the end of all runs")
-
-    assert deployment.home.link.exists()
-    runs = deployment.runs("nightly_sync")
-    assert {run["status"] for run in runs} == {"SUCCESS"}, deployment.errors()
-    tags = [{tag["key"]: tag["value"] for tag in run["tags"]} for run in runs]
-    assert {tag["dagster/partition"] for tag in tags} == {
-        key("acme", today()),
-        key("beta", today()),
+    assert {deployment.ended(run.run_id) for run in ticked()} == {"SUCCESS"}
+    assert {run.tags["dagster/partition"] for run in ticked()} == {
+        key("acme"),
+        key("beta"),
     }
-    assert all("partner-sync/scheduled_at" in tag for tag in tags)
-    assert len(deployment.runs("publish")) <= len(runs)
 
 
-def check_backfill(deployment: Deployment, sandbox: Running) -> None:
+def check_days_of_backfill(deployment: Deployment, backfill: str) -> None:
     """Days with a scan are materialized without a request, the others fail alone."""
-    before = sandbox.statistics()["admitted"]
-    days = [key(name, days_ago(day)) for name in ("acme", "beta") for day in (1, 2)]
 
-    state = deployment.ended(deployment.backfill(days))
+    def runs() -> list[dg.DagsterRun] | None:
+        found = [run for run in deployment.runs() if run.tags.get(BACKFILL_TAG) == backfill]
+        return found if len(found) == 2 else None  # one for each day
 
-    assert state["status"] == "COMPLETED_FAILED"
-    assert sandbox.statistics()["admitted"] == before
-    assert deployment.partitions() == expected_states("failed")
-
-    archive_day(deployment.home, "acme", days_ago(1))
-    state = deployment.ended(deployment.backfill([key("acme", days_ago(1))]))
-
-    assert state["status"] == "COMPLETED_SUCCESS"
-    assert deployment.partitions() == expected_states("materialized")
+    for run in until(runs, "the runs of the backfill"):
+        assert deployment.ended(run.run_id) == "FAILURE"
+    assert failed(deployment) == NO_SCANS | {(stream, "acme", 1) for stream in STREAMS}
+    with open_session(deployment.home) as session, session.metadata.transaction() as db:
+        assert "backfill" not in {run.trigger for run in db.scalars(select(Run))}  # none has read
 
 
-def expected_states(acme_yesterday: str) -> dict[str, dict[str, str]]:
-    """Today was read by the schedule; two days ago `acme` has scans, `beta` one of `usage`."""
-    states = {
-        stream: {
-            key("acme", today()): "materialized",
-            key("beta", today()): "materialized",
-            key("acme", days_ago(1)): acme_yesterday,
-            key("beta", days_ago(1)): "failed",
-            key("acme", days_ago(2)): "materialized",
-            key("beta", days_ago(2)): "failed",
-        }
-        for stream in ("billing", "partners", "usage")
-    }
-    states["usage"][key("beta", days_ago(2))] = "materialized"
-    return states
+def check_rerun(deployment: Deployment) -> None:
+    """A failed day is materialized once it has a scan."""
+    archive_day(deployment.home, "acme", 1)
+    assert deployment.ended(deployment.run(key("acme", 1))) == "SUCCESS"
+    assert failed(deployment) == NO_SCANS
+
+
+def failed(deployment: Deployment) -> set[tuple[str, str, int]]:
+    """Return where a stream, connection and day failed; all others have to be materialized."""
+    days = connection_days(load_settings(deployment.home))
+    keys = {key(name, day): (name, day) for name in ("acme", "beta") for day in range(3)}
+    found: dict[tuple[str, str, int], str] = {}
+    for stream in STREAMS:
+        states = deployment.instance.get_status_by_partition(raw_key(stream), list(keys), days)
+        assert states
+        found |= {(stream, *keys[each]): state.value for each, state in states.items() if state}
+    assert len(found) == len(STREAMS) * len(keys)
+    assert set(found.values()) == {"MATERIALIZED", "FAILED"}
+    return {name for name, state in found.items() if state == "FAILED"}
 
 
 def check_stopped_run(deployment: Deployment, sandbox: Running) -> None:
     """A run that a person stops is canceled, not failed, and the next one resumes its scan."""
     number = sandbox.fault("late", "/v2/usage", after=2, value=30.0)
-    backfill = deployment.backfill([key("acme", today())])
-    run = until(lambda: started_run(deployment, backfill), "the start of the run")
+    run = deployment.run(key("acme"))
     until(lambda: sandbox.befallen(number), "a page that is late")
-
     deployment.ask(TERMINATE, id=run)
-    until(lambda: idle(deployment), "the end of the run")
-
-    assert next(each["status"] for each in deployment.runs() if each["runId"] == run) == "CANCELED"
+    assert deployment.ended(run) == "CANCELED"
     with open_session(deployment.home) as session, session.metadata.transaction() as db:
         assert "interrupted" in {each.outcome for each in db.scalars(select(Run))}
         scans = select(Scan.scan_id).where(Scan.stream == "usage", Scan.sha256.is_(None))
         (open_scan,) = db.scalars(scans)
     sandbox.reset()
-
-    state = deployment.ended(deployment.backfill([key("acme", today())]))
-
-    assert state["status"] == "COMPLETED_SUCCESS"
+    assert deployment.ended(deployment.run(key("acme"))) == "SUCCESS"
     with open_session(deployment.home) as session, session.metadata.transaction() as db:
         assert db.get_one(Scan, open_scan).sha256
 
 
-def started_run(deployment: Deployment, backfill: str) -> str | None:
-    runs = deployment.ask(BACKFILL, id=backfill)["runs"]
-    return next((str(run["runId"]) for run in runs if run["status"] == "STARTED"), None)
+def check_publication(deployment: Deployment) -> None:
+    """One publication follows runs that read, once none of them is left."""
+    until(
+        lambda: any(run.is_success for run in deployment.runs("publish")) and deployment.is_idle(),
+        "the publication",
+    )
+    assert deployment.home.link.exists()
+    runs = deployment.runs()
+    reads = [run for run in runs if run.asset_selection and RAW[0] in run.asset_selection]
+    assert len(deployment.runs("publish")) <= len(reads)
 
 
-def check_secrets(deployment: Deployment) -> None:
-    """No file of Dagster and no answer of the webserver holds the secret."""
-    until(lambda: idle(deployment), "the end of all runs")
-    deployment.stop()
-    assert not any(SECRET in answer for answer in deployment.answers)
-    files = [path for path in deployment.home.root.rglob("*") if path.is_file()]
-    assert files
-    assert [path.name for path in files if SECRET.encode() in path.read_bytes()] == []
+def backfill_ended(deployment: Deployment, backfill: str) -> str | None:
+    found = deployment.instance.get_backfill(backfill)
+    return found.status.value if found and found.status.value != "REQUESTED" else None

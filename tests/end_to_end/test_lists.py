@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.results import StreamState
+from pipelines.metadata.runs import Outcome
 from tests.homes import make_home, records, rows, sync_once
 from tests.sandbox.running import Running
 
@@ -43,11 +43,11 @@ def test_no_row_is_lost_or_doubled(
     home.settings_file.write_text(SETTINGS)
     sent = {record[KEY] for record in records(sandbox, "usage")}
     sandbox.fault(fault, "/v2/usage", **({} if value is None else {"value": value}))
-    (result,) = sync_once(home, "usage").runs[0].streams
+    (result,) = sync_once(home, "usage").streams
     held = [key for (key,) in rows(home, "SELECT usage._key FROM current.usage AS usage")]
     assert len(held) == len(set(held)) > 0
-    assert result.state is StreamState.COMPLETE or not is_complete
-    if result.state is StreamState.COMPLETE:
+    assert result.state is Outcome.COMPLETE or not is_complete
+    if result.state is Outcome.COMPLETE:
         assert set(held) == sent
 
 
@@ -69,10 +69,10 @@ def test_rows_that_lived_throughout_are_read(
     home.settings_file.write_text(SETTINGS)
     with sandbox.scan("usage") as truth:
         sandbox.change("usage", **changes)
-        (result,) = sync_once(home, "usage").runs[0].streams
+        (result,) = sync_once(home, "usage").streams
         sandbox.told("DELETE", "/changes")
     held = [key for (key,) in rows(home, "SELECT usage._key FROM current.usage AS usage")]
     assert truth["insert"]
-    assert result.state is StreamState.COMPLETE
+    assert result.state is Outcome.COMPLETE
     assert len(held) == len(set(held))
     assert set(truth["lived"]) <= set(held)

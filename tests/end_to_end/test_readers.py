@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from pipelines.app.progress import NoProgress
+from pipelines.app.progress import Progress
 from pipelines.app.versions import roll_back
 from pipelines.config.home import Home
 from tests.homes import opened, rows, sync_once
@@ -32,7 +32,7 @@ def test_readers_keep_what_they_opened(sandbox: Running, synced: Home) -> None:
             assert fewer < 1500
             with opened(synced) as session:
                 began = time.monotonic()
-                roll_back(session, None, NoProgress(), person="ann", reason="too few")
+                roll_back(session, None, "too few", Progress())
                 assert time.monotonic() - began < ROLLBACK_SECONDS
             assert (asked(first), asked(second)) == (1500, fewer)
     assert rows(synced, COUNT) == [(1500,)]

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 import zstandard
 
-from pipelines.app.progress import NoProgress
+from pipelines.app.progress import Progress
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.home import Home
 from tests.homes import make_home, opened, records
@@ -35,7 +35,7 @@ def test_no_file_holds_a_credential(echo: tuple[Running, str], tmp_path: Path) -
     running.fault("storm-garbled", "/v2/usage", value=encoded, times=1)
     running.fault("redirect", "/v2/billing", value=f"https://{quote(secret)}.invalid")
     with opened(home) as session:
-        result = sync(session, [ReadRequest("acme")], NoProgress())
+        result = sync(session, [ReadRequest("acme")], Progress())
         redactor = session.redactor
     assert [str(each.state) for each in result.streams] == ["complete", "complete", "failed"]
     forms = {

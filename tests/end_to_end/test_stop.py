@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.results import Source, StreamState
 from pipelines.archive.scan_file import Exchange, OpenScan
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
-from pipelines.metadata.runs import recent_runs
+from pipelines.metadata.runs import Outcome, recent_runs
 from pipelines.metadata.tables import Scan
 from tests.homes import KEYS, make_home, opened, records, sync_once
 from tests.sandbox.running import Running
@@ -83,7 +82,7 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
         assert run.requests == len(before)
     sandbox.reset()
     (resumed,) = sync_once(home, "usage").streams
-    assert (resumed.state, resumed.source) == (StreamState.COMPLETE, Source.RESUMED)
+    assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
     assert resumed.scan_id == scan_id
     after = recorded(home, scan_id)
     assert after[: len(before)] == before

@@ -50,7 +50,7 @@ def test_two_syncs_of_changing_lists_hold_the_truth(sandbox: Running, tmp_path: 
                 sandbox.change(name, **RATES)
             result = sync_once(home)
             sandbox.told("DELETE", "/changes")
-        assert [str(each.state) for each in result.runs[0].streams] == ["complete"] * 3
+        assert [str(each.state) for each in result.streams] == ["complete"] * 3
         ends.append(max(each[0] for each in rows(home, "SELECT max(valid_time) FROM meta.loads")))
         lived.append({name: scan["lived"] for name, scan in scans.items()})
         truths.append(snapshot(sandbox))

@@ -148,38 +148,31 @@ def lying(kind: Kind, lie: Callable[[Page], Page], share: float) -> Kind:
 
 def short(page: Page) -> Page:
     """Show half of a page that is not the last."""
-    half = max(1, len(page.rows) // 2)
-    if not page.has_more:
-        return page
-    return replace(page, rows=page.rows[:half], next_offset=page.request.offset + half)
+    return _first_rows(page, max(1, len(page) // 2))
 
 
 def ended_early(page: Page) -> Page:
-    return replace(page, has_more=False, next_offset=None)
+    return replace(page, has_more=False)
 
 
 def endless(page: Page) -> Page:
-    return replace(page, has_more=True, next_offset=page.request.offset + page.limit)
+    return replace(page, has_more=True)
 
 
 def empty(page: Page) -> Page:
-    return replace(page, rows=()) if page.has_more else page
-
-
-def null_next(page: Page) -> Page:
-    return replace(page, next_offset=None)
-
-
-def looping(page: Page) -> Page:
-    return replace(page, next_offset=0)
+    return _first_rows(page, 0)
 
 
 def cut(page: Page) -> Page:
     """Leave out the last row of a page that is not the last."""
-    return replace(page, rows=page.rows[:-1]) if page.has_more and len(page.rows) > 1 else page
+    return _first_rows(page, max(1, len(page) - 1))
 
 
-LIES = {f.__name__: f for f in (short, ended_early, endless, empty, null_next, looping, cut)}
+def _first_rows(page: Page, rows: int) -> Page:
+    return replace(page, values=page.values[:rows]) if page.has_more else page
+
+
+LIES = {f.__name__: f for f in (short, ended_early, endless, empty, cut)}
 
 KINDS: dict[str, Kind] = {
     "stable": stable,

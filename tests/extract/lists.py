@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
-from pipelines.core.completeness import ListMemory, ReadBudget
-from pipelines.extract.pages import Ask, Page, Proof, RowRef, Stop
+import numpy as np
+
+from pipelines.core.completeness import ListMemory, Ranges, ReadBudget
+from pipelines.extract.pages import Ask, Page, Proof, ReadingEnded
 from pipelines.extract.read_list import read_list
 
 NEW = 10_000_000  # the first key of a row that is added
@@ -21,14 +23,10 @@ class Row:
     content: int = 0
 
     @property
-    def ref(self) -> RowRef:
-        says = hash((self.key, self.content, "digest"))
-        text = None if self.key is None else str(self.key)
-        return RowRef((says % 2**64).to_bytes(8), (text,))
-
-    @property
-    def keyless(self) -> RowRef:
-        return RowRef((hash((self.content, "row")) % 2**64).to_bytes(8), (None,))
+    def values(self) -> list[int]:
+        """The row as `Page.values` has it."""
+        content = self.content if self.key is None else (self.key, self.content)
+        return [hash((content, 7)) % 2**64, 0 if self.key is None else self.key + 1]
 
 
 Change = Callable[["Model", int], None]
@@ -107,7 +105,7 @@ class Model:
         row.content += 1
         self.groups.insert(0 if head else len(self.groups), [row])
 
-    def answer(self, ask: Ask, number: int, event: int) -> Page:
+    def answer(self, ask: Ask, number: int) -> Page:
         if self.asked:
             self.change(self, len(self.asked))
         offset, limit, purpose = ask.request
@@ -116,13 +114,10 @@ class Model:
         self.lengths.append(len(self))
         self.asked.append((offset, purpose))
         self.shown[number] = rows
-        refs = [row.ref if self.keyed else row.keyless for row in rows]
-        more = offset + limit < len(self)
-        behind = offset + limit if more else None
-        fields = ("id",)
-        page = Page(number, ask.request, refs, fields, limit, more, behind, event, event + 1)
+        values = np.array([row.values for row in rows], np.uint64).reshape(-1, 2)
+        page = Page(number, ask.request, ("id",), values, limit, offset + limit < len(self))
         lied = self.lie(page, self)
-        self.shown[number] = self.shown[number][: len(lied.rows)]
+        self.shown[number] = rows[: len(lied)]
         return lied
 
     def _rows(self, offset: int, limit: int) -> list[Row]:
@@ -146,17 +141,19 @@ class Model:
 
 
 def drive(
-    model: Model, memory: ListMemory | None = None, key: str | None = None, stop: int = 10**9
+    answer: Callable[[Ask, int], Page],
+    limit: int,
+    memory: ListMemory | None = None,
+    key: str | None = None,
+    stop: int = 10**9,
 ) -> Proof:
-    """Read a model to the end."""
-    steps = read_list(key, memory or ListMemory(), ReadBudget(page_size=model.limit))
+    """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
+    steps = read_list(key, memory or ListMemory(), ReadBudget(page_size=limit))
     try:
         ask = next(steps)
         for number in count(1):
-            if number > stop:
-                ask = steps.send(Stop("time is up"))
-            else:
-                ask = steps.send(model.answer(ask, number, 2 * number))
+            late = ReadingEnded("time is up")
+            ask = steps.throw(late) if number > stop else steps.send(answer(ask, number))
     except StopIteration as end:
         proof: Proof = end.value
         return proof
@@ -171,20 +168,14 @@ class Truth:
     proof: Proof
 
     def loaded(self) -> list[Row]:
-        return [
-            self.model.shown[page][row]
-            for page, ranges in self.proof.used.items()
-            for first, end in ranges
-            for row in range(first, end)
-        ]
+        return self._rows(self.proof.used)
 
     def quarantined(self) -> list[Row]:
-        return [
-            self.model.shown[page][row]
-            for page, ranges in self.proof.conflicting.items()
-            for first, end in ranges
-            for row in range(first, end)
-        ]
+        return self._rows(self.proof.conflicting)
+
+    def _rows(self, ranges: dict[int, Ranges]) -> list[Row]:
+        shown = self.model.shown
+        return [row for page in ranges for at, end in ranges[page] for row in shown[page][at:end]]
 
     def lost(self) -> int:
         """Return how many rows that were there throughout are not loaded."""

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -17,15 +17,12 @@ from pipelines.http.client import Attempt, ClientOptions, ServiceClient
 from pipelines.rate_limit.limiter import RateLimiter, Slot
 
 T = TypeVar("T")
-Scope = MutableMapping[str, Any]
 
 BASE_URL = "http://127.0.0.1:8000"
-AUDIENCE = "partner-sync-sandbox"
 SECRET = "canary-secret/+é-7f3a9c"
 API_KEY = "canary-api-key-5d81e2"
-SECRET_VARIABLE, KEY_VARIABLE = "HTTP_TEST_SECRET", "HTTP_TEST_KEY"
+KEY_VARIABLE = "HTTP_TEST_KEY"
 EPOCH = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
-UNCHANGED = "Nothing more was read; analysts still see the last published version."
 
 
 class HandClock:
@@ -51,47 +48,49 @@ class Unlimited(RateLimiter):
         self.slots: list[Slot] = []
         self._hand_clock = clock
         self._one = asyncio.Lock()
-        self._blocked_until = 0.0
+        self._free_at = 0.0
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         async with self._one:
-            await self._hand_clock.sleep(self._blocked_until - self._hand_clock.passed)
+            await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
             self.slots.append(Slot(len(self.slots) + 1))
             yield self.slots[-1]
 
     def block(self, seconds: float) -> None:
-        self._blocked_until = max(self._blocked_until, self._hand_clock.passed + seconds)
+        self._free_at = max(self._free_at, self._hand_clock.passed + seconds)
 
 
 def partner(base_url: str = BASE_URL, **fields: Any) -> Connection:
-    given = {"auth_url": base_url, "audience": AUDIENCE, "client_id": "demo"}
-    given |= {"name": "acme", "base_url": base_url, "secret": SECRET_VARIABLE}
+    given = {"auth_url": base_url, "audience": "partner-sync-sandbox", "client_id": "demo"}
+    given |= {"name": "acme", "base_url": base_url, "secret": "HTTP_TEST_SECRET"}
     return Connection.model_validate({**given, **fields})
 
 
-def merchant(base_url: str = BASE_URL) -> Connection:
+def merchant(base_url: str = BASE_URL, **fields: Any) -> Connection:
     given = {"surface": "merchant", "base_url": base_url, "secret": KEY_VARIABLE}
-    return Connection.model_validate({"name": "shop", **given})
+    return Connection.model_validate({"name": "shop", **given, **fields})
 
 
-@dataclass
 class Harness:
     """A client with all that it was given, and the attempts that it reported."""
 
-    connection: Connection
-    transport: httpx.AsyncBaseTransport | None = None
-    timeout_seconds: float = 60.0
-    use_proxy: bool = False
-    clock: HandClock = field(default_factory=HandClock)
-    limiter: Any = None
-    redactor: Redactor = field(default_factory=Redactor)
-    attempts: list[Attempt] = field(default_factory=list)
+    def __init__(
+        self,
+        connection: Connection | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        **options: Any,
+    ) -> None:
+        self.connection = connection or partner()
+        self.options = ClientOptions(transport=transport, **options)
+        self.clock = HandClock()
+        self.limiter: Any = Unlimited(self.clock)
+        self.redactor = Redactor()
+        self.attempts: list[Attempt] = []
 
     def client(self) -> ServiceClient:
-        options = ClientOptions(self.timeout_seconds, self.use_proxy, transport=self.transport)
-        self.limiter = self.limiter or Unlimited(self.clock)
-        return ServiceClient(self.connection, options, self.limiter, self.redactor, self.clock)
+        parts = (self.connection, self.options, self.limiter, self.redactor, self.clock)
+        return ServiceClient(*parts)
 
     def run(self, ask: Callable[[ServiceClient], Awaitable[T]]) -> T:
         """Open a client, ask, close it."""
@@ -102,13 +101,16 @@ class Harness:
 
         return asyncio.run(main())
 
-    def page(self, path: str = "/v2/usage") -> Attempt:
-        return self.run(lambda client: client.page(path, 0, 10, self.attempts.append))
+    def page(self) -> Attempt:
+        return self.run(self.ask_page)
+
+    def ask_page(self, client: ServiceClient) -> Awaitable[Attempt]:
+        return client.page("/v2/usage", 0, 10, self.attempts.append)
 
     async def pages(self, client: ServiceClient, count: int = 1) -> list[int | None]:
         """Request pages side by side; return their statuses."""
-        asked = [client.page("/v2/usage", 0, 10, self.attempts.append) for _ in range(count)]
-        return [answer.status for answer in await asyncio.gather(*asked)]
+        answers = await asyncio.gather(*(self.ask_page(client) for _ in range(count)))
+        return [answer.status for answer in answers]
 
     @property
     def statuses(self) -> list[int | None]:
@@ -116,52 +118,47 @@ class Harness:
         return [attempt.status for attempt in self.attempts]
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """One answer of a scripted service; it may take seconds of the hand-moved clock."""
 
     status: int = 200
     body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     seconds: float = 0.0
+
+
+def json_reply(status: int = 200, seconds: float = 0.0, **members: Any) -> Reply:
+    return Reply(status, json.dumps(members).encode(), seconds=seconds)
 
 
 def page_reply(rows: Iterable[Any] = (), seconds: float = 0.0, **headers: str) -> Reply:
     pagination = {"limit": 10, "offset": 0, "has_more": False, "next_offset": None}
-    body = json.dumps({"data": list(rows), "pagination": pagination}).encode()
-    return Reply(body=body, headers=headers, seconds=seconds)
+    reply = json_reply(seconds=seconds, data=list(rows), pagination=pagination)
+    return reply._replace(headers=headers)
 
 
-def problem_reply(status: int, detail: str = "", **headers: str) -> Reply:
-    body = json.dumps({"status": status, "title": "Title", "detail": detail}).encode()
-    return Reply(status, body, headers)
-
-
-class Script:
-    """An ASGI service that answers from a script, the last reply for ever, and gives tokens.
+class Script(Harness):
+    """A client of a service that answers from a script, the last reply for ever.
 
     Tokens are `token-1`, `token-2` …; `refused` ones and those older than `expires_in` get 401.
     """
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply, connection: Connection | None = None) -> None:
+        super().__init__(connection, transport=httpx.ASGITransport(self))
         self.replies = list(replies)
         self.token_replies: list[Reply] = []
         self.refused: set[str] = set()
         self.expires_in: Any = 3600
         self.requests: list[tuple[float, httpx.Request]] = []
         self.token_requests: list[tuple[float, httpx.Request]] = []
-        self.clock = HandClock()
 
-    def harness(self, connection: Connection | None = None) -> Harness:
-        return Harness(connection or partner(), httpx.ASGITransport(self), clock=self.clock)
-
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         body = (await receive()).get("body", b"")
-        headers = [(name.decode(), value.decode("latin-1")) for name, value in scope["headers"]]
-        request = httpx.Request(scope["method"], scope["path"], headers=headers, content=body)
+        request = httpx.Request(
+            scope["method"], scope["path"], headers=scope["headers"], content=body
+        )
         is_token = scope["path"].endswith("/oauth/token")
-        log = self.token_requests if is_token else self.requests
-        log.append((self.clock.passed, request))
+        (self.token_requests if is_token else self.requests).append((self.clock.passed, request))
         reply = self._token() if is_token else self._reply(request)
         await self.clock.sleep(reply.seconds)
         head = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
@@ -171,15 +168,15 @@ class Script:
     def _token(self) -> Reply:
         if self.token_replies:
             return self.token_replies.pop(0)
-        token = {"access_token": f"token-{len(self.token_requests)}", "token_type": "Bearer"}
-        return Reply(body=json.dumps(token | {"expires_in": self.expires_in}).encode())
+        token = f"token-{len(self.token_requests)}"
+        return json_reply(access_token=token, expires_in=self.expires_in)
 
     def _reply(self, request: httpx.Request) -> Reply:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         number = token.removeprefix("token-")
         given_at = self.token_requests[int(number) - 1][0] if number.isdigit() else 0.0
         if token in self.refused or (token and self.clock.passed - given_at > self.expires_in):
-            return problem_reply(401, "The token is invalid or missing.")
+            return json_reply(401, detail="The token is invalid or missing.")
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 

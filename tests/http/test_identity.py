@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from pipelines.http.identity import actor_key, service_identity
-from tests.http.support import API_KEY, KEY_VARIABLE, Harness, merchant, partner
+from tests.http.support import API_KEY, Harness, merchant, partner
 
 # whoami, and what of it makes up the identity.
 ANSWERS: list[tuple[dict[str, Any], dict[str, str | int]]] = [
@@ -50,7 +50,7 @@ def test_the_actor_is_the_setting_or_the_identity_or_the_client(
 ) -> None:
     pinned = {"id": "p1"}
     key = actor_key(merchant(), None)
-    monkeypatch.setenv(KEY_VARIABLE, "another-key-4711")
+    monkeypatch.setenv("HTTP_TEST_KEY", "another-key-4711")
     actors = [
         actor_key(partner(rate_limit_key="shared"), pinned),
         actor_key(partner(), pinned),

@@ -12,17 +12,7 @@ from pipelines.config.connections import Connection
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import REDACTED
 from pipelines.http.client import ServiceClient
-from tests.http.support import (
-    API_KEY,
-    SECRET,
-    Harness,
-    Reply,
-    Script,
-    merchant,
-    page_reply,
-    partner,
-    problem_reply,
-)
+from tests.http.support import API_KEY, SECRET, Reply, Script, json_reply, merchant, page_reply
 
 TOKEN = "a-long-bearer-token"
 ENCODINGS: dict[str, Callable[[str], str]] = {
@@ -52,42 +42,34 @@ PLACES: dict[str, Callable[[str], Reply]] = {
     "request id": lambda value: Reply(body=b"", headers={"X-Request-Id": quote(value)}),
     "page": lambda value: Reply(body=raw_page(value)),
     "HTML": lambda value: Reply(body=f"<html>{value}".encode()),
-    "token request": lambda _value: problem_reply(401, SECRET),
+    "token request": lambda _value: json_reply(401, detail=SECRET),
 }
-CREDENTIALS: dict[str, tuple[str, Callable[[], Connection]]] = {
-    "secret": (SECRET, partner),
-    "token": (TOKEN, partner),
-    "API key": (API_KEY, merchant),
-}
-
-
-def shown(harness: Harness, caplog: pytest.LogCaptureFixture) -> str:
-    """Ask for a page; return everything that anybody could see of it."""
-
-    async def ask(client: ServiceClient) -> str:
-        try:
-            answer = await client.page("/v2/usage", 0, 10, harness.attempts.append)
-        except PartnerSyncError as error:
-            return repr((error, str(error), error.remedy, client))
-        return repr((answer, answer.body, client))
-
-    seen = harness.run(ask) + repr([(each, each.body) for each in harness.attempts])
-    return seen + caplog.text + repr(harness.redactor)
+CREDENTIALS = {"secret": (SECRET, None), "token": (TOKEN, None), "API key": (API_KEY, merchant())}
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("value", "connection"), CREDENTIALS.values(), ids=CREDENTIALS)
 def test_no_echo_is_seen(
-    value: str, connection: Callable[[], Connection], place: str, caplog: pytest.LogCaptureFixture
+    value: str, connection: Connection | None, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     for encode in ENCODINGS.values():
         reply = PLACES[place](encode(value))
-        script = Script(reply)
-        token = {"access_token": TOKEN, "expires_in": 3600}
-        body = json.dumps(token).encode()
-        script.token_replies = [reply if place == "token request" else Reply(body=body)]
-        seen = shown(script.harness(connection()), caplog)
+        script = Script(reply, connection=connection)
+        script.token_replies = [
+            reply if place == "token request" else json_reply(access_token=TOKEN)
+        ]
+
+        async def ask(client: ServiceClient, script: Script = script) -> str:
+            """Ask for a page; return everything that anybody could see of it."""
+            try:
+                answer = await script.ask_page(client)
+            except PartnerSyncError as error:
+                return repr((error, str(error), error.remedy, client))
+            return repr((answer, answer.body, client))
+
+        seen = script.run(ask) + caplog.text + repr(script.redactor)
+        seen += repr([(each, each.body, each.error, each.failure) for each in script.attempts])
         for form in ENCODINGS.values():
             assert form(value) not in seen
             assert repr(form(value))[1:-1] not in seen
@@ -95,8 +77,8 @@ def test_no_echo_is_seen(
 
 
 def test_an_echo_leaves_a_mark_and_the_rest_of_the_page() -> None:
-    answer = Script(Reply(body=raw_page(SECRET))).harness().page()
-    assert json.loads(answer.body or b"")["data"] == [{"name": f"says {REDACTED} here"}]
+    answer = Script(Reply(body=raw_page(SECRET))).page()
+    assert json.loads(answer.body)["data"] == [{"name": f"says {REDACTED} here"}]
 
 
 HALF = "\\u0063" + json.dumps(SECRET)[2:-1]
@@ -106,8 +88,7 @@ WHOAMI = {**{name: encode(SECRET) for name, encode in ENCODINGS.items()}, "half 
 @pytest.mark.parametrize("echo", WHOAMI.values(), ids=WHOAMI)
 def test_what_is_decoded_is_cleaned_once_more(echo: str) -> None:
     script = Script(Reply(body=raw_object("who", echo)), Reply(403, raw_object("detail", echo)))
-    harness = script.harness()
-    assert harness.run(lambda client: client.whoami()) == {"who": f"says {REDACTED} here"}
+    assert script.run(lambda client: client.whoami()) == {"who": f"says {REDACTED} here"}
     with pytest.raises(PartnerSyncError) as got:
-        harness.page()
+        script.page()
     assert SECRET not in str(got.value)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from msgspec.structs import replace
 
-from pipelines.archive.scan_file import Exchange, OpenScan, ScanHeader, SealedScan
-from pipelines.core.completeness import Completeness, ListMemory, Method, ReadBudget
+from pipelines.archive.scan_file import OpenScan, SealedScan
+from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.load.load import LoadPolicy, LoadResult, load_scan
+from tests.archive.scans import HEADER, exchange, page, proof
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NEVER_HELD = LoadPolicy(max_deleted_share=1.0, allow_empty=True)
@@ -44,35 +46,34 @@ class Warehouse:
 
     def scan(self, reading: Reading) -> SealedScan:
         """Write a scan file."""
-        number = next(self.numbers)
-        ended_at = reading.ended_at or START + number * EVERY
-        header = _header(reading, f"scan{number:03}", ended_at)
+        day = next(self.numbers)
+        ended_at = reading.ended_at or START + day * EVERY
+        begun = {"started_at": ended_at - timedelta(minutes=1)}
+        about = {"scan_id": f"scan{day:03}", "day": ended_at.date(), **begun}
+        named = {"stream": reading.stream, "connection": reading.connection}
+        header = replace(HEADER, **about, **named)
         file = OpenScan.create(self.folder / f"{header.scan_id}.jsonl.zst", header)
         raws = [*reading.records, *reading.conflicting]
-        used: dict[int, tuple[tuple[int, int], ...]] = {}
-        conflicting: dict[int, tuple[tuple[int, int], ...]] = {}
+        used: dict[int, Ranges] = {}
+        conflicting: dict[int, Ranges] = {}
         for offset in range(0, max(1, len(raws)), reading.page_size):
-            page = raws[offset : offset + reading.page_size]
-            number = file.append(_exchange(page, offset, ended_at), durable=False)
-            first = min(max(0, len(reading.records) - offset), len(page))
-            if first:
-                used[number] = ((0, first),)
-            if first < len(page):
-                conflicting[number] = ((first, len(page)),)
+            records = [
+                raw.encode() if isinstance(raw, str) else raw
+                for raw in raws[offset : offset + reading.page_size]
+            ]
+            number = file.append(exchange(page(*records)), durable=False)
+            first = min(max(0, len(reading.records) - offset), len(records))
+            used[number] = ((0, first),) if first else ()
+            conflicting[number] = ((first, len(records)),) if first < len(records) else ()
         return file.seal(
-            Completeness(
+            replace(
+                proof(used, conflicting),
                 complete=reading.complete,
-                method=Method.OVERLAPPING_PAGES,
                 rows=len(reading.records),
-                repeated=0,
-                not_seen=None if reading.complete else 1,
                 reason="" if reading.complete else "time is up",
-                requests=1,
-                started_at=ended_at - timedelta(minutes=1),
                 ended_at=ended_at,
-                used=used,
-                conflicting=conflicting,
                 memory=ListMemory(key=reading.key, key_decided=True),
+                **begun,
             )
         )
 
@@ -118,39 +119,3 @@ def open_warehouse(folder: Path) -> Iterator[Warehouse]:
         db.execute("SET TimeZone = 'UTC'")
         db.execute("SET threads = 1")
         yield Warehouse(folder, db)
-
-
-def _header(reading: Reading, scan_id: str, ended_at: datetime) -> ScanHeader:
-    return ScanHeader(
-        scan_id=scan_id,
-        run_id="run",
-        connection=reading.connection,
-        stream=reading.stream,
-        path=f"/v2/{reading.stream}",
-        actor="partner",
-        started_at=ended_at - timedelta(minutes=1),
-        day=ended_at.date(),
-        configured_key=None,
-        memory=ListMemory(),
-        budget=ReadBudget(reading.page_size),
-        algorithm=1,
-    )
-
-
-def _exchange(page: Sequence[str | bytes], offset: int, at: datetime) -> Exchange:
-    raws = [raw.encode() if isinstance(raw, str) else raw for raw in page]
-    more = b'{"limit":500,"offset":%d,"has_more":false,"next_offset":null}' % offset
-    return Exchange(
-        ask=1,
-        sent=1,
-        received=2,
-        offset=offset,
-        limit=500,
-        purpose="page",
-        status=200,
-        sent_at=at,
-        received_at=at,
-        request_id=None,
-        headers={},
-        body=b'{"data":[' + b",".join(raws) + b'],"pagination":' + more + b"}",
-    )

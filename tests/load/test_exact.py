@@ -2,15 +2,14 @@
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import EFFORT
-from tests.load.rebuild import plain, rebuild
+from tests.load.rebuild import stored_values, values_of
 from tests.load.scans import Reading, open_warehouse
 
 NAMES = st.sampled_from(["a", "b", "Id", "é", "a__b", "_extra", "", "count", "_key"])
@@ -45,34 +44,24 @@ def raw(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
-def check_scans(folder: Path, scans: list[list[dict[str, Any]]]) -> None:
-    """Load scans one after the other; after each, the tables hold what it has."""
-    with open_warehouse(folder) as warehouse:
-        for records in scans:
-            named = {f"k{at}": record for at, record in enumerate(records)}
-            raws = [raw({"id": key, **record}) for key, record in named.items()]
-            result = warehouse.load(Reading(raws, page_size=3))
-            assert result.quarantined == 0
-            found = rebuild(warehouse)
-            assert found == {key: plain({"id": key, **each}) for key, each in named.items()}
-
-
-@given(scans=st.lists(RECORDS, min_size=1, max_size=3))
-@example([[{"a": 1}], [{"a": Decimal("1.5")}], [{"a": 10**40}, {"a": "1.5"}, {"a": [1, "x"]}]])
-@example([[{"a": [{"b": 1}, None, 5, {}]}], [{"a": []}, {"a": None}, {"a": {"b": 2}}]])
-@example([[{"a": Decimal("-1.9579998726135405637196277E-18")}, {"a": 0}]])
-@example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("examples", [6, pytest.param(100 * EFFORT, marks=pytest.mark.long)])
 def test_every_value_of_any_record_is_in_the_tables(
-    tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
+    tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:
-    check_scans(tmp_path_factory.mktemp("scans"), scans)
+    @given(scans=st.lists(RECORDS, min_size=1, max_size=4))
+    @example([[{"a": 1}], [{"a": Decimal("1.5")}], [{"a": 10**40}, {"a": "1.5"}, {"a": [1, "x"]}]])
+    @example([[{"a": [{"b": 1}, None, 5, {}]}], [{"a": []}, {"a": None}, {"a": {"b": 2}}]])
+    @example([[{"a": Decimal("-1.9579998726135405637196277E-18")}, {"a": 0}]])
+    @example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
+    @example([[{"a": [[1], {"b": None}]}, {"a": [None, {"b": []}]}], [{"a": [{}]}, {"a": [[]]}]])
+    @settings(max_examples=examples)
+    def check(scans: list[list[dict[str, Any]]]) -> None:
+        """Load scans one after the other; after each, the tables hold what it has."""
+        with open_warehouse(tmp_path_factory.mktemp("scans")) as warehouse:
+            for records in scans:
+                sent = {f"k{at}": {"id": f"k{at}", **each} for at, each in enumerate(records)}
+                result = warehouse.load(Reading([*map(raw, sent.values())], page_size=3))
+                assert result.quarantined == 0
+                assert stored_values(warehouse) == {k: values_of(r) for k, r in sent.items()}
 
-
-@pytest.mark.long
-@given(scans=st.lists(RECORDS, min_size=1, max_size=4))
-@settings(max_examples=100 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_every_value_of_many_records_is_in_the_tables(
-    tmp_path_factory: pytest.TempPathFactory, scans: list[list[dict[str, Any]]]
-) -> None:
-    check_scans(tmp_path_factory.mktemp("scans"), scans)
+    check()

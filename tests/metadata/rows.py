@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import Completeness, ListMemory, Method
-from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
+from pipelines.metadata.engine import this_process
+from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan
 
@@ -22,7 +23,7 @@ PROOF = Completeness(
     ended_at=NOW + timedelta(seconds=9),
     used={},
     conflicting={},
-    memory=ListMemory(),
+    memory=ListMemory(key="id", key_decided=True, length=3, stable_order=False),
 )
 
 
@@ -30,26 +31,37 @@ def minutes(count: float) -> datetime:
     return NOW + timedelta(minutes=count)
 
 
-def opened(scan_id: str, started_at: datetime, run_id: str = "run", stream: str = "usage") -> Scan:
+def add_run(
+    session: Session, run_id: str, outcome: Outcome | None = None, *, killed: bool = False
+) -> Run:
+    """Add a run of this process, or of a killed one; with an outcome it has ended."""
+    run = Run(
+        run_id=run_id,
+        connection="acme",
+        trigger="command",
+        started_at=NOW,
+        owner=this_process() + ("0" if killed else ""),
+        outcome=outcome,
+        ended_at=NOW if outcome else None,
+    )
+    session.add(run)
+    session.flush()
+    return run
+
+
+def opened(scan_id: str, minute: float, run_id: str = "run", stream: str = "usage") -> Scan:
     return Scan(
         scan_id=scan_id,
         run_id=run_id,
         connection="acme",
         stream=stream,
-        day=started_at.date(),
-        started_at=started_at,
+        day=minutes(minute).date(),
+        started_at=minutes(minute),
         file=f"{scan_id}.jsonl.zst",
     )
 
 
-def running(session: Session, run_id: str, *, began: float = 0) -> Run:
-    return start_run(session, RunStart(run_id, "acme", "command", minutes(began)))
-
-
-def ended(session: Session, run_id: str, outcome: Outcome = Outcome.COMPLETE) -> Run:
-    return end_run(session, run_id, RunEnd(minutes(99), outcome, None, 0, 0))
-
-
-def sealed(session: Session, scan: Scan) -> Scan:
-    session.add(scan)
-    return seal_scan(session, scan.scan_id, PROOF, "digest")
+def seal(session: Session, *scans: Scan) -> None:
+    session.add_all(scans)
+    for scan in scans:
+        seal_scan(session, scan.scan_id, PROOF, "digest")

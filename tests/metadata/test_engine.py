@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -15,26 +16,29 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
+from pipelines.core.clock import SystemClock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.metadata import migrations
 from pipelines.metadata.engine import HEAD, Metadata, is_alive, new_id, this_process
-from pipelines.metadata.tables import Base, Decision, List
+from pipelines.metadata.tables import Base, Decision, VersionRow
 from tests.metadata.rows import NOW
 
 CHILD = """
 import sys
 from pathlib import Path
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import List
+from pipelines.metadata.tables import VersionRow
+from tests.metadata.rows import NOW
 metadata = Metadata.open(Path(sys.argv[1]))
 for _ in range(int(sys.argv[2])):
     with metadata.transaction() as session:
-        row = session.get(List, ("acme", "usage"))
+        row = session.get(VersionRow, 1)
         if row is None:
-            session.add(List(connection="acme", stream="usage", length=1))
+            session.add(VersionRow(number=1, status="", base=1, created_at=NOW))
         else:
-            row.length += 1
+            row.base += 1
 metadata.close()
 """
 
@@ -56,8 +60,8 @@ def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
     with metadata.transaction() as session:
         assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert session.execute(text("PRAGMA synchronous")).scalar() == 2
-        assert abs(metadata.now(session) - time.time()) < 5
-        session.add(List(connection="acme", stream="usage"))
+        assert metadata.now(session, SystemClock()) == pytest.approx(time.monotonic(), abs=5)
+        session.add(VersionRow(number=1, status="", created_at=NOW))
         session.flush()
         names = ("metadata.db", "metadata.db-wal", "metadata.db-shm")
         modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names}
@@ -65,27 +69,22 @@ def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
     metadata.close()
 
 
-def test_an_error_rolls_back(metadata: Metadata) -> None:
-    def fail() -> None:
-        with metadata.transaction() as session:
-            session.add(List(connection="acme", stream="usage"))
-            session.flush()
-            session.execute(text("INSERT INTO lists (connection) VALUES ('acme')"))
-
-    with pytest.raises(IntegrityError):
-        fail()
-    with metadata.transaction() as session:
-        assert session.scalars(select(List)).all() == []
-
-
-def test_rows_are_usable_after_the_transaction(metadata: Metadata) -> None:
+def test_a_transaction_commits_at_its_end_or_rolls_back(metadata: Metadata) -> None:
     values = {"amount": "12345678901234567.89", "nested": [1, None]}
     with metadata.transaction() as session:
         decision = Decision(
             decided_at=NOW, person="A", kind="approve", subject="s", reason="r", details=values
         )
         session.add(decision)
-    assert decision.number == 1
+    assert decision.number == 1  # rows are usable afterwards
+
+    def fail(session: Session) -> None:
+        session.delete(session.get_one(Decision, 1))
+        session.flush()
+        session.execute(text("INSERT INTO versions (number) VALUES (1)"))
+
+    with pytest.raises(IntegrityError), metadata.transaction() as session:
+        fail(session)
     with metadata.transaction() as session:
         found = session.scalars(select(Decision)).one()
     assert (found.decided_at, found.details) == (NOW, values)
@@ -97,18 +96,18 @@ def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
     assert [each.wait() for each in children] == [0, 0]
     metadata = Metadata.open(file)
     with metadata.transaction() as session:
-        assert session.get_one(List, ("acme", "usage")).length == 2 * times
+        assert session.get_one(VersionRow, 1).base == 2 * times
     metadata.close()
 
 
 def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
     file = Path(str(metadata.engine.url.database))
     code = CHILD.replace("metadata.close()", "").replace(
-        "row.length += 1", "row.length = 9; session.flush(); os.kill(os.getpid(), 9)"
+        "row.base += 1", "row.base = 9; session.flush(); os.kill(os.getpid(), 9)"
     )
     assert child("import os" + code, file, 2).wait() == -9
     with metadata.transaction() as session:
-        assert session.get_one(List, ("acme", "usage")).length == 1
+        assert session.get_one(VersionRow, 1).base == 1
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -127,18 +126,17 @@ def test_a_database_that_another_process_blocks_is_named(
 ) -> None:
     monkeypatch.setattr("pipelines.metadata.engine.BUSY_SECONDS", 0)
     file = Path(str(metadata.engine.url.database))
-    blocker = sqlite3.connect(file, isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageFailed, match="database is locked"):
-        Metadata.open(file)
-    blocker.close()
+    with closing(sqlite3.connect(file, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageFailed, match="database is locked"):
+            Metadata.open(file)
     Metadata.open(file).close()
 
 
 def test_a_database_of_a_newer_version_is_refused(metadata: Metadata) -> None:
     with metadata.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(ConfigurationError, match="newer version has changed it"):
+    with pytest.raises(ConfigurationError, match="changed by a newer version"):
         Metadata.open(Path(str(metadata.engine.url.database)))
 
 

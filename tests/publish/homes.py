@@ -2,24 +2,28 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pipelines.archive.scan_file import Exchange, ScanHeader
 from pipelines.archive.store import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
-from pipelines.core.completeness import Completeness, ListMemory, Method, ReadBudget
-from pipelines.metadata.engine import Metadata
-from pipelines.metadata.runs import Outcome, RunEnd, RunStart, end_run, start_run
+from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.metadata.engine import Metadata, this_process
+from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
-from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.metadata.tables import Run, Scan, VersionRow
+from pipelines.publish import stores as publish
 from pipelines.publish.build import build
-from pipelines.warehouse.duckdb_file import DuckDBFiles
+from pipelines.warehouse.duckdb_file import Warehouse
+from tests.metadata.rows import PROOF
 
 BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -42,14 +46,10 @@ class MovedClock:
         self.now += timedelta(seconds=seconds)
 
 
-@dataclass
-class Stores:
+@dataclass(frozen=True)
+class Stores(publish.Stores):
     """Everything a build needs, of one home."""
 
-    settings: Settings
-    metadata: Metadata
-    archive: Archive
-    warehouse: DuckDBFiles
     clock: MovedClock = field(default_factory=MovedClock)
 
     @classmethod
@@ -59,7 +59,7 @@ class Stores:
             Settings(home=home.root, **settings),
             Metadata.open(home.metadata_file),
             Archive(home.archive),
-            DuckDBFiles(home),
+            Warehouse(home),
         )
 
     def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
@@ -124,26 +124,26 @@ def add_run(stores: Stores, outcome: Outcome | None = Outcome.COMPLETE, **start:
     now = stores.clock.now
     run_id = f"run-{now:%m%d%H%M%S}-{start.get('connection', 'acme')}"
     values = {"connection": "acme", "trigger": "command", "started_at": now, **start}
+    if outcome is not None:
+        values |= {"ended_at": now, "outcome": outcome}
     with stores.metadata.transaction() as session:
-        start_run(session, RunStart(run_id, **values))
-        if outcome is not None:
-            end_run(session, run_id, RunEnd(now, outcome, None, requests=1, rate_limited=0))
+        session.add(Run(run_id=run_id, owner=this_process(), **values))
     return run_id
 
 
 def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
     """Write and seal a scan, a day after the one before; return its identifier."""
     stores.clock.now += DAY
-    started_at = stores.clock.now
+    now = stores.clock.now
     header = ScanHeader(
-        scan_id=f"{reading.stream}-{started_at:%m%d}",
+        scan_id=f"{reading.stream}-{now:%m%d}",
         run_id=run_id or add_run(stores, connection=reading.connection),
         connection=reading.connection,
         stream=reading.stream,
         path=f"/v2/{reading.stream}",
         actor="partner",
-        started_at=started_at,
-        day=started_at.date(),
+        started_at=now,
+        day=now.date(),
         configured_key=None,
         memory=ListMemory(),
         budget=ReadBudget(reading.page_size),
@@ -153,23 +153,29 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         session.add(scan_row(header))
     file = stores.archive.create(header)
     used = {}
-    for offset, page in _pages(reading):
-        number = file.append(_exchange(page, offset, started_at), durable=False)
+    for offset in range(0, len(reading.records), reading.page_size):
+        page = reading.records[offset : offset + reading.page_size]
+        number = file.append(_exchange(page, offset, now), durable=False)
         used[number] = ((0, len(page)),)
-    sealed = file.seal(_proof(reading, started_at, used))
+    proof = msgspec.structs.replace(
+        PROOF,
+        complete=reading.complete,
+        rows=len(reading.records),
+        not_seen=None if reading.complete else 3,
+        reason="" if reading.complete else "the list changed too fast",
+        requests=len(used),
+        started_at=now,
+        ended_at=now + timedelta(minutes=1),
+        used=used,
+    )
+    sealed = file.seal(proof)
     with stores.metadata.transaction() as session:
-        seal_scan(session, sealed.scan_id, sealed.completeness, sealed.sha256)
+        seal_scan(session, sealed.scan_id, proof, sealed.sha256)
     return sealed.scan_id
-
-
-def _pages(reading: Reading) -> Iterator[tuple[int, Sequence[Record]]]:
-    for offset in range(0, max(1, len(reading.records)), reading.page_size):
-        yield offset, reading.records[offset : offset + reading.page_size]
 
 
 def _exchange(page: Sequence[Record], offset: int, at: datetime) -> Exchange:
     pagination = {"limit": 500, "offset": offset, "has_more": False, "next_offset": None}
-    body = json.dumps({"data": page, "pagination": pagination})
     return Exchange(
         ask=1,
         sent=1,
@@ -182,22 +188,5 @@ def _exchange(page: Sequence[Record], offset: int, at: datetime) -> Exchange:
         received_at=at,
         request_id="r1",
         headers={},
-        body=body.encode(),
-    )
-
-
-def _proof(reading: Reading, at: datetime, used: Any) -> Completeness:
-    return Completeness(
-        complete=reading.complete,
-        method=Method.OVERLAPPING_PAGES,
-        rows=len(reading.records),
-        repeated=0,
-        not_seen=None if reading.complete else 3,
-        reason="" if reading.complete else "the list changed too fast",
-        requests=len(used),
-        started_at=at,
-        ended_at=at + timedelta(minutes=1),
-        used=used,
-        conflicting={},
-        memory=ListMemory(key="id", key_decided=True),
+        body=json.dumps({"data": page, "pagination": pagination}).encode(),
     )

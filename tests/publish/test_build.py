@@ -1,35 +1,37 @@
+import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
 
 import pytest
 
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import BuildFailed, VersionNotFound
+from pipelines.core.errors import BuildFailed, StorageFailed, VersionNotFound
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Decision, Scan, VersionRow
 from pipelines.publish.build import build, rebuild
-from pipelines.publish.catalog import find_uncommented
+from pipelines.publish.catalog import UNCOMMENTED
 from pipelines.publish.rollback import rollback
-from tests.publish.homes import Reading, Stores, add_run, read, usage
-from tests.warehouse.versions import analyst
+from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
+from tests.warehouse.versions import analyst, full_disk
 
 ALL = usage(*range(1, 11))
 FEW = usage(1, 2)
 
 
-def decide(stores: Stores, kind: str, scan_id: str) -> None:
+def decide(stores: Stores, status: ScanStatus, scan_id: str) -> None:
     decision = Decision(
         decided_at=utc_now(stores.clock),
         person="ann",
-        kind=kind,
+        kind=status,
         subject=scan_id,
         reason="checked",
         details={"rows": 2},
     )
     with stores.metadata.transaction() as session:
         add_decision(session, decision)
-        status = ScanStatus.APPROVED if kind == "approve" else ScanStatus.REJECTED
         set_status(session, scan_id, status)
 
 
@@ -46,6 +48,10 @@ def damaged(stores: Stores, scan_id: str) -> Iterator[None]:
 
 
 def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
+    assert build(stores).version is None
+    assert rebuild(stores).version is None
+    running = add_run(stores, outcome=None)
+    read(stores, Reading([{"id": "p1"}], stream="partners"), running)
     first = read(stores, Reading(usage(1, 2, 3)))
     built = build(stores)
     assert built.is_new
@@ -61,27 +67,18 @@ def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
     assert stores.versions() == {1: "published", 2: "published"}
 
 
-def test_nothing_to_build_is_no_version(stores: Stores) -> None:
-    assert build(stores).version is None
-    assert build(stores).is_new is False
-    assert rebuild(stores).version is None
-
-
-def test_a_scan_of_a_run_that_is_not_over_waits(stores: Stores) -> None:
-    run_id = add_run(stores, outcome=None)
-    read(stores, Reading(ALL), run_id)
-    assert build(stores).version is None
-
-
-def test_meta_says_what_a_version_is_made_of(stores: Stores) -> None:
+def test_meta_says_what_a_version_is_made_of_and_everything_has_a_comment(stores: Stores) -> None:
+    odd = {"id": "b", "at": "2026-11-01T00:00:00+02:00", "it's": 1, "lists": [{"of": [{"n": 1}]}]}
+    read(stores, Reading([odd], stream="billing"))
     scan = read(stores, Reading(usage(1, 2, 3)))
     build(stores)
     partial = read(stores, Reading(usage(1), complete=False))
     build(stores)
     fresh = "SELECT last_scan_id, last_scan_complete, last_complete_scan_id, rows, "
-    fresh += "age_minutes = date_diff('minute', last_complete_at, now()) FROM meta.freshness"
+    fresh += "age_minutes = date_diff('minute', last_complete_at, now()) FROM meta.freshness "
+    fresh += "WHERE stream = 'usage'"
     assert stores.rows(fresh) == [(partial, False, scan, 3, True)]
-    proof = "SELECT sentence FROM meta.completeness ORDER BY started_at"
+    proof = "SELECT sentence FROM meta.completeness WHERE stream = 'usage' ORDER BY started_at"
     assert [text[:15] for (text,) in stores.rows(proof)] == ["usage: COMPLETE", "usage: PARTIAL."]
     traced = """
         SELECT history.id, requests.requested_offset, requests.status, requests.rows, history._row
@@ -93,54 +90,34 @@ def test_meta_says_what_a_version_is_made_of(stores: Stores) -> None:
     assert stores.rows(traced) == [("u1", 0, 200, 2, 0), ("u2", 0, 200, 2, 1), ("u3", 2, 200, 1, 0)]
     versions = "SELECT number, status, base FROM meta.versions ORDER BY number"
     assert stores.rows(versions) == [(1, "published", None), (2, "building", 1)]
-    assert stores.rows("SELECT count(*), min(outcome) FROM meta.runs") == [(2, "complete")]
+    assert stores.rows("SELECT count(*), min(outcome) FROM meta.runs") == [(3, "complete")]
+    assert stores.rows(UNCOMMENTED) == []
+    general = """
+        SELECT columns.column_name FROM duckdb_columns() AS columns
+        WHERE columns.schema_name IN ('meta', 'quarantine') AND columns.comment LIKE 'Field %'
+    """
+    assert stores.rows(general) == []  # every column of ours has a text of its own
 
 
-def test_every_table_view_macro_and_column_has_a_comment(stores: Stores) -> None:
-    record = {
-        "id": "x",
-        "at": "2026-11-01T00:00:00+02:00",
-        "odd": "it's",
-        "deep": {"er": [1]},
-        "items": [{"parts": [{"part": 1}]}],
-    }
-    read(stores, Reading([record]))
-    build(stores)
-    with closing(stores.warehouse.open()) as db:
-        assert find_uncommented(db) == []
-        named = db.execute(
-            "SELECT count(*) FROM duckdb_columns() WHERE schema_name IN ('history', 'current', "
-            "'quarantine', 'meta') AND comment = 'Field ' || column_name || ' of the record.' "
-            "AND schema_name IN ('meta', 'quarantine')"
-        ).fetchall()
-    assert named == [(0,)]  # every column of ours has a text of its own
-
-
-def test_a_scan_that_cannot_be_loaded_does_not_hold_back_the_others(stores: Stores) -> None:
-    bad = read(stores, Reading(ALL))
-    good = read(stores, Reading([{"id": "b1"}], stream="billing"))
-    with damaged(stores, bad):
-        built = build(stores)
-    assert list(built.failed) == [bad]
-    assert "is damaged" in built.failed[bad]
-    assert [result.scan_id for result in built.results] == [good]
-    assert stores.statuses() == {bad: "failed", good: "sealed"}
-    assert build(stores).is_new is False
-    read(stores, Reading(ALL))
-    assert build(stores).is_new
-    assert len(stores.keys()) == 10
-
-
-def test_only_failing_scans_leave_the_base(published: Stores) -> None:
+def test_a_scan_that_cannot_be_loaded_does_not_hold_back_the_others(published: Stores) -> None:
     base = published.warehouse.published()
     bad = read(published, Reading(ALL))
     with damaged(published, bad):
         built = build(published)
-    assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
-    assert published.warehouse.versions() == [base]
+        assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
+        assert "is damaged" in built.failed[bad]
+        later = read(published, Reading(usage(*range(1, 12))))
+        good = read(published, Reading([{"id": "b1"}], stream="billing"))
+        with damaged(published, later):
+            built = build(published)
+    assert list(built.failed) == [later]
+    assert [result.scan_id for result in built.results] == [good]
+    assert {published.statuses()[scan] for scan in (bad, later)} == {"failed"}
+    assert build(published).is_new is False
+    assert (len(published.keys()), published.keys(stream="billing")) == (10, ["b1"])
 
 
-def test_a_held_scan_waits_for_a_person_and_a_newer_one_supersedes_it(published: Stores) -> None:
+def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> None:
     base = published.warehouse.published()
     held = read(published, Reading(FEW))
     built = build(published)
@@ -150,19 +127,16 @@ def test_a_held_scan_waits_for_a_person_and_a_newer_one_supersedes_it(published:
     newer = read(published, Reading(FEW))
     assert build(published).is_new is False
     assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")
-    decide(published, "approve", newer)
-    assert build(published).is_new
-    assert published.keys() == ["u1", "u2"]
-    decided = "SELECT person, kind, subject, reason, details FROM meta.decisions"
-    assert published.rows(decided) == [("ann", "approve", newer, "checked", '{"rows":2}')]
-
-
-def test_a_rejected_scan_is_not_loaded(published: Stores) -> None:
-    held = read(published, Reading(FEW))
-    build(published)
-    decide(published, "reject", held)
+    decide(published, ScanStatus.REJECTED, newer)
     assert build(published).is_new is False
     assert len(published.keys()) == 10
+    newer = read(published, Reading(FEW))
+    build(published)
+    decide(published, ScanStatus.APPROVED, newer)
+    assert build(published).is_new
+    assert published.keys() == ["u1", "u2"]
+    decided = "SELECT person, kind, subject, reason, details FROM meta.decisions ORDER BY number"
+    assert published.rows(decided)[1:] == [("ann", "approved", newer, "checked", '{"rows": 2}')]
 
 
 def test_a_rebuild_tries_failed_scans_again(published: Stores) -> None:
@@ -177,44 +151,49 @@ def test_a_rebuild_tries_failed_scans_again(published: Stores) -> None:
     assert published.statuses()[bad] == "sealed"
 
 
-def test_old_versions_are_dropped(published: Stores) -> None:
-    published.settings = published.settings.model_copy(update={"keep_versions": 2})
+def test_old_versions_are_deleted_and_one_that_a_person_restores_is_kept(
+    published: Stores,
+) -> None:
+    (first,) = published.warehouse.versions()
+    backup = first.path.read_bytes()
+    two = published.settings.model_copy(update={"keep_versions": 2})
+    published = replace(published, settings=two)
     for last in (12, 13):
-        read(published, Reading(usage(*range(1, last))))
+        last_scan = read(published, Reading(usage(*range(1, last))))
         build(published)
     assert [version.number for version in published.warehouse.versions()] == [2, 3]
     assert published.versions() == {1: "deleted", 2: "published", 3: "published"}
+    first.path.write_bytes(backup)
+    with published.metadata.transaction() as session:  # as from a backup before the last scan
+        session.delete(session.get_one(Scan, last_scan))
+    assert rollback(published, 1, "ann", "wrong amounts") == first
+    assert published.versions() == {1: "published", 2: "published", 3: "published"}
+    assert len(published.keys()) == 10
+    assert build(published).is_new is False
 
 
-def test_nothing_is_built_on_a_file_that_was_changed(published: Stores) -> None:
-    version = published.warehouse.published()
-    assert version is not None
-    version.path.chmod(0o644)
-    with version.path.open("ab") as file:
+def test_nothing_is_built_on_a_file_that_was_lost_or_changed(published: Stores) -> None:
+    (lost,) = published.warehouse.versions()
+    lost.path.unlink()
+    with pytest.raises(VersionNotFound, match="does not exist"):
+        build(published)
+    changed = rebuild(published).version
+    assert changed is not None
+    changed.path.chmod(0o644)
+    with changed.path.open("ab") as file:
         file.write(b"x")
     read(published, Reading(usage(1)))
-    with pytest.raises(BuildFailed, match="Version 1 was changed after it was published"):
-        build(published)
-    rebuilt = rebuild(published)
-    assert rebuilt.is_new
-    assert len(published.keys()) == 10
-    assert build(published).results[0].held  # one row of ten
-
-
-def test_a_lost_or_emptied_file_is_named_and_rebuilt(published: Stores) -> None:
-    version = published.warehouse.published()
-    assert version is not None
-    version.path.unlink()
-    with pytest.raises(VersionNotFound, match="does not exist"):
+    with pytest.raises(BuildFailed, match="Version 2 was changed after it was published"):
         build(published)
     assert rebuild(published).is_new
     assert len(published.keys()) == 10
+    assert build(published).results[0].held  # one row of ten
 
 
 def test_a_rebuild_holds_what_the_published_version_holds(published: Stores) -> None:
     held = read(published, Reading(FEW))
     build(published)
-    decide(published, "approve", held)
+    decide(published, ScanStatus.APPROVED, held)
     base = build(published).version
     assert base is not None
     waiting = read(published, Reading([{"id": "b1"}], stream="billing"))
@@ -242,6 +221,8 @@ def test_a_rollback_is_not_undone_by_the_next_build(published: Stores) -> None:
     for last in (12, 13):
         undone.append(read(published, Reading(usage(*range(1, last)))))
         build(published)
+    with pytest.raises(VersionNotFound, match=r"Version 7 is not kept \(kept: 1, 2, 3\)"):
+        rollback(published, 7, "ann", "wrong")
     assert rollback(published, 1, "ann", "wrong amounts").number == 1
     assert len(published.keys()) == 10
     assert build(published).is_new is False
@@ -255,11 +236,6 @@ def test_a_rollback_is_not_undone_by_the_next_build(published: Stores) -> None:
     assert published.rows(decisions) == [("rollback", "1", "ann", "wrong amounts")]
 
 
-def test_a_rollback_to_a_version_that_is_not_kept_changes_nothing(published: Stores) -> None:
-    with pytest.raises(VersionNotFound, match=r"Version 7 is not kept \(kept: 1\)"):
-        rollback(published, 7, "ann", "wrong")
-
-
 def test_an_analyst_does_not_hold_back_a_build(published: Stores) -> None:
     (version,) = published.warehouse.versions()
     version.path.chmod(0o644)
@@ -270,11 +246,44 @@ def test_an_analyst_does_not_hold_back_a_build(published: Stores) -> None:
     assert len(published.keys()) == 11
 
 
+def test_a_full_disk_is_not_the_fault_of_a_scan(published: Stores) -> None:
+    (base,) = published.warehouse.versions()
+    noise = Random(1)  # which nothing compresses
+    records = [{"id": f"w{number}", "text": noise.randbytes(30_000).hex()} for number in range(80)]
+    scan = read(published, Reading([*ALL, *records]))
+    with (
+        full_disk(largest_file=base.path.stat().st_size),
+        pytest.raises(StorageFailed, match=r"Version 2 cannot be .*Could not write") as found,
+    ):
+        build(published)
+    assert "Make room" in found.value.remedy
+    assert published.warehouse.published() == base
+    assert published.statuses()[scan] == "sealed"
+    assert build(published).is_new  # after room was made
+    assert len(published.keys()) == 90
+
+
 def test_rows_of_versions_follow_the_files(published: Stores) -> None:
-    with published.metadata.transaction() as session:  # as from a backup before the first build
-        session.delete(session.get_one(VersionRow, 1))
+    (version,) = published.warehouse.versions()
+    with published.metadata.transaction() as session:
+        row = session.get_one(VersionRow, 1)
+        row.status, row.sha256 = "building", None  # as killed after the link was swapped
+    for number in (2, 3, 5):  # 2 is of a killed build, 3 was deleted, 5 is newer than the rows
+        shutil.copyfile(version.path, version.path.with_name(f"v{number:08}.duckdb"))
+    shutil.copyfile(version.path, version.path.with_name(".v00000006.building"))
+    with published.metadata.transaction() as session:
+        for number, status in ((2, "building"), (3, "deleted"), (4, "published"), (6, "building")):
+            session.add(VersionRow(number=number, status=status, created_at=BEGIN))
     read(published, Reading(usage(*range(1, 12))))
     built = build(published)
     assert built.version is not None
-    assert built.version.number == 2
-    assert published.versions() == {1: "published", 2: "published"}
+    assert built.version.number == 7
+    assert published.versions() == {
+        1: "published",
+        **dict.fromkeys((2, 3, 4, 6), "deleted"),
+        **dict.fromkeys((5, 7), "published"),
+    }
+    names = sorted(path.name for path in version.path.parent.iterdir())
+    assert names == [f"v{number:08}.duckdb" for number in (1, 5, 7)]
+    with published.metadata.transaction() as session:
+        assert all(session.get_one(VersionRow, number).sha256 for number in (1, 5, 7))

@@ -1,68 +1,53 @@
 """One metadata database for all simulations of a worker; each has an actor of its own."""
 
+import inspect
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
 from pipelines.metadata.engine import _start_of
-from tests.rate_limit.simulated import VirtualClock, VirtualMetadata, World
+from tests.rate_limit.simulated import VirtualClock, VirtualMetadata, World, run
 
 ACTORS = count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutines in virtual time."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(scope="session")
 def metadata(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualMetadata]:
     opened = VirtualMetadata.open(tmp_path_factory.mktemp("rate_limit") / "metadata.db")
     assert isinstance(opened, VirtualMetadata)
-    opened.clock = VirtualClock()
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def new_world(metadata: VirtualMetadata) -> Callable[[], World]:
-    """Make an actor that nobody has used, and a clock that nobody has set."""
+def world(metadata: VirtualMetadata) -> World:
+    """Give an actor that nobody has used, and a clock that nobody has set."""
+    return World(metadata, f"actor {next(ACTORS)}", VirtualClock())
 
-    def make() -> World:
-        metadata.clock, metadata.interruption = VirtualClock(), 0.0
-        return World(metadata, f"actor {next(ACTORS)}")
 
-    return make
+def name_of(owner: subprocess.Popen[bytes]) -> str:
+    """Return a process as the slots name it."""
+    return f"{socket.gethostname()}:{owner.pid}:{_start_of(owner.pid)}"
 
 
 @pytest.fixture
-def world(new_world: Callable[[], World]) -> World:
-    return new_world()
-
-
-class Owner:
-    """A real process that lives until it is killed, so that its rows have an owner."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(["/bin/sleep", "1000"])
-        start = _start_of(self._process.pid)
-        self.name = f"{socket.gethostname()}:{self._process.pid}:{start}"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
-@pytest.fixture(scope="session")
-def owners() -> Iterator[list[Owner]]:
-    """Give four processes that live throughout."""
-    started = [Owner() for _ in range(4)]
+def owners() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Give four processes; the test may kill them."""
+    started = [subprocess.Popen(["/bin/sleep", "1000"]) for _ in range(4)]
     yield started
     for each in started:
         each.kill()
-
-
-@pytest.fixture
-def mortal() -> Iterator[Owner]:
-    """Give one process that the test may kill."""
-    owner = Owner()
-    yield owner
-    owner.kill()
+        each.wait()

@@ -1,27 +1,19 @@
-"""A service and its clients in virtual time, in which an hour of waiting takes no time.
-
-The service counts arrivals exactly. A clock can be set; the event loop's time is monotonic.
-"""
+"""An exact service and its clients in virtual time, in which an hour of waiting takes no time."""
 
 import asyncio
 import math
 import random
 import selectors
-from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy.orm import Session
-from sqlalchemy.pool import QueuePool
-
+from pipelines.core.clock import SystemClock
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
 
-T = TypeVar("T")
 EPOCH = 1_790_000_000.0  # Unix seconds at which a simulation begins
-LIMIT, WINDOW = 5, 1.0
-TOO_MANY = 429
+WINDOW, TOO_MANY = 1.0, 429
 
 
 class _Leap(selectors.SelectSelector):
@@ -44,111 +36,68 @@ class _Loop(asyncio.SelectorEventLoop):
         return _Leap.now
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
-        return runner.run(main)
+        runner.run(main)
 
 
 def now() -> float:
-    """Return the monotonic seconds of the running simulation."""
-    return asyncio.get_running_loop().time()
+    """Return the seconds of the simulations."""
+    return _Leap.now
 
 
-@dataclass
-class VirtualClock:
+class VirtualClock(SystemClock):
     """The clock of a simulated machine; `offset` is how far it was set, in seconds."""
 
-    offset: float = 0.0
+    offset = started_at = 0.0
 
     def time(self) -> float:
-        return EPOCH + self.monotonic() + self.offset
+        return EPOCH + now() + self.offset
 
     def monotonic(self) -> float:
-        return now()
+        return now() - self.started_at
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds + 1e-9)  # a shorter time would not pass at all
 
 
 class VirtualMetadata(Metadata):
-    """A metadata database whose processes share a virtual clock.
+    """A metadata database on a machine that can be restarted."""
 
-    `interruption`: seconds for which the machine does something else, before and after reading it.
-    """
-
-    clock: VirtualClock
-    interruption: float = 0.0
-
-    def now(self, session: Session) -> float:
-        del session
-        pool = self.engine.pool
-        assert isinstance(pool, QueuePool)
-        assert pool.checkedout(), "the time is read before the transaction has begun"
-        _Leap.now += random.uniform(0, self.interruption)
-        time = self.clock.time()
-        _Leap.now += random.uniform(0, self.interruption)
-        return time
-
-
-@dataclass(frozen=True)
-class Path:
-    """Seconds of one way: at least `least`, up to `jitter` more, drawn anew each time."""
-
-    least: float = 0.0
-    jitter: float = 0.0
-
-    def draw(self, chance: random.Random) -> float:
-        return self.least + chance.uniform(0, self.jitter)
+    clock_name = "first start"
 
 
 @dataclass
 class Service:
-    """An exact sliding window for one actor; moments are monotonic seconds.
+    """An exact sliding window for one actor. It refuses all before `storm`, for 3 s each time."""
 
-    `storm` refuses every arrival before that moment and asks to wait `storm_seconds`.
-    """
-
-    limit: int = LIMIT
+    limit: int = 5
     storm: float = 0.0
-    storm_seconds: int = 3
     admitted: list[tuple[float, str]] = field(default_factory=list)
     refused: list[tuple[float, str]] = field(default_factory=list)
     early: int = 0  # requests of ours sent before the Retry-After of a 429 heard by then
     free_from: float = 0.0
-    _window: deque[float] = field(default_factory=deque)
 
     def arrive(self, who: str) -> tuple[int, dict[str, str]]:
         """Count an arrival; return status and headers."""
-        now = asyncio.get_running_loop().time()
-        while self._window and now - self._window[0] > WINDOW:
-            self._window.popleft()
-        is_full, is_storm = len(self._window) >= self.limit, now < self.storm
-        if is_full or is_storm:
-            self.refused.append((now, who))
-            seconds = self.storm_seconds if is_storm else math.floor(self._reset(now)) + 1
-            return TOO_MANY, self._headers(0) | {"Retry-After": str(seconds)}
-        self._window.append(now)
-        self.admitted.append((now, who))
-        return 200, self._headers(self.limit - len(self._window))
+        window = [at for at, _ in self.admitted[-self.limit :] if now() - at <= WINDOW]
+        is_refused = len(window) >= self.limit or now() < self.storm
+        (self.refused if is_refused else self.admitted).append((now(), who))
+        headers = {"x-ratelimit-limit": str(self.limit), "x-ratelimit-reset": "1"}
+        if is_refused:
+            seconds = 3 if now() < self.storm else math.ceil(window[0] + WINDOW - now())
+            headers |= {"x-ratelimit-remaining": "0", "retry-after": str(max(1, seconds))}
+            return TOO_MANY, headers
+        return 200, headers | {"x-ratelimit-remaining": str(self.limit - len(window) - 1)}
 
-    def count(self, who: str, since: float, until: float) -> int:
-        """Count the arrivals of one client that were admitted."""
-        return sum(by == who and since <= at < until for at, by in self.admitted)
+    def moments(self, since: float = 0.0) -> list[float]:
+        """Return the moments of the admitted arrivals."""
+        return [at for at, _ in self.admitted if at >= since]
 
     def span(self) -> float:
         """Return the seconds from the first to the last admitted arrival."""
         return self.admitted[-1][0] - self.admitted[0][0]
-
-    def _reset(self, now: float) -> float:
-        return self._window[0] + WINDOW - now if self._window else 0.0
-
-    def _headers(self, remaining: int) -> dict[str, str]:
-        return {
-            "X-RateLimit-Limit": str(self.limit),
-            "X-RateLimit-Remaining": str(remaining),
-            "X-RateLimit-Reset": "1",
-        }
 
 
 @dataclass
@@ -157,48 +106,56 @@ class World:
 
     metadata: VirtualMetadata
     actor: str
+    clock: VirtualClock
     service: Service = field(default_factory=Service)
-    path: Path = field(default_factory=Path)
+    latency: float = 0.0  # of both ways together, at least
+    jitter: float = 0.0  # added at most, drawn anew each time
     options: LimitOptions = field(default_factory=LimitOptions)
-
-    @property
-    def clock(self) -> VirtualClock:
-        return self.metadata.clock
 
     def process(self, owner: str = "", seed: int = 0) -> "Process":
         """Start a process; `owner` is the name of a real one that runs, else of this one."""
-        return Process(self, owner, seed)
+        limiter = RateLimiter(self.metadata, self.actor, self.clock, self.options)
+        limiter._owner = owner or limiter._owner
+        return Process(self, limiter, random.Random(seed))
+
+    def restart(self) -> None:
+        """Restart the machine."""
+        self.clock.started_at = now()
+        self.metadata.clock_name = f"start at {now()}"
 
 
+@dataclass
 class Process:
     """One process of ours: a limiter of its own, and lists that it reads side by side."""
 
-    def __init__(self, world: World, owner: str, seed: int) -> None:
-        self.limiter = RateLimiter(world.metadata, world.actor, world.clock, world.options)
-        self.limiter._shared.owner = owner or self.limiter._shared.owner
-        self.name = self.limiter._shared.owner
-        self._world = world
-        self._chance = random.Random(seed)
+    world: World
+    limiter: RateLimiter
+    chance: random.Random
 
     async def ask(self, *, fails: bool = False, status: int | None = None) -> None:
         """Send one request; `status` replaces the answer's, `fails` loses the answer."""
-        service = self._world.service
+        service, clock = self.world.service, self.world.clock
         async with self.limiter.slot() as slot:
-            slot.sent_at = self._world.clock.time()
+            slot.sent_at = clock.time()
             service.early += now() < service.free_from
-            await self.travel()
-            arrived, (answered, headers) = now(), service.arrive(self.name)
-            await self.travel()
+            await self._travel()
+            arrived, (answered, headers) = now(), service.arrive(self.limiter._owner)
+            await self._travel()
             if answered == TOO_MANY:
-                service.free_from = max(service.free_from, arrived + int(headers["Retry-After"]))
-            if fails:
-                return
-            slot.answered_at = self._world.clock.time()
-            slot.status, slot.headers = status or answered, headers
+                seconds = int(headers["retry-after"])
+                service.free_from = max(service.free_from, arrived + seconds)
+                self.limiter.block(seconds)
+            if not fails:
+                slot.answered_at = clock.time()
+                slot.status, slot.headers = status or answered, headers
 
-    async def travel(self) -> None:
-        """Wait as long as one way takes."""
-        await asyncio.sleep(self._world.path.draw(self._chance))
+    async def _travel(self) -> None:
+        jitter = self.chance.uniform(0, self.world.jitter)
+        await asyncio.sleep((self.world.latency + jitter) / 2)
+
+    async def ask_together(self, requests: int = 5) -> None:
+        """Send requests at the same time."""
+        await asyncio.gather(*(self.ask() for _ in range(requests)))
 
     async def read(self, requests: int) -> None:
         """Read one list, with pages ahead as far as the limiter has room."""
@@ -210,20 +167,15 @@ class Process:
             await asyncio.sleep(0)
         await asyncio.gather(*under_way)
 
-    async def read_lists(self, requests: int, lists: int = 3) -> None:
-        """Read lists side by side, `requests` in all."""
-        await asyncio.gather(*(self.read(requests // lists) for _ in range(lists)))
+    async def read_lists(self, requests: int) -> float:
+        """Read three lists side by side, `requests` in all; return how many seconds that took."""
+        begun = now()
+        await asyncio.gather(*(self.read(requests // 3) for _ in range(3)))
+        return now() - begun
 
 
 async def send_evenly(world: World, interval: float, until: float) -> None:
     """Be another client of the actor, which sends whatever the answers say."""
-    chance = random.Random(1)
-
-    async def send() -> None:
-        await asyncio.sleep(world.path.draw(chance))
+    while now() < until:
         world.service.arrive("other")
-
-    async with asyncio.TaskGroup() as group:
-        while now() < until:
-            group.create_task(send())
-            await asyncio.sleep(interval)
+        await asyncio.sleep(interval)

@@ -1,24 +1,41 @@
 """Real processes at the same time: what virtual time cannot show. Nothing rests on their speed."""
 
-import subprocess
-import sys
+import asyncio
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
-from tests.rate_limit import contender
+from pipelines.core.clock import SystemClock
+from pipelines.metadata.engine import Metadata
+from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
 
-NANOSECONDS = 10**9
+OPTIONS = LimitOptions(window_seconds=0.1)
+
+
+def contend(file: Path) -> list[float]:
+    """Send 60 requests that are answered at once; return when they arrived."""
+
+    async def ask(limiter: RateLimiter) -> float:
+        async with limiter.slot() as slot:
+            slot.sent_at, arrived = time.time(), time.monotonic()
+            slot.answered_at, slot.status = time.time(), 200
+        return arrived
+
+    async def main() -> list[float]:
+        limiter = RateLimiter(Metadata.open(file), "contended", SystemClock(), OPTIONS)
+        return await asyncio.gather(*(ask(limiter) for _ in range(60)))
+
+    return asyncio.run(main())
 
 
 @pytest.mark.long
 def test_real_processes_never_exceed_the_limit_together(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", contender.__name__, str(tmp_path / "metadata.db"), "60"]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    printed = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4
-    arrivals = sorted(int(line) for text in printed for line in text.split())
+    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
+        arrivals = sorted(chain.from_iterable(pool.map(contend, [tmp_path / "metadata.db"] * 4)))
     assert len(arrivals) == 4 * 60
-    window = contender.OPTIONS.window_seconds * NANOSECONDS
-    limit = contender.OPTIONS.limit
-    assert all(b - a > window for a, b in zip(arrivals, arrivals[limit:], strict=False))
+    pairs = zip(arrivals, arrivals[OPTIONS.limit :], strict=False)
+    assert all(later - one > OPTIONS.window_seconds for one, later in pairs)

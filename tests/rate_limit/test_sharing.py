@@ -1,186 +1,82 @@
 """Several processes of one actor, and other clients that use it."""
 
 import asyncio
+from subprocess import Popen
 
 import pytest
+from sqlalchemy import delete
 
-from pipelines.rate_limit import store
-from pipelines.rate_limit.memory import Memory
-from tests.rate_limit.conftest import Owner
-from tests.rate_limit.simulated import EPOCH, Path, Process, World, now, run, send_evenly
+from pipelines.metadata.tables import RateLimitSlot
+from tests.rate_limit.conftest import name_of
+from tests.rate_limit.simulated import World, now, send_evenly
 
-MARGIN = 0.002
+Owners = list[Popen[bytes]]
 
 
-@pytest.mark.parametrize("path", [Path(), Path(0.2), Path(0.075, 0.03)])
-def test_processes_share_the_whole_limit_by_turns(
-    world: World, owners: list[Owner], path: Path
+@pytest.mark.parametrize(("latency", "jitter", "at_most"), [(0.0, 0.0, 1.003), (0.15, 0.06, 1.15)])
+async def test_processes_share_the_whole_limit_by_turns(
+    world: World, owners: Owners, latency: float, jitter: float, at_most: float
 ) -> None:
-    world.path = path
-
-    async def main() -> list[float]:
-        async def read(number: int) -> float:
-            await world.process(owners[number].name, seed=number).read_lists(30)
-            return now()
-
-        return list(await asyncio.gather(*(read(number) for number in range(4))))
-
-    ended = run(main())
+    world.latency, world.jitter = latency, jitter
+    processes = [world.process(name_of(owner), seed) for seed, owner in enumerate(owners)]
+    seconds = await asyncio.gather(*(process.read_lists(30) for process in processes))
     assert world.service.refused == []
     # Some have the credit of ten round trips earlier: with 75 requests each it is below 2 s.
-    assert max(ended) - min(ended) < 3.2
-    at_most = {Path(): 1.003, Path(0.2): 1.25, Path(0.075, 0.03): 1.15}[path]  # 24 windows
+    assert max(seconds) - min(seconds) < 3.2
     assert world.service.span() <= 23.8 * at_most + 0.01
 
 
-def test_a_busy_machine_makes_us_late_and_never_early(world: World, owners: list[Owner]) -> None:
-    world.metadata.interruption = 0.03
-
-    async def main() -> None:
-        processes = [world.process(each.name) for each in owners[:2]]
-        await asyncio.gather(*(process.read_lists(60) for process in processes))
-
-    run(main())
-    assert world.service.refused == []
-
-
-def test_a_process_that_comes_later_waits_its_turn_only(world: World, owners: list[Owner]) -> None:
-    async def main() -> float:
-        reading = asyncio.create_task(world.process(owners[0].name).read_lists(60))
-        await asyncio.sleep(3.5)
-        begun = now()
-        await world.process(owners[1].name).ask()
-        waited = now() - begun
-        await reading
-        return waited
-
-    assert run(main()) <= 1
-
-
-def test_a_killed_process_frees_the_queue_at_once_and_its_request_after_the_deadline(
-    world: World, owners: list[Owner], mortal: Owner
+async def test_slots_are_held_while_their_owner_lives_and_its_request_for_the_deadline(
+    world: World, owners: Owners
 ) -> None:
-    async def main() -> None:
-        process = world.process(owners[0].name)
-        unix = EPOCH + now()
-        with world.metadata.transaction() as session:
-            for sent_at in (None, unix + 1e6, unix):  # waits, has its slot, is under way
-                store.add_row(session, world.actor, mortal.name, sent_at)
-        assert await seconds_to_read(process, 12) == pytest.approx(5, abs=0.1)  # 2 per second
-        mortal.kill()
-        begun = now()
-        assert await seconds_to_read(process, 60) == pytest.approx(15, abs=0.6)  # 4 per second
-        await asyncio.sleep(begun + 62 - now())
-        assert await seconds_to_read(process, 30) == pytest.approx(5, abs=0.1)  # 5 per second
-
-    run(main())
-
-
-async def seconds_to_read(process: Process, requests: int) -> float:
+    process, mortal = world.process(), owners[0]
+    with world.metadata.transaction() as session:
+        for sent_at in (None, now() + 1e6, now()):  # waits, has its slot, is under way
+            session.add(RateLimitSlot(actor=world.actor, owner=name_of(mortal), sent_at=sent_at))
+            session.flush()
+    await asyncio.sleep(200)  # a process that is stalled is not dead
+    assert await process.read_lists(12) == pytest.approx(5, abs=0.1)  # 2 per second
+    mortal.kill()
+    mortal.wait()
     begun = now()
-    await process.read_lists(requests)
-    return now() - begun
+    assert await process.read_lists(60) == pytest.approx(15, abs=0.6)  # 4 per second
+    await asyncio.sleep(begun + 62 - now())
+    assert await process.read_lists(30) == pytest.approx(5, abs=0.1)  # 5 per second
 
 
-def test_a_stalled_process_is_not_taken_for_dead(world: World, owners: list[Owner]) -> None:
-    async def main() -> None:
-        unix = EPOCH + now()
-        with world.metadata.transaction() as session:
-            for _ in range(5):
-                store.add_row(session, world.actor, owners[1].name, unix)
-        asking = asyncio.create_task(world.process(owners[0].name).ask())
-        await asyncio.sleep(200)
-        assert not asking.done()
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        with world.metadata.transaction() as session:
-            assert len(store.read_rows(session, world.actor)) == 5
-
-    run(main())
-
-
-def test_a_process_that_was_taken_for_dead_queues_again(world: World) -> None:
-    async def main() -> None:
-        process = world.process()
-        await asyncio.gather(*(process.ask() for _ in range(5)))
-        waiting = asyncio.create_task(process.ask())
-        await asyncio.sleep(0.1)
-        with world.metadata.transaction() as session:
-            rows = store.read_rows(session, world.actor)
-            store.delete_rows(session, [row.number for row in rows if row.sent_at is None])
-        await asyncio.gather(waiting, *(process.ask() for _ in range(4)))
-        await process.ask()
-
-    run(main())
+async def test_a_process_that_was_taken_for_dead_queues_again(world: World) -> None:
+    process = world.process()
+    await process.ask_together()
+    waiting = asyncio.create_task(process.ask())
+    await asyncio.sleep(0.1)
+    with world.metadata.transaction() as session:
+        session.execute(delete(RateLimitSlot).where(RateLimitSlot.sent_at.is_(None)))
+    await asyncio.gather(waiting, process.ask_together(4))
+    await process.ask()
     assert world.service.refused == []
     assert len(world.service.admitted) == 11
 
 
-def test_nobody_retries_early_in_a_storm(world: World, owners: list[Owner]) -> None:
-    world.path = Path(0.05)
-
-    async def main() -> float:
-        world.service.storm = now() + 30
-        processes = [world.process(each.name) for each in owners[:2]]
-        await asyncio.gather(*(each.read_lists(60) for each in processes))
-        return now() - world.service.storm
-
+async def test_nobody_retries_early_in_a_storm(world: World, owners: Owners) -> None:
+    world.latency, world.service.storm = 0.1, now() + 30
+    processes = [world.process(name_of(owner)) for owner in owners[:2]]
+    await asyncio.gather(*(process.read_lists(60) for process in processes))
     # The few requests that go on after the storm are at caution's pace: 0.21 s apart.
-    assert run(main()) < 3 + 0.21 * 120
+    assert now() - world.service.storm < 3 + 0.21 * 120
     assert world.service.early == 0
     assert 10 <= len(world.service.refused) <= 60
 
 
-@pytest.mark.parametrize("latency", [0.0, 0.15, 0.4])
-def test_another_client_is_left_its_share(world: World, latency: float) -> None:
-    world.path = Path(latency / 2, 0.002)
-
-    async def main() -> None:
-        begun = now()
-        other = asyncio.create_task(send_evenly(world, 0.338, begun + 62))
-        await asyncio.sleep(1)
-        reading = asyncio.create_task(world.process().read_lists(240))
-        await other
-        reading.cancel()
-        since, until = begun + 10, begun + 60
-        theirs, ours = (
-            sum((who == "other") == is_other and since <= at < until for at, who in admitted)
-            for is_other in (True, False)
-            for admitted in [world.service.admitted]
-        )
-        rest = 5 * (until - since) - theirs
-        assert ours >= 0.9 * rest
-        assert sum(since <= at for at, _ in world.service.refused) <= 1
-        await asyncio.gather(reading, return_exceptions=True)
-
-    run(main())
-
-
-def test_the_whole_limit_is_used_again_after_another_client_left(world: World) -> None:
-    async def main() -> None:
-        process = world.process()
-        await asyncio.gather(send_evenly(world, 0.338, now() + 10), process.read_lists(15))
-        await asyncio.sleep(46)
-        begun = now()
-        await process.read_lists(30)
-        assert now() - begun <= 5 * (1 + MARGIN) + 0.01
-
-    run(main())
-
-
-def test_a_memory_survives_the_database(world: World) -> None:
-    memory = Memory(
-        limit=7,
-        blocked_until=1.5,
-        caution_until=2.5,
-        caution_seconds=60.0,
-        others=((1, 2), (5, 1)),
-        brief=((7, 3),),
-        probed=2,
-        probed_at=3.5,
-    )
-    with world.metadata.transaction() as session:
-        assert store.read_memory(session, world.actor) == Memory()
-        store.write_memory(session, world.actor, memory)
-    with world.metadata.transaction() as session:
-        assert store.read_memory(session, world.actor) == memory
+@pytest.mark.parametrize("latency", [0.0, 0.4])
+async def test_another_client_is_left_its_share(world: World, latency: float) -> None:
+    world.latency, world.jitter, begun = latency, 0.004, now()
+    other = asyncio.create_task(send_evenly(world, 0.338, begun + 62))
+    await asyncio.sleep(1)
+    reading = asyncio.create_task(world.process().read_lists(240))
+    await other
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    counted = [who for at, who in world.service.admitted if begun + 10 <= at < begun + 60]
+    ours = len(counted) - counted.count("other")
+    assert ours >= 0.9 * (5 * 50 - counted.count("other"))
+    assert sum(begun + 10 <= at for at, _ in world.service.refused) <= 1

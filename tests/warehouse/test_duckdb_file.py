@@ -1,181 +1,135 @@
-import os
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from subprocess import run
-from sys import executable
 
 import duckdb
 import pytest
 
 from pipelines.core.errors import BuildFailed, StorageFailed, VersionNotFound
-from pipelines.warehouse.duckdb_file import DuckDBFiles
-from tests.warehouse.versions import accept, add_version, analyst, numbers
-
-# A process that may write no file above a size meets what a full disk does.
-FULL_DISK = """
-import resource, signal, sys
-from pathlib import Path
-from pipelines.config.home import Home
-from pipelines.core.errors import PartnerSyncError
-from pipelines.warehouse.duckdb_file import DuckDBFiles
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-def fill_disk(moment):
-    if sys.argv[2] == moment:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-files = DuckDBFiles(Home(Path(sys.argv[1])))
-build = None
-try:
-    fill_disk("before begin")
-    build = files.begin(files.published(), 2)
-    build.db.execute("CREATE TABLE big AS SELECT md5(range::VARCHAR) AS n FROM range(30000)")
-    fill_disk("before commit")
-    build.commit(lambda reader: None)
-except PartnerSyncError as error:
-    print(error, error.remedy)
-    if build is not None:
-        build.abort()
-"""
+from pipelines.warehouse.duckdb_file import Warehouse
+from tests.warehouse.versions import add_version, analyst, full_disk, numbers
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir())
+def names(warehouse: Warehouse) -> list[str]:
+    return sorted(file.name for file in warehouse.home.versions.iterdir())
 
 
-def test_a_version_is_a_read_only_file_that_the_symlink_names(files: DuckDBFiles) -> None:
-    assert files.published() is None
-    version = add_version(files, 1)
-    assert files.home.link.readlink() == Path("versions/v00000001.duckdb")
-    assert stat.S_IMODE(version.path.stat().st_mode) == 0o444
-    assert files.published() == version
-    assert [each.number for each in files.versions()] == [1]
-    assert names(files.home.versions) == ["v00000001.duckdb"]
+def test_versions_are_read_only_files_and_a_symlink_names_one(warehouse: Warehouse) -> None:
+    assert warehouse.published() is None
+    with pytest.raises(VersionNotFound, match="Nothing is published yet"):
+        warehouse.open()
+    first = add_version(warehouse, 1)
+    assert warehouse.home.link.readlink() == Path("versions/v00000001.duckdb")
+    assert stat.S_IMODE(first.path.stat().st_mode) == 0o444
+    second = add_version(warehouse, 2)
+    assert (numbers(warehouse), numbers(warehouse, 1)) == ([1, 2], [1])
+    warehouse.publish(first)  # a rollback; the next version can have any number
+    assert (warehouse.published(), numbers(warehouse)) == (first, [1])
+    add_version(warehouse, 4)
+    assert numbers(warehouse) == [1, 4]
+    warehouse.drop(2)
+    with pytest.raises(StorageFailed, match="Version 4 is published"):
+        warehouse.drop(4)
+    assert [version.number for version in warehouse.versions()] == [1, 4]
+    assert not second.path.exists()
 
 
-def test_a_version_begins_with_the_rows_of_its_base(files: DuckDBFiles) -> None:
-    add_version(files, 1)
-    add_version(files, 2)
-    assert numbers(files) == [1, 2]
-    assert numbers(files, 1) == [1]
-
-
-def test_a_file_can_be_read_by_duckdb_1_5(files: DuckDBFiles) -> None:
-    add_version(files, 1)
-    with closing(files.open()) as reader:
+def test_duckdb_1_5_can_read_a_file_and_no_statement_fetches_an_extension(
+    warehouse: Warehouse,
+) -> None:
+    add_version(warehouse, 1)
+    with closing(warehouse.open()) as reader:
         found = reader.execute(
             "SELECT tags['storage_version'], current_setting('TimeZone') FROM duckdb_databases() "
             "WHERE database_name = current_database()"
         ).fetchall()
+        with pytest.raises(duckdb.Error):
+            reader.execute("SELECT * FROM read_xlsx('none.xlsx')")
     assert found == [("v1.5.0+", "UTC")]
 
 
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_an_analyst_who_holds_the_file_open_blocks_nobody_and_keeps_it(
-    files: DuckDBFiles, access: str
+    warehouse: Warehouse, access: str
 ) -> None:
-    first = add_version(files, 1)
+    first = add_version(warehouse, 1)
     first.path.chmod(0o644)  # an analyst may own the file
-    with analyst(files.home.link, access, "SELECT max(n) FROM numbers") as ask:
-        second = add_version(files, 2)
+    with analyst(warehouse.home.link, access, "SELECT max(n) FROM numbers") as ask:
+        add_version(warehouse, 2)
         assert ask() == 1  # what was opened stays
-        assert numbers(files) == [1, 2]
-        assert numbers(files, 1) == [1]  # read by us although another process writes it
-        files.drop(1)
+        assert (numbers(warehouse), numbers(warehouse, 1)) == ([1, 2], [1])
+        warehouse.drop(1)
         assert ask() == 1
-    assert files.published() == second
+    assert [version.number for version in warehouse.versions()] == [2]
 
 
-def test_a_rollback_is_one_swap_and_the_version_after_it_can_have_any_number(
-    files: DuckDBFiles,
-) -> None:
-    first = add_version(files, 1)
-    add_version(files, 2)
-    files.publish(first)
-    assert numbers(files) == [1]
-    add_version(files, 3)
-    assert numbers(files) == [1, 3]
+def test_a_file_that_is_open_with_other_settings_is_read(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
+    with closing(duckdb.connect(version.path, read_only=True, config={"threads": 2})):
+        assert numbers(warehouse) == [1]
+        assert numbers(replace(warehouse, memory_limit="256MB")) == [1]
+    assert names(warehouse) == ["v00000001.duckdb"]
 
 
-def test_an_aborted_build_leaves_nothing(files: DuckDBFiles) -> None:
-    version = add_version(files, 1)
-    build = files.begin(version, 2)
+def test_nothing_is_left_of_a_build_that_is_not_finished(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
+    build = warehouse.begin(version, 2)
     build.db.execute("CREATE TABLE big AS SELECT range AS n FROM range(100000)")
-    build.abort()
-    assert names(files.home.versions) == ["v00000001.duckdb"]
+    build.close()
+    assert names(warehouse) == ["v00000001.duckdb"]
+    for name in (".v00000002.building", ".v00000002.building.wal", ".v-copy-abc"):
+        (warehouse.home.versions / name).write_bytes(b"x")  # of a killed process
+    (warehouse.home.versions / ".v00000002.building.spill").mkdir()
+    add_version(warehouse, 3)
+    assert names(warehouse) == ["v00000001.duckdb", "v00000003.duckdb"]
 
 
-def test_a_build_that_is_not_what_was_meant_is_not_finished(files: DuckDBFiles) -> None:
-    def refuse(_reader: duckdb.DuckDBPyConnection) -> None:
-        raise BuildFailed("other rows")
-
-    build = files.begin(None, 1)
-    with pytest.raises(BuildFailed, match="other rows"):
-        build.commit(refuse)
-    build.abort()
-    assert files.versions() == []
-
-
-def test_the_next_build_deletes_what_killed_processes_left(files: DuckDBFiles) -> None:
-    folder = files.home.versions
-    for name in (".v00000001.building", ".v00000001.building.wal", ".read-abc"):
-        (folder / name).write_bytes(b"x")
-    (folder / ".v00000007.duckdb.4194305.spill").mkdir()  # above the largest process id
-    own = folder / f".v00000007.duckdb.{os.getpid()}.spill"
-    own.mkdir()
-    build = files.begin(None, 2)
-    build.commit(accept)
-    own.rmdir()  # of a process that runs: kept
-    assert names(folder) == ["v00000002.duckdb"]
+def test_a_build_that_is_not_what_was_written_is_not_finished(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
+    build = warehouse.begin(version, 2)
+    build.db.execute("UPDATE numbers SET n = 7")
+    with pytest.raises(BuildFailed, match=r"not what was written: other rows in main\.numbers"):
+        replace(build, file=version.path).commit()
+    build.close()
+    assert warehouse.versions() == [version]
 
 
-def test_the_published_version_cannot_be_dropped(files: DuckDBFiles) -> None:
-    add_version(files, 1)
-    with pytest.raises(StorageFailed, match="Version 1 is published"):
-        files.drop(1)
-    assert numbers(files) == [1]
-
-
-def test_a_lost_base_is_named_and_never_built_without(files: DuckDBFiles) -> None:
-    version = add_version(files, 1)
+def test_a_lost_file_is_named_and_never_built_without(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
     version.path.unlink()
-    assert files.published() == version
-    with pytest.raises(VersionNotFound, match="no file of version 1"):
-        files.begin(files.published(), 2)
-    with pytest.raises(VersionNotFound, match="does not exist"):
-        files.open()
-    with pytest.raises(VersionNotFound, match="no file of version 1"):
-        files.publish(version)
-
-
-def test_nothing_published_is_said(files: DuckDBFiles) -> None:
-    with pytest.raises(VersionNotFound, match="Nothing is published yet"):
-        files.open()
+    assert warehouse.published() == version
+    for act in (lambda: warehouse.begin(version, 2), warehouse.open):
+        with pytest.raises(VersionNotFound, match=r"v00000001\.duckdb does not exist"):
+            act()
+    with pytest.raises(VersionNotFound, match="Version 1 has no file"):
+        warehouse.publish(version)
 
 
 @pytest.mark.parametrize("kind", ["file", "another symlink"])
-def test_a_file_in_the_place_of_the_symlink_is_left_alone(files: DuckDBFiles, kind: str) -> None:
-    other = files.home.root / "other.duckdb"
+def test_a_file_in_the_place_of_the_symlink_is_left_alone(warehouse: Warehouse, kind: str) -> None:
+    other = warehouse.home.root / "other.duckdb"
     other.write_bytes(b"mine")
     if kind == "file":
-        other.rename(files.home.link)
+        other.rename(warehouse.home.link)
     else:
-        files.home.link.symlink_to(other)
-    version = files.begin(None, 1).commit(accept)
+        warehouse.home.link.symlink_to(other)
+    version = warehouse.begin(None, 1).commit()
     with pytest.raises(StorageFailed, match="is not a symlink to a version"):
-        files.publish(version)
-    assert files.home.link.read_bytes() == b"mine"
+        warehouse.publish(version)
+    assert warehouse.home.link.read_bytes() == b"mine"
 
 
-def test_a_damaged_file_is_named(files: DuckDBFiles) -> None:
-    version = add_version(files, 1)
+def test_a_damaged_file_is_named(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
     version.path.chmod(0o644)
     version.path.write_bytes(b"\0" * 8192)
     with pytest.raises(StorageFailed, match=r"v00000001\.duckdb cannot be opened"):
-        files.open()
+        warehouse.open()
 
 
-def test_a_file_that_is_mostly_free_is_rewritten_with_its_comments(files: DuckDBFiles) -> None:
-    build = files.begin(None, 1)
+def test_a_file_that_is_mostly_free_is_rewritten_with_its_comments(warehouse: Warehouse) -> None:
+    build = warehouse.begin(None, 1)
     build.db.execute(
         """
         CREATE TABLE numbers (n INTEGER, noise UBIGINT[]);
@@ -191,13 +145,12 @@ def test_a_file_that_is_mostly_free_is_rewritten_with_its_comments(files: DuckDB
         CHECKPOINT;
         """
     )
-    sparse = build.commit(accept)
-    compacted = files.begin(sparse, 2).commit(accept)
+    sparse = build.commit()
+    compacted = warehouse.begin(sparse, 2).commit()
     assert compacted.path.stat().st_size < sparse.path.stat().st_size / 2
-    with closing(files.open(2)) as reader:
-        assert reader.execute("SELECT count(*), sum(n) FROM numbers").fetchall() == [
-            (20002, sum(range(300001, 320000)) + 3)
-        ]
+    with closing(warehouse.open(2)) as reader:
+        totals = reader.execute("SELECT count(*), sum(n) FROM numbers").fetchall()
+        assert totals == [(20002, sum(range(300001, 320000)) + 3)]
         assert reader.execute("SELECT * FROM below(2)").fetchall() == [(0,), (1,)]
         comments = reader.execute(
             "SELECT comment FROM duckdb_tables() UNION ALL SELECT comment FROM duckdb_views() "
@@ -207,26 +160,16 @@ def test_a_file_that_is_mostly_free_is_rewritten_with_its_comments(files: DuckDB
     assert sorted(comments) == [("all",), ("one",), ("some",)]
 
 
-def test_no_statement_fetches_an_extension(files: DuckDBFiles) -> None:
-    add_version(files, 1)
-    with closing(files.open()) as reader, pytest.raises(duckdb.Error):
-        reader.execute("SELECT * FROM read_xlsx('none.xlsx')")
-
-
-def test_a_full_disk_is_said_and_what_was_published_stays(files: DuckDBFiles) -> None:
-    add_version(files, 1)
-    for moment, happened in (
-        ("before begin", "v00000002.building cannot be written: File too large"),
-        ("before commit", "Version 2 could not be finished"),
-    ):
-        found = run(
-            [executable, "-c", FULL_DISK, str(files.home.root), moment],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert happened in found.stdout
-    assert numbers(files) == [1]
-    assert names(files.home.versions) == ["v00000001.duckdb"]
-    add_version(files, 2)  # after room was made
-    assert numbers(files) == [1, 2]
+def test_a_full_disk_is_said_and_what_was_published_stays(warehouse: Warehouse) -> None:
+    version = add_version(warehouse, 1)
+    with full_disk(), pytest.raises(StorageFailed, match=r"\.building cannot be .*File too large"):
+        warehouse.begin(version, 2)
+    assert names(warehouse) == ["v00000001.duckdb"]
+    build = warehouse.begin(version, 2)
+    build.db.execute("CREATE TABLE big AS SELECT md5(range::VARCHAR) AS n FROM range(30000)")
+    with full_disk(), pytest.raises(duckdb.Error, match="Could not write"):
+        build.commit()
+    build.close()
+    assert (numbers(warehouse), names(warehouse)) == ([1], ["v00000001.duckdb"])
+    add_version(warehouse, 2)  # after room was made
+    assert numbers(warehouse) == [1, 2]

@@ -1,5 +1,6 @@
 """Versions to test with, and an analyst: another process that holds one open."""
 
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -7,10 +8,7 @@ from subprocess import PIPE, Popen
 from sys import executable
 from typing import Any
 
-import duckdb
-
-from pipelines.warehouse.duckdb_file import DuckDBFiles
-from pipelines.warehouse.protocol import Version
+from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 # Another process: DuckDB shares one open file within a process, which would hide the lock.
 HOLDER = """
@@ -22,30 +20,34 @@ print("open", flush=True)
 for _line in sys.stdin:
     print(database.execute(sys.argv[3]).fetchall()[0][0], flush=True)
 """
-
-
 PIPES: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
 
 
-def accept(_reader: duckdb.DuckDBPyConnection) -> None:
-    """Verify nothing."""
-
-
-def add_version(files: DuckDBFiles, number: int, *, publish: bool = True) -> Version:
-    """Build a version whose table `numbers` has one row more than that of the published one."""
-    build = files.begin(files.published(), number)
+def add_version(warehouse: Warehouse, number: int) -> Version:
+    """Publish a version whose table `numbers` has one row more than the one before."""
+    build = warehouse.begin(warehouse.published(), number)
     build.db.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
     build.db.execute("INSERT INTO numbers VALUES (?)", [number])
-    version = build.commit(accept)
-    if publish:
-        files.publish(version)
+    version = build.commit()
+    warehouse.publish(version)
     return version
 
 
-def numbers(files: DuckDBFiles, number: int | None = None) -> list[int]:
-    with closing(files.open(number)) as reader:
+def numbers(warehouse: Warehouse, number: int | None = None) -> list[int]:
+    with closing(warehouse.open(number)) as reader:
         rows = reader.execute("SELECT numbers.n FROM numbers ORDER BY numbers.n").fetchall()
     return [row[0] for row in rows]
+
+
+@contextmanager
+def full_disk(largest_file: int = 0) -> Iterator[None]:
+    """Let this process write no file above a size (bytes): it meets what a full disk does."""
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, unlimited[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 
 
 @contextmanager

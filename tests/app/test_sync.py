@@ -5,10 +5,10 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pipelines.app.progress import NoProgress
-from pipelines.app.read import ReadRequest, read_connection
-from pipelines.app.results import RunResult, Source, StreamState
-from pipelines.app.sync import sync
+from pipelines.app.connect import limiter_actor
+from pipelines.app.progress import Progress
+from pipelines.app.results import ReadRequest, StreamResult
+from pipelines.app.sync import read_connection, sync
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome, recent_runs
@@ -19,7 +19,7 @@ from tests.sandbox.running import Running
 LISTS = ("/v2/partners", "/v2/usage", "/v2/billing")
 
 
-class Notes(NoProgress):
+class Notes(Progress):
     """Keeps what is reported."""
 
     def __init__(self) -> None:
@@ -30,47 +30,47 @@ class Notes(NoProgress):
         self.notes.append(message)
 
 
-def page_requests(sandbox: Running, *statuses: str) -> int:
+def page_requests(sandbox: Running) -> int:
     counted = sandbox.statistics()["requests"]
-    return sum(
-        number
-        for path in LISTS
-        for status, number in counted.get(path, {}).items()
-        if not statuses or status in statuses
-    )
+    return sum(sum(counted.get(path, {}).values()) for path in LISTS)
 
 
-def last_run(home: Home) -> Run:
+def all_runs(home: Home) -> list[Run]:
     with opened(home) as session, session.metadata.transaction() as db:
-        return recent_runs(db, 1)[0]
+        return recent_runs(db, 0)
 
 
-def read(home: Home, request: ReadRequest, progress: NoProgress | None = None) -> RunResult:
+def read(
+    home: Home, request: ReadRequest, progress: Progress | None = None
+) -> tuple[StreamResult, ...]:
     with opened(home) as session:
-        return read_connection(session, request, progress or NoProgress())
+        return read_connection(session, request, progress or Progress()).streams
+
+
+def fail_billing(sandbox: Running, home: Home) -> StreamResult:
+    """Leave an open scan of the bills: one page, then a failure."""
+    sandbox.fault("storm-seconds", "/v2/billing", times=1)
+    sandbox.fault("redirect", "/v2/billing", after=2)
+    (billing,) = sync_once(home, "billing").streams
+    sandbox.reset()
+    return billing
 
 
 def test_requests_are_those_that_the_service_had(sandbox: Running, synced: Home) -> None:
     before = page_requests(sandbox)
     result = sync_once(synced)
     sent = page_requests(sandbox) - before
-    assert sum(each.requests for each in result.streams) == sent == last_run(synced).requests
+    assert sum(each.requests for each in result.streams) == sent == all_runs(synced)[0].requests
 
 
 def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
-    before = page_requests(sandbox)
-    sandbox.fault("storm-seconds", "/v2/billing", times=1)
-    sandbox.fault("redirect", "/v2/billing", after=2)
-    result = sync_once(synced, "billing")
-    (billing,) = result.streams
-    assert (billing.state, billing.rate_limited) == (StreamState.FAILED, 1)
-    assert billing.requests == page_requests(sandbox) - before > 1
-    run = last_run(synced)
-    assert (run.outcome, run.requests, run.rate_limited) == ("failed", billing.requests, 1)
-    sandbox.reset()
+    failed = fail_billing(sandbox, synced)
+    assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
+    run = all_runs(synced)[0]
+    assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
     before = page_requests(sandbox)
     (resumed,) = sync_once(synced, "billing").streams
-    assert (resumed.state, resumed.source) == (StreamState.COMPLETE, Source.RESUMED)
+    assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
     assert (resumed.requests, resumed.rate_limited) == (page_requests(sandbox) - before, 0)
 
 
@@ -78,11 +78,10 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     before = page_requests(sandbox)
     tick = datetime.now(UTC) - timedelta(days=1)
     used = read(synced, ReadRequest("acme", trigger="schedule", scheduled_at=tick))
-    assert {each.source for each in used.streams} == {Source.REUSED}
+    assert {(each.source, each.requests) for each in used} == {("reused", 0)}
     assert page_requests(sandbox) == before
-    assert {each.requests for each in used.streams} == {0}
     again = read(synced, ReadRequest("acme", ("partners",), scheduled_at=datetime.now(UTC)))
-    assert again.streams[0].source is Source.READ
+    assert again[0].source == "read"
 
 
 def test_the_second_of_two_syncs_waits_and_says_what_it_does(
@@ -98,37 +97,27 @@ def test_the_second_of_two_syncs_waits_and_says_what_it_does(
     second = read(synced, ReadRequest("acme", ("usage",)), progress)
     first.join()
     assert progress.notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
-    assert "usage: the scan of " in progress.notes[1]
-    assert "so the list is read again" in progress.notes[1]
-    assert second.streams[0].source is Source.READ
+    assert progress.notes[1].startswith("Lists whose last scan began before ")
+    assert second[0].source == "read"
     assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
 
 
-def all_runs(home: Home) -> list[Run]:
-    with opened(home) as session, session.metadata.transaction() as db:
-        return recent_runs(db, 0)
-
-
 def test_an_old_open_scan_is_not_resumed(sandbox: Running, synced: Home) -> None:
-    sandbox.fault("redirect", "/v2/billing")
-    sync_once(synced, "billing")
-    sandbox.reset()
+    fail_billing(sandbox, synced)
     with opened(synced) as session, session.metadata.transaction() as db:
         db.query(Scan).filter_by(status="open").one().started_at -= timedelta(hours=25)
     (billing,) = sync_once(synced, "billing").streams
-    assert billing.source is Source.READ
+    assert billing.source == "read"
     with opened(synced) as session, session.metadata.transaction() as db:
         assert db.query(Scan).filter_by(status="abandoned").count() == 1
 
 
 def test_a_damaged_open_scan_is_read_again(sandbox: Running, synced: Home) -> None:
-    sandbox.fault("redirect", "/v2/billing")
-    sync_once(synced, "billing")
-    sandbox.reset()
+    fail_billing(sandbox, synced)
     (file,) = synced.archive.glob("acme/billing/*.open")
     file.write_bytes(b"")
     (billing,) = sync_once(synced, "billing").streams
-    assert (billing.state, billing.source) == (StreamState.COMPLETE, Source.READ)
+    assert (billing.state, billing.source) == (Outcome.COMPLETE, "read")
 
 
 def test_a_connection_without_credentials_does_not_stop_the_others(
@@ -138,10 +127,9 @@ def test_a_connection_without_credentials_does_not_stop_the_others(
     (home.root / "config" / "first-secret").unlink()
     make_home(home.root, sandbox, "second")
     with opened(home) as session:
-        requests = [ReadRequest("first"), ReadRequest("second")]
-        result = sync(session, requests, NoProgress())
+        result = sync(session, [ReadRequest("first"), ReadRequest("second")], Progress())
     assert result.exit_code == ExitCode.NEEDS_ATTENTION
-    assert [run.read for run in result.runs] == [False, True]
+    assert {each.connection for each in result.streams if each.scan_id} == {"second"}
     assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("second",)]
 
 
@@ -149,7 +137,8 @@ def test_the_first_sync_counts_for_the_account(sandbox: Running, tmp_path: Path)
     """What asked for the account counts as well, so that the first sync sends not one too many."""
     home = make_home(tmp_path / "home", sandbox)
     read(home, ReadRequest("acme", ("partners",)))
-    with opened(home) as session, session.metadata.transaction() as db:
-        actors = {slot.actor.partition(":")[0] for slot in db.query(RateLimitSlot)}
-    assert actors == {"identity"}
+    with opened(home) as session:
+        account = limiter_actor(session, session.settings.connection("acme"))
+        with session.metadata.transaction() as db:
+            assert {slot.actor for slot in db.query(RateLimitSlot)} == {account}
     assert sandbox.statistics()["requests"]["/v2/whoami"] == {"200": 1}

@@ -1,0 +1,180 @@
+"""What the terminal shows and asks. Foreign text is escaped here and nowhere else."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+from pipelines import app
+from pipelines.app.progress import Progress
+from pipelines.core.finding import Finding, Severity
+from pipelines.core.text import printable
+
+PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
+LONGEST_LINE = 2_000  # characters
+SECONDS_BETWEEN_LINES = 30  # of progress on a pipe
+SYNC_COLUMNS = ("connection", "stream", "rows", "requests", "rate_limited", "proof", "result")
+Rows = Sequence[Mapping[str, object]]
+OUT = Console(width=None if os.isatty(1) else PIPE_WIDTH, highlight=False, soft_wrap=True)
+ERR = Console(
+    stderr=True, width=None if os.isatty(2) else PIPE_WIDTH, highlight=False, soft_wrap=True
+)
+
+
+def line(text: str, remedy: str = "", *, style: str = "") -> None:
+    """Print one line, and what to do on the next; a bare command is introduced as one."""
+    OUT.print(Text(printable(text, LONGEST_LINE), style=style))
+    if remedy:
+        line(f"  Run `{remedy}`." if remedy.startswith("partner-sync ") else f"  {remedy}")
+
+
+def show(rows: Rows, columns: Iterable[str] = (), *, as_json: bool = False, what: str = "") -> None:
+    """Print rows as JSON, or as a table with these columns (none named: all)."""
+    if as_json:
+        print_json(rows)
+    elif rows:
+        columns = list(columns or rows[0])
+        table = Table(box=SIMPLE_HEAD)
+        for name in columns:
+            is_number = all(isinstance(row[name], int | Decimal | None) for row in rows)
+            heading = "429s" if name == "rate_limited" else name.replace("_", " ")
+            table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(shown(row[name])) for name in columns))
+        OUT.print(table, soft_wrap=False)
+    elif what:
+        line(f"There are no {what} yet. Run `partner-sync sync`.")
+
+
+def shown(value: object) -> str:
+    """Return a value as people read it: decimals without an exponent, times in UTC."""
+    match value:
+        case None:
+            text = ""
+        case bool():
+            text = "yes" if value else "no"
+        case int():
+            text = f"{value:,}"
+        case Decimal():
+            text = f"{value:f}"
+        case datetime():
+            text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        case list():
+            text = ", ".join(map(shown, value))
+        case _:
+            text = str(value)
+    return printable(text, LONGEST_LINE)
+
+
+def print_json(value: object) -> None:
+    """Print JSON: numbers as numbers, decimals as exact strings, times in ISO 8601."""
+    sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
+
+
+class _TerminalProgress(Progress):
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._last_line = time.monotonic()
+
+    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        shown = printable(stream)
+        known = [each.id for each in self._bars.tasks if each.description == shown]
+        bar = known[0] if known else self._bars.add_task(shown, requests=0)
+        total = None if expected_rows is None else max(expected_rows, rows)
+        self._bars.update(bar, completed=rows, total=total, requests=requests)
+        is_due = time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES
+        if is_due and not ERR.is_terminal:
+            self.note(f"{stream}: {rows:,} rows, {requests:,} requests so far.")
+
+    def note(self, message: str) -> None:
+        self._last_line = time.monotonic()
+        self._bars.console.print(Text(printable(message), style="dim"))
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Show progress on stderr: a bar for each list on a terminal, lines on a pipe."""
+    columns = (
+        TextColumn("{task.description:<20}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:>9,} rows {task.fields[requests]:>6,} requests"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as bars:
+        yield _TerminalProgress(bars)
+
+
+def run_sync(
+    session: "app.session.AppSession",
+    requests: list["app.results.ReadRequest"],
+    make: "app.sync.MakeVersion | None",
+    *,
+    as_json: bool = False,
+) -> int:
+    """Read lists, make a version, print what became of both; return the exit code."""
+    with shown_progress() as progress:
+        result = app.sync.sync(session, requests, progress, make)
+    values = result.values(str(session.home.link))
+    if as_json:
+        print_json(values)
+    else:
+        show(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())
+        for each in result.streams:
+            place = each.connection if each.scan_id else f"{each.connection}/{each.stream}:"
+            line(f"{place} {each.message}", each.remedy, style="" if each.scan_id else "red")
+        _show_findings(result.findings)
+        _show_build(result, session.home.link)
+    return result.exit_code
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    for each in sorted(findings, key=lambda one: list(Severity).index(one.severity), reverse=True):
+        place = "/".join(part for part in (each.connection, each.stream) if part)
+        subject = f" {place}:" if place else ""
+        style = "" if each.severity == "info" else "yellow"
+        line(f"{each.severity}:{subject} {each.message}", each.remedy, style=style)
+
+
+def _show_build(result: "app.results.SyncResult", file: Path) -> None:
+    built = result.build
+    if built is None:
+        line("No version was built. Run `partner-sync versions build`.")
+        return
+    for scan_id, reason in built.failed.items():
+        line(f"Scan {scan_id} could not be loaded: {reason}", style="red")
+    if built.version is None:
+        line("Nothing is published: no list has been loaded yet.", style="red")
+    elif built.is_new:
+        line(f"Published version {built.version.number}. Open it with")
+        line(f"  duckdb -readonly {file}")
+    else:
+        line(f"Nothing new to publish. Analysts see version {built.version.number}.")
+
+
+def show_status(found: dict[str, Any]) -> None:
+    """Print the published version, each list, and what needs attention."""
+    version, findings, unknown = found["version"], found["findings"], found["unknown"]
+    published = f"Published: version {version}, {found['file']}"
+    line(published if version else "Nothing is published yet. Run `partner-sync sync`.")
+    show(found["lists"])
+    _show_findings(findings)
+    for reason in unknown:
+        line(f"not known: {reason}", style="yellow")
+    if version and not findings and not unknown:
+        line(f"All {found['checks']} checks passed.")
