@@ -106,19 +106,20 @@ class Chain:
 
     def read_head(self, pager: Pager) -> Steps[None]:
         """Read pages from offset 0 until they meet the chain."""
-        marks, head, offset = self.marks(), None, 0
+        elements, head, offset = number_copies(self.marks()), None, 0
         for _page in range(HEADS):
             page = yield from pager.page(offset, purpose=Purpose.HEAD)
             if head is None:
                 head = Chain(page)
             elif not head.join(page, head.end - offset):
                 return
-            if np.isin(page.elements, marks).any() or not len(page):
-                in_order = _same_order(page.elements, number_copies(marks))
+            if np.isin(page.elements, elements, assume_unique=True).any() or not len(page):
+                in_order = _same_order(page.elements, elements)
                 self.meets_head = in_order and not head.swapped
                 self.swapped |= not in_order
-                added = head.rows()[~np.isin(head.marks(), marks)]
-                self.head = added[np.sort(np.unique(added["mark"], return_index=True)[1])]
+                marks, first = np.unique(head.marks(), return_index=True)
+                first = first[~np.isin(marks, elements, assume_unique=True)]
+                self.head = head.rows()[np.sort(first)]
                 return
             offset = max(offset + 1, head.end - self.overlap(pager.size))
 
@@ -180,8 +181,7 @@ def read_chain(pager: Pager) -> Steps[Chain]:
     page = yield from pager.page(0)
     chain, joined, vain = Chain(page), True, 0
     back = chain.overlap(pager.size)
-    expected = pager.memory.length or 0
-    while not (joined and page.is_last and (vain or chain.length >= expected)):
+    while not (joined and page.is_last and (vain or chain.length >= pager.expected)):
         if pager.size < SMALL or vain == IN_VAIN or chain.is_unordered():
             return chain
         length, back = chain.length, min(back, chain.end)
@@ -211,4 +211,5 @@ def _copies(marks: Numbers) -> Numbers:
 
 def _same_order(mine: Numbers, others: Numbers) -> bool:
     """Return whether the elements that two lists share have the same order in both."""
-    return np.array_equal(mine[np.isin(mine, others)], others[np.isin(others, mine)])
+    mine_shared = mine[np.isin(mine, others, assume_unique=True)]
+    return np.array_equal(mine_shared, others[np.isin(others, mine, assume_unique=True)])

@@ -49,7 +49,7 @@ class Pager:
     `answers` are those to all requests, `pages` those that this reading used, `ends` the ends of
     the list that they showed. `passes` is how often the list was read to its end, `size` the number
     of rows on a full page, `end` the offset where the list seems to end, `reached` the greatest one
-    behind a row, `known` the length that the list had at the last scan or at the end of a pass.
+    behind a row, `first_length` the length that the list had at the end of the first pass.
     """
 
     memory: ListMemory
@@ -63,9 +63,10 @@ class Pager:
     size: int = 1
     end: int = 0
     reached: int = 0
+    first_length: int = 0
 
     def __post_init__(self) -> None:
-        self.known = self.memory.length or 0
+        self.expected = self.memory.length or 0
         self._recorded = deque(self.answers)
         self._seen, self._seen_pages = np.empty(0, np.uint64), 0
 
@@ -95,7 +96,7 @@ class Pager:
     def end_pass(self, end: int, length: int) -> None:
         """Note where the list ended and how many rows it had."""
         self.end = end
-        self.known = self.known if self.passes else max(self.known, length)
+        self.first_length = self.first_length or length
         self.passes += 1
 
     def seen(self) -> Numbers:
@@ -108,7 +109,7 @@ class Pager:
     def _ask(self, request: PageRequest, step: int) -> Steps[Page]:
         self._check_budget(request.offset)
         following = (request.offset + step, request.offset + 2 * step) if step > 0 else ()
-        end = max(self.end, self.known)  # behind it, a guess would be wasted
+        end = max(self.end, self.expected)  # behind it, a guess would be wasted
         likely = (PageRequest(at, request.limit) for at in following if not end or at < end)
         answer = yield Ask(request, tuple(likely))
         self.answers.append(answer)
@@ -122,11 +123,11 @@ class Pager:
         Every list is read to its end twice. The first pass has no known length to go by, and a list
         that grows for ever must not raise its own budget for ever.
         """
-        most = self.budget.max_passes
-        length = min(self.reached, GROWTH * self.known) if self.passes else self.reached
-        allowed = most * max(1, ceil(max(length, self.known) / self.size))
+        most, known = self.budget.max_passes, max(self.first_length, self.expected)
+        length = min(self.reached, GROWTH * known) if self.first_length else self.reached
+        allowed = most * max(1, ceil(max(length, self.expected) / self.size))
         if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
         pages = ENDLESS_PAGES if self.memory.length is None else KNOWN_PAGES
-        if offset > max(most * self.known, pages * self.size):
+        if offset > max(most * known, pages * self.size):
             raise ReadingEnded("the list does not end")

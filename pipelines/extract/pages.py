@@ -17,17 +17,8 @@ Numbers = npt.NDArray[np.uint64]
 Rows = npt.NDArray[Any]  # of type ROW
 # A mark stands for the row's key, or for its content. `place` is the row's offset in the list,
 # `copies` how often its mark is on its page; `lacking`: it has no key.
-ROW = np.dtype(
-    [
-        ("mark", "u8"),
-        ("digest", "u8"),
-        ("place", "i8"),
-        ("page", "i4"),
-        ("row", "i4"),
-        ("copies", "i4"),
-        ("lacking", "?"),
-    ]
-)
+COLUMNS = ["mark", "digest", "place", "page", "row", "copies", "lacking"]
+ROW = np.dtype({"names": COLUMNS, "formats": ["u8", "u8", "i8", "i4", "i4", "i4", "?"]})
 _COPY = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the copies of a mark have marks of their own
 _NO_KEY = np.uint64(0xD1B54A32D192ED03)  # keeps rows without a key apart from keys
 

@@ -4,19 +4,22 @@ A list is read in passes: by chains of overlapping pages; if these prove nothing
 and length checks, until its rows are counted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.core.completeness import ListMemory, Method, ReadBudget
+import numpy as np
+
+from pipelines.core.completeness import ListMemory, Method, Ranges, ReadBudget
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
-from pipelines.extract.pages import Page, Proof, Purpose, ReadingEnded, Rows, Steps
-from pipelines.extract.verdict import newest_rows, prove
+from pipelines.extract.pages import ROW, Page, Proof, Purpose, ReadingEnded, Rows, Steps
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row
 TRIES = 3  # attempts to read the length of a list, and to read behind an end that is denied
 WITHOUT_LENGTH = 3  # passes
+CHUNK = 400  # pages whose rows are compared at a time
 
 
 def read_list(configured_key: str | None, memory: ListMemory, budget: ReadBudget) -> Steps[Proof]:
@@ -98,7 +101,8 @@ class _Reading:
 
     def _read_plain(self, start: int) -> Steps[None]:
         """Read pages that do not overlap, from an offset to the end."""
-        pager, offset, end, empty = self.pager, start, start, 0
+        pager, offset, length, empty = self.pager, start, 0, 0
+        end = max(start, pager.end)  # unless a page shows another
         if not start and pager.passes % 2:
             yield from pager.page(0)
             offset = pager.size // 2
@@ -107,11 +111,11 @@ class _Reading:
             if self._counted():
                 return
             empty = 0 if len(page) else empty + 1
-            end = page.end if len(page) else end
+            end, length = (page.end, page.end) if len(page) else (end, length)
             if page.is_last:
                 break
             offset = page.end if len(page) else offset + pager.size
-        pager.end_pass(end, end)
+        pager.end_pass(end, length)
 
     def _read_length(self, chain: Chain | None) -> Steps[None]:
         """Read the length of the list: its last page, alone, and an empty one behind it.
@@ -166,21 +170,20 @@ class _Reading:
         """Return the proof by counting or by chains, if there is one."""
         pager = self.pager
         if check := self._counted():
-            rows = newest_rows(pager.pages[check.first :])
+            rows = _newest_rows(pager.pages[check.first :])
             if rows["lacking"].any():
                 raise ReadingEnded("rows without a key cannot be counted")
             return self._prove(rows, Method.COUNTED, pager.checks[-1].length)
         proven = self._proven(chain, before) if chain else None
         if proven is None:
             return None
-        rows, is_one_page = proven.rows(), len(pager.pages) == 1
-        method = Method.ONE_PAGE if is_one_page else Method.OVERLAPPING_PAGES
-        return self._prove(rows, method, len(rows))
+        method = Method.ONE_PAGE if len(pager.pages) == 1 else Method.OVERLAPPING_PAGES
+        return self._prove(proven.rows(), method, len(proven.rows()))
 
     def _partial(self, reason: str) -> Proof:
         lengths = [check.length for check in self.pager.checks]
         length = lengths[-1] if lengths else None
-        proof = self._prove(newest_rows(self.pager.pages), Method.COUNTED, length, reason)
+        proof = self._prove(_newest_rows(self.pager.pages), Method.COUNTED, length, reason)
         places = "" if length is None else f"; the list had {length:,} rows"
         reason = f"{reason}. {proof.rows:,} distinct rows seen{places}"
         missing = min(lengths, default=0) - proof.rows
@@ -206,4 +209,46 @@ class _Reading:
             length=before.length if length is None else length,
             stable_order=not (self.moved or self.swapped),
         )
-        return prove(rows, method, memory, reason, keyed=pager.keyed)
+        lacking, rows = rows[rows["lacking"]], rows[~rows["lacking"]]
+        used, conflicting = _select(rows) if pager.keyed else (rows, rows[:0])
+        return Proof(
+            complete=not reason,
+            method=method,
+            rows=len(used),
+            repeated=len(rows) - len(used),
+            not_seen=None,
+            reason=reason,
+            used=_ranges(used),
+            conflicting=_ranges(np.concatenate([conflicting, lacking])),
+            memory=memory,
+        )
+
+
+def _newest_rows(pages: Sequence[Page]) -> Rows:
+    """Return each row as the newest of the pages shows it that have the most copies of it."""
+    best = np.empty(0, ROW)
+    for first in range(0, len(pages), CHUNK):
+        rows = np.concatenate([best, *(page.rows() for page in pages[first : first + CHUNK])])
+        rows = rows[np.lexsort((-rows["page"], -rows["copies"]))]
+        _marks, newest, at = np.unique(rows["mark"], return_index=True, return_inverse=True)
+        best = rows[rows["page"] == rows["page"][newest][at]]
+    return best
+
+
+def _select(rows: Rows) -> tuple[Rows, Rows]:
+    """Return one row for each key (the smallest digest, then the first), and those in conflict."""
+    rows = rows[np.lexsort((rows["row"], rows["page"], rows["digest"], rows["mark"]))]
+    _marks, first, at = np.unique(rows["mark"], return_index=True, return_inverse=True)
+    used = rows[first]
+    return used, rows[rows["digest"] != used["digest"][at]]
+
+
+def _ranges(rows: Rows) -> dict[int, Ranges]:
+    """Return rows by page as ranges."""
+    rows = rows[np.lexsort((rows["row"], rows["page"]))]
+    ends = np.flatnonzero((np.diff(rows["page"]) != 0) | (np.diff(rows["row"]) != 1)) + 1
+    found: dict[int, Ranges] = {}
+    for part in np.split(rows, ends) if len(rows) else ():
+        page, first = int(part["page"][0]), int(part["row"][0])
+        found[page] = (*found.get(page, ()), (first, first + len(part)))
+    return found

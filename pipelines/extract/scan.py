@@ -16,9 +16,9 @@ from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan
 from pipelines.core.clock import Clock, utc_now
 from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ServiceError
+from pipelines.extract.key import PageReader
 from pipelines.extract.pages import ALONE, Ask, PageRequest, Proof, ReadingEnded, Steps
 from pipelines.extract.read_list import read_list
-from pipelines.extract.rows import PageReader
 from pipelines.http.client import Attempt, ServiceClient
 
 STOP: Final = "stop"  # purpose of the line that records why reading ended early
@@ -140,7 +140,7 @@ class _Driver:
     def _stop(self) -> Exchange:
         minutes, now = self.options.max_seconds / 60, utc_now(self.clock).timestamp()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
-        attempt = Attempt(None, now, now, None, {}, None, reason)
+        attempt = Attempt(None, now, now, failure=ReadingEnded(reason))
         return self._line((0, 0, STOP), self.events + 1, attempt)
 
     def _line(self, request: tuple[int, int, str], sent: int, attempt: Attempt) -> Exchange:

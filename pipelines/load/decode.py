@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.load.records import size_of
+from pipelines.load.records import count_values
 from pipelines.load.schema import Kind, Path, Place, Schema, has_value
 from pipelines.load.target import defect
 from pipelines.load.values import to_array
@@ -51,7 +51,7 @@ class Rows:
             for each in self.columns.values()
         ]
         in_columns = sum(len(each) - each.null_count for each in arrays)
-        return int(in_columns) + size_of(list(self.rests.values()))[2]
+        return int(in_columns) + count_values(list(self.rests.values()))
 
     def to_arrow(self) -> Any:
         """Return the rows as a record batch."""
@@ -67,28 +67,25 @@ class Rows:
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values that have no column, `members` those of all objects. `depth` is
-    that of the deepest value without a column.
+    `left` counts by path the values that have no column.
     """
 
     schema: Schema
     tables: list[Rows] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
-    members: int = 0
-    depth: int = 0
-    _values: int = 0  # that must have a place
+    _values: int = 0
+    _discarded: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:
         """Add rows of records and of the lists in them. Raises LoadFailed if a value is lost."""
         self.tables.append(Rows(self.schema.places[()], [np.arange(len(records))]))
         self._add_members(self.tables[0], (), records)
-        placed = sum(each.count() for each in self.tables)
+        placed = self._discarded + sum(each.count() for each in self.tables)
         if placed != self._values:
             raise defect(f"{self._values:,} values of records became {placed:,}")
 
     def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
         """Add what the objects at a path hold; there is one for each row."""
-        self.members += sum(map(len, objects))
         for name in dict.fromkeys(chain(*objects)):
             self._add(rows, (*path, name), list(map(dict.get, objects, repeat(name))))
 
@@ -120,15 +117,13 @@ class Batch:
 
     def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
-        depth, members, values = size_of(value)
-        self.members += members
-        self.depth = max(self.depth, len(path) + depth)
+        values = count_values(value)
+        self._values += values if isinstance(value, dict | list) else 0  # scalars are counted
         if has_value(value):
             self.left[path] += max(values, 1)
         if self.schema.discards(path):
-            self._values -= 0 if depth else 1  # a scalar is counted already
+            self._discarded += values
         elif has_value(value):
-            self._values += values if depth else 0
             rows.keep(row, path, value)
 
     def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Sequence[Any]:

@@ -32,26 +32,49 @@ class Members(list[tuple[str, Any]]):
     """The members of an object, repeated ones too."""
 
 
-def read_fast(raw: bytes) -> dict[str, Any]:
-    """Return a record, numbers as `int` or `Number`. Raises UnusableRecord, without a reason.
-
-    If a name is twice in an object, a member is lost: compare what there is with `count_names`.
-    """
+def read_records(raws: Sequence[bytes]) -> list[dict[str, Any] | UnusableRecord]:
+    """Return each record, numbers as `int` or `Number`, or why it is not usable."""
     try:
-        return _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnusableRecord from error
+        records = [_decode(raw) for raw in raws]
+        is_exact = _count_members(records) == _count_names(raws)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord):
+        is_exact = False
+    if is_exact:
+        return [*records]
+    if len(raws) > 1:
+        return [each for raw in raws for each in read_records([raw])]
+    try:
+        return [_read_strictly(raws[0])]
+    except UnusableRecord as error:
+        return [error]
 
 
-def count_names(raws: Sequence[bytes]) -> int:
-    """Return the number of members in records, or a larger one; -1 if they cannot be counted."""
+def _count_names(raws: Sequence[bytes]) -> int:
+    """Return the number of members in records, or a larger one; -1 if they cannot be counted.
+
+    If there are as many members as this, none was lost because its name is in an object twice.
+    """
     text = b",".join(raws)
     is_spaced = any(mark in text for mark in SPACED_COLONS if mark[:1] in text)
     return -1 if is_spaced else text.count(b'":')
 
 
-def read_strictly(raw: bytes) -> dict[str, Any]:
-    """Return a record as `read_fast` does, with nothing lost. Raises UnusableRecord."""
+def _count_members(records: Sequence[Any]) -> int:
+    """Return the number of members in records. Raises RecursionError for one that is too deep."""
+    level, members = list(records), 0
+    for _ in range(DEEPEST):
+        objects = [each for each in level if type(each) is dict]
+        lists = [each for each in level if type(each) is list]
+        members += sum(map(len, objects))
+        inner = chain(*map(dict.values, objects), *lists)
+        level = [each for each in inner if type(each) is dict or type(each) is list]
+    if level:
+        raise RecursionError
+    return members
+
+
+def _read_strictly(raw: bytes) -> dict[str, Any]:
+    """Return a record. Raises UnusableRecord for whatever is odd in it."""
     try:
         record = _checked(_parse(raw.decode().strip(" \t\r\n")), depth=1)
     except UnicodeDecodeError:
@@ -81,32 +104,26 @@ def _checked(value: Any, depth: int) -> Any:
         return [_checked(each, depth + 1) for each in value]
     if isinstance(value, float):
         raise UnusableRecord(f"It contains {value}, which is not a number.")
+    if isinstance(value, Number):
+        return _number(value)
     if isinstance(value, str):
-        (_number if isinstance(value, Number) else str.encode)(value)
+        value.encode()
     return value
 
 
-def read_key(record: dict[str, Any], name: str | None) -> str:
-    """Return the text that identifies a record. Raises UnusableRecord if there is none."""
-    key = _key_text(record.get(name or ""))
-    if key is None:
-        raise UnusableRecord(f"Its key `{name}` is missing, or neither text nor a number.")
-    return key
-
-
-def guess_key(raw: bytes, name: str) -> str | None:
+def read_key(raw: bytes, name: str) -> str | None:
     """Return the key of a record that is not usable; None where nobody can tell it."""
     try:
         members = _parse(raw.decode(errors="replace"))
         found = members if isinstance(members, Members) else []
         values = [each for member, each in found if member == name]
-        key = _key_text(values[0]) if len(values) == 1 else None
+        key = key_text(values[0]) if len(values) == 1 else None
         return key and key.encode().decode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
 
 
-def _key_text(value: Any) -> str | None:
+def key_text(value: Any) -> str | None:
     """Return a key as text; None where the value identifies nothing.
 
     A number is written plainly: 1, 1.0 and 1e0 are the same key.
@@ -131,18 +148,10 @@ def shortest(number: Decimal) -> Decimal:
     return number.normalize(EXACT)
 
 
-def size_of(value: Any) -> tuple[int, int, int]:
-    """Return levels of containers in a value, members of objects, and values that are not null."""
-    depth = members = count = 0
-    level = [value]
-    while level:
-        objects = [each for each in level if type(each) is dict]
-        lists = [each for each in level if type(each) is list]
-        depth += bool(objects or lists)
-        members += sum(map(len, objects))
-        count += sum(each is not None for each in level) - len(objects) - len(lists)
-        level = list(chain(*map(dict.values, objects), *lists))
-    return depth, members, count
+def count_values(value: Any) -> int:
+    """Count what is neither null nor a container."""
+    inner = value.values() if isinstance(value, dict) else value
+    return sum(map(count_values, inner)) if isinstance(value, dict | list) else value is not None
 
 
 def _number(lexeme: str) -> Number:

@@ -1,7 +1,7 @@
 """Reads the rows of a scan that are not current already, and keeps them in an Arrow file."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import compress, repeat, starmap
@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from pipelines.archive.scan_file import PageRows, SealedScan
 from pipelines.core.completeness import Ranges
-from pipelines.load import records
 from pipelines.load.decode import POSITION, Batch
+from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
 from pipelines.load.schema import Path, Schema
 from pipelines.load.target import Row
 from pipelines.load.values import to_stored
@@ -23,6 +23,7 @@ from pipelines.load.values import to_stored
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
 IN_MEMORY_BYTES = 64_000_000
 DIGEST_BYTES = 8
+NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
 INDEX = pa.schema(
     [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
@@ -118,12 +119,17 @@ class Stage:
 
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
-        batch, rows, refused = self._try(group, records.read_fast)
-        names = records.count_names([row.raw for row in rows])
-        if refused or batch.members != names or batch.depth > records.DEEPEST:
-            batch, rows, refused = self._try(group, records.read_strictly)
-        for row, reason in refused:
-            self._refuse(row, reason)
+        batch, rows, decoded = Batch(self.schema), [], []
+        for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
+            if isinstance(record, UnusableRecord):
+                self._refuse(row, str(record))
+            elif (key := row.key or key_text(record.get(self._key or ""))) is None:
+                self._refuse(row, NO_KEY.format(self._key))
+            else:
+                row.key = key
+                rows.append(row)
+                decoded.append(record)
+        batch.add(decoded)
         self.left += batch.left
         staged = []
         for table in batch.tables:
@@ -134,24 +140,8 @@ class Stage:
         columns = {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names}
         self._batches.append((pa.RecordBatch.from_pydict(columns, INDEX), staged))
 
-    def _try(
-        self, group: Sequence[Row], read: Callable[[bytes], dict[str, Any]]
-    ) -> tuple[Batch, list[Row], list[tuple[Row, str]]]:
-        """Decode records; return them with their rows, and those refused with the reason."""
-        batch, decoded, rows, refused = Batch(self.schema), [], [], []
-        for row in group:
-            try:
-                record = read(row.raw)
-                row.key = row.key or records.read_key(record, self._key)
-                decoded.append(record)
-                rows.append(row)
-            except records.UnusableRecord as error:
-                refused.append((row, str(error)))
-        batch.add(decoded)
-        return batch, rows, refused
-
     def _refuse(self, row: Row, reason: str) -> None:
-        row.key = None if self._key is None else records.guess_key(row.raw, self._key)
+        row.key = None if self._key is None else read_key(row.raw, self._key)
         row.reason = reason
         self.quarantined.append(row)
 

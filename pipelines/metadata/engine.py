@@ -47,6 +47,9 @@ class Metadata:
         version wrote, StorageFailed for one that cannot be read or written.
         """
         engine = _sqlite(file) if url is None else _postgresql(url)
+        begin = WRITER if url is None else ADVISORY_LOCK
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        event.listen(engine, "handle_error", _translate_error)
         metadata = cls(engine, file.parent / "locks")
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
@@ -80,11 +83,7 @@ class Metadata:
     @property
     def clock_name(self) -> str:
         """The name of the clock that `now` reads: another one after a restart of the machine."""
-        if self.engine.dialect.name != "sqlite":
-            return "PostgreSQL"
-        with suppress(OSError):
-            return BOOT_ID.read_text().strip()
-        return f"{psutil.boot_time():.0f}"
+        return _this_boot() if self.engine.dialect.name == "sqlite" else "PostgreSQL"
 
     def close(self) -> None:
         """Close all connections."""
@@ -101,26 +100,19 @@ def _sqlite(file: Path) -> Engine:
     options = {"timeout": BUSY_SECONDS, "isolation_level": None}  # we begin transactions ourselves
     engine = create_engine(url, connect_args=options)
     event.listen(engine, "connect", lambda connection, _: connection.executescript(DURABLE))
-    return _configured(engine, WRITER)
+    return engine
 
 
 def _postgresql(url: str) -> Engine:
     try:
         # SQLAlchemy's own default is a driver that is not maintained any more.
-        engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+        return create_engine(make_url(url).set(drivername="postgresql+psycopg"))
     except (ArgumentError, ImportError) as error:
         raise ConfigurationError(
             "The setting metadata_url cannot be used: it is not a PostgreSQL URL, or the package "
             "psycopg is not installed. Nothing was read or written.",
             "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
         ) from error
-    return _configured(engine, ADVISORY_LOCK)
-
-
-def _configured(engine: Engine, begin: str) -> Engine:
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
-    event.listen(engine, "handle_error", _translate_error)
-    return engine
 
 
 def _translate_error(context: ExceptionContext) -> None:
@@ -175,13 +167,20 @@ def is_alive(owner: str) -> bool:
 
 
 def _start_of(process_id: int) -> str | None:
-    """Return seconds from the machine's start to a process's; None where it does not run."""
+    """Return when a process started: which boot, and seconds after it. None: it does not run."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(process_id)
         machine_start = psutil.boot_time()  # a time of day, which may be set: so is the other one
         if process.status() != psutil.STATUS_ZOMBIE:  # one that only waits to be reaped
-            return f"{process.create_time() - machine_start:.2f}"
+            return f"{_this_boot()}+{process.create_time() - machine_start:.2f}"
     return None
+
+
+def _this_boot() -> str:
+    """Return a name of the time since the machine was started."""
+    with suppress(OSError):
+        return BOOT_ID.read_text().strip()
+    return f"{psutil.boot_time():.0f}"
 
 
 def new_id(now: datetime) -> str:

@@ -1,11 +1,12 @@
 """Rows of `scans`: their states, and the only functions that change them."""
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from enum import StrEnum
 
 import msgspec
-from sqlalchemy import Select, select
+from sqlalchemy import ScalarResult, select
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import Completeness, ListMemory
@@ -33,10 +34,11 @@ class ScanStatus(StrEnum):
     SUPERSEDED = "superseded"
 
 
-WAITING = (ScanStatus.SEALED, ScanStatus.HELD, ScanStatus.APPROVED)
-SEALED = (*WAITING, ScanStatus.FAILED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
-NEWEST_FIRST = (Scan.started_at.desc(), Scan.scan_id.desc())
+BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
+WAITING = (*BUILDABLE, ScanStatus.HELD)
 DECISIONS = (ScanStatus.APPROVED, ScanStatus.REJECTED)
+UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
+SEALED = set(ScanStatus).difference(UNSEALED)
 
 
 def scan_to_resume(
@@ -48,7 +50,7 @@ def scan_to_resume(
     scan before that run has ended.
     """
     resumed = None
-    for scan in session.scalars(_newest_first(connection, stream, (ScanStatus.OPEN,))):
+    for scan in _select(session, [ScanStatus.OPEN], connection=connection, stream=stream):
         if resumed is None and scan.started_at >= not_before:
             resumed = scan
         else:
@@ -76,11 +78,10 @@ def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> Scan:
     """Mark a scan as sealed and keep what it says of its list. It supersedes a held scan."""
     scan = get_scan(session, scan_id)
-    scan.status, scan.sha256 = ScanStatus.SEALED, sha256
-    scan.ended_at, scan.complete = proof.ended_at, proof.complete
-    scan.rows, scan.requests = proof.rows, proof.requests
-    scan.memory = msgspec.to_builtins(proof.memory)
-    _supersede_held(session, scan)
+    scan.sha256, scan.memory = sha256, msgspec.to_builtins(proof.memory)
+    for name in ("ended_at", "complete", "rows", "requests"):
+        setattr(scan, name, getattr(proof, name))
+    set_status(session, scan_id, ScanStatus.SEALED)
     return scan
 
 
@@ -100,7 +101,11 @@ def set_status(
             "Run `partner-sync status` to see which scans wait for a decision.",
         )
     scan.status, scan.reason = status, reason
-    _supersede_held(session, scan)
+    waiting = _select(session, WAITING, connection=scan.connection, stream=scan.stream)
+    newest = next(waiting, scan)
+    for older in waiting:
+        if older.status == ScanStatus.HELD:
+            _supersede(older, newest)
 
 
 def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
@@ -114,48 +119,40 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     running = {run.run_id for run in unended if is_running(run)}
     newest_loaded: dict[tuple[str, str], Scan] = {}
     buildable = []
-    for scan in session.scalars(select(Scan).order_by(*NEWEST_FIRST)):
-        of_list = (scan.connection, scan.stream)
+    for scan in _select(session, tuple(ScanStatus)):
+        newest = newest_loaded.get((scan.connection, scan.stream))
         if scan.scan_id in loaded:
-            newest_loaded.setdefault(of_list, scan)
-        elif scan.status == ScanStatus.APPROVED or (
-            scan.status == ScanStatus.SEALED and scan.run_id not in running
+            newest_loaded[scan.connection, scan.stream] = newest or scan
+        elif scan.status not in BUILDABLE or (
+            scan.status == ScanStatus.SEALED and scan.run_id in running
         ):
-            if of_list in newest_loaded:
-                _supersede(scan, newest_loaded[of_list])
-            else:
-                buildable.append(scan)
+            continue
+        elif newest is not None:
+            _supersede(scan, newest)
+        else:
+            buildable.append(scan)
     return buildable[::-1]
 
 
 def held_scans(session: Session) -> list[Scan]:
     """Return the scans that wait for a person, oldest first."""
-    query = select(Scan).where(Scan.status == ScanStatus.HELD)
-    return list(session.scalars(query.order_by(Scan.started_at, Scan.scan_id)))
+    return list(_select(session, [ScanStatus.HELD]))[::-1]
 
 
 def newest_sealed(
     session: Session, connection: str, stream: str, day: date | None = None
 ) -> Scan | None:
     """Return the newest scan of a list (of a UTC date) that was sealed, whatever became of it."""
-    query = _newest_first(connection, stream, SEALED)
-    if day is not None:
-        query = query.where(Scan.day == day)
-    return session.scalars(query).first()
+    of_day = {"day": day} if day else {}
+    return _select(session, SEALED, connection=connection, stream=stream, **of_day).first()
 
 
-def _newest_first(connection: str, stream: str, statuses: tuple[ScanStatus, ...]) -> Select[Scan]:
-    query = select(Scan).where(Scan.connection == connection, Scan.stream == stream)
-    return query.where(Scan.status.in_(statuses)).order_by(*NEWEST_FIRST)
-
-
-def _supersede_held(session: Session, scan: Scan) -> None:
-    """Of the scans of a list that wait, let only the newest be held."""
-    waiting = _newest_first(scan.connection, scan.stream, WAITING)
-    newest, *older = [*session.scalars(waiting)] or [scan]
-    for each in older:
-        if each.status == ScanStatus.HELD:
-            _supersede(each, newest)
+def _select(
+    session: Session, statuses: Collection[ScanStatus], **where: object
+) -> ScalarResult[Scan]:
+    """Return the scans in some states and with some values, newest first."""
+    query = select(Scan).filter_by(**where).where(Scan.status.in_(statuses))
+    return session.scalars(query.order_by(Scan.started_at.desc(), Scan.scan_id.desc()))
 
 
 def _supersede(scan: Scan, newer: Scan) -> None:

@@ -13,16 +13,14 @@ class UtcTime(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
         """Refuse a naive datetime; store UTC."""
-        del dialect
         if value is not None and value.tzinfo is None:
             raise ValueError("a datetime without a time zone")
         return value and value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
         """Return an aware datetime: SQLite drops the zone."""
-        del dialect
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
@@ -163,5 +161,4 @@ class VersionRow(Base, kw_only=True):
     base: Mapped[int | None] = mapped_column(default=None)
     sha256: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime]
-    published_at: Mapped[datetime | None] = mapped_column(default=None)
     note: Mapped[str] = mapped_column(default="")

@@ -1,7 +1,7 @@
 """Builds version N+1 from version N and the sealed scans that it does not hold."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, versions
 from pipelines.publish.stores import OnNote, Stores
-from pipelines.warehouse.duckdb_file import Build, Version
+from pipelines.warehouse.duckdb_file import Version
 
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
 STORAGE_ERRORS: Final = (
@@ -64,10 +64,9 @@ def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
 def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
     """Build and publish a version from the scan files alone, without a base and without requests.
 
-    It holds the scans that the published version holds (or, where that cannot be read, the newest
-    version that can). Raises BuildFailed where one of them cannot be loaded; nothing is published
-    then. Scans that failed before are tried again: their file, or our defect, may be corrected. If
-    no version can be read, every scan that waits for a build is loaded, as by `build`.
+    It holds the scans of the published version, or of the newest one that can be read, and those
+    that failed before; without such a version, what `build` would load. Raises BuildFailed where a
+    scan cannot be loaded that was loaded before; nothing is published then.
     """
     with versions.change_versions(stores, on_note):
         known = versions.scans_in_newest_readable(stores.warehouse)
@@ -95,39 +94,34 @@ class _Building:
     def run(self, scans: Sequence[Scan]) -> BuildResult:
         """Build; begin again without each scan that cannot be loaded."""
         while scans := [scan for scan in scans if scan.scan_id not in self.failed]:
-            if (result := self._attempt(scans)) is not None:
-                return result
+            with suppress(LoadFailed):
+                return self._attempt(scans)
         return BuildResult(self.base, is_new=False, failed=self.failed)
 
-    def _attempt(self, scans: Sequence[Scan]) -> BuildResult | None:
-        """Build and publish a version, unless every scan is held; None: a scan failed."""
+    def _attempt(self, scans: Sequence[Scan]) -> BuildResult:
+        """Build and publish a version, unless every scan is held. Raises LoadFailed."""
         lists = sorted({f"{scan.connection}/{scan.stream}" for scan in scans})
         note = "rebuilt from the archive" if self.known else ", ".join(lists)
-        number = versions.start_version(self.stores, self.base, note)
-        version = None
+        metadata, warehouse = self.stores.metadata, self.stores.warehouse
+        number, version = versions.start_version(self.stores, self.base, note), None
         try:
-            with closing(self.stores.warehouse.begin(self.base, number)) as making:
-                results = tuple(self._load(making, scan) for scan in scans)
+            with warehouse.begin(self.base, number) as db:
+                results = tuple(self._load(db, number, scan) for scan in scans)
                 if any(result.held is None for result in results):
-                    with self.stores.metadata.transaction() as session:
-                        live = catalog.live_rows(session)
-                    catalog.write_state(making.db, live)
-                    version = making.commit()
-        except LoadFailed:
-            return None
+                    catalog.write_state(db, metadata)
+                    version = warehouse.commit(db, number)
         except duckdb.Error as error:
             raise _not_built(number, error) from error
         if version is not None:
             versions.publish_version(self.stores, version)
-        with self.stores.metadata.transaction() as session:
+        with metadata.transaction() as session:
             for result in results:
                 if result.held is not None:
                     set_status(session, result.scan_id, ScanStatus.HELD, result.held)
         return BuildResult(version or self.base, version is not None, results, self.failed)
 
-    def _load(self, making: Build, scan: Scan) -> LoadResult:
+    def _load(self, db: duckdb.DuckDBPyConnection, number: int, scan: Scan) -> LoadResult:
         """Load one scan. Raises LoadFailed, or StorageFailed for what is not the scan's fault."""
-        number = making.version.number
         self.on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
         stream = self.stores.settings.all_streams().get(scan.stream, Stream(scan.stream, ""))
         policy = LoadPolicy(
@@ -138,12 +132,12 @@ class _Building:
         )
         try:
             sealed = self.stores.archive.open_sealed(scan)
-            result = load_scan(making.db, sealed, policy)
+            result = load_scan(db, sealed, policy)
             if result.held is None:
-                catalog.add_scan(making.db, sealed, result.findings)
+                catalog.add_scan(db, sealed, result.findings)
         except Exception as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):  # DuckDB wraps it while it works
-                raise error.__cause__ from error
+            if isinstance(error.__cause__, KeyboardInterrupt):  # `change_versions` raises it again
+                raise
             if _storage_error(error):
                 raise _not_built(number, error) from error
             self._mark_failed(scan, error)
@@ -171,8 +165,7 @@ def _storage_error(error: BaseException | None) -> BaseException | None:
     """Return what the disk or the memory limit refused; None where the scan is to blame."""
     found = None
     while error is not None and not isinstance(error, (ArchiveDamaged, ScanNotFound)):
-        if isinstance(error, STORAGE_ERRORS):
-            found = error
+        found = error if isinstance(error, STORAGE_ERRORS) else found
         error = error.__cause__ or error.__context__
     return found
 

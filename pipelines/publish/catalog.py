@@ -8,11 +8,11 @@ import msgspec
 import pyarrow as pa
 from sqlalchemy import JSON, ColumnElement, String, cast, select
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.orm import Session
 
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
+from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Base
 from pipelines.publish.texts import TEXTS
 
@@ -51,10 +51,16 @@ SELECT
 FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream;
 """
-# Rows of the metadata database that a version shows, without what only this program needs.
-LIVE: Final = ("runs", "findings", "decisions", "versions")
-LiveRows = dict[str, list[dict[str, Any]]]
+# Tables of the metadata database that a version shows, without what only this program needs.
 HIDDEN: Final = {"owner", "sha256"}
+SHOWN: Final[dict[str, list[ColumnElement[Any]]]] = {
+    name: [
+        cast(column, String).label(column.name) if isinstance(column.type, JSON) else column
+        for column in Base.metadata.tables[name].columns
+        if column.name not in HIDDEN
+    ]
+    for name in ("runs", "findings", "decisions", "versions")
+}
 DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call] # names types as DuckDB does
 UNCOMMENTED: Final = """
 SELECT bare.kind, bare.schema_name, bare.name, bare.column_name
@@ -81,37 +87,22 @@ def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable
     _insert(db, "load_findings", reported)
 
 
-def live_rows(session: Session) -> LiveRows:
-    """Return what the metadata database says now, by table of `meta`."""
-    found = {}
-    for table in LIVE:
-        query = select(*_shown(table)).order_by(*Base.metadata.tables[table].primary_key)
-        found[table] = [dict(row) for row in session.execute(query).mappings()]
-    return found
-
-
-def write_state(db: duckdb.DuckDBPyConnection, live: LiveRows) -> None:
+def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     """Write what the metadata database says now, the views, and comments on everything new."""
+    with metadata.transaction() as session:
+        queries = {table: select(*columns).order_by(columns[0]) for table, columns in SHOWN.items()}
+        found = {table: session.execute(query).mappings().all() for table, query in queries.items()}
     db.begin()  # one commit waits for the disk once
-    for table, rows in live.items():
-        columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in _shown(table))
+    for table, rows in found.items():
+        columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in SHOWN[table])
         db.execute(REPLACE.format(table, ", ".join(columns)))
-        _insert(db, table, rows)
+        _insert(db, table, [dict(row) for row in rows])
     db.execute(VIEWS)
     for kind, *parts in db.execute(UNCOMMENTED).fetchall():
         name = ".".join(quote_identifier(part) for part in parts if part)
         text = _text(kind, *parts).replace("'", "''")
         db.execute(f"COMMENT ON {kind} {name} IS '{text}'")
     db.commit()
-
-
-def _shown(table: str) -> list[ColumnElement[Any]]:
-    """Return the columns that a version shows; JSON as text."""
-    return [
-        cast(column, String).label(column.name) if isinstance(column.type, JSON) else column
-        for column in Base.metadata.tables[table].columns
-        if column.name not in HIDDEN
-    ]
 
 
 def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]]) -> None:
@@ -141,15 +132,16 @@ def _requests(scan: SealedScan) -> list[dict[str, Any]]:
 
 
 def _text(kind: str, schema: str, table: str, column: str | None) -> str:
-    """Return what a table, view, macro or column means."""
+    """Return what a table, view, macro or column means; empty for one of ours without a text."""
     stream, _, array = table.partition("__")
-    keys = [f"{schema}.{table}", f"{schema}.array" if array else schema]
+    keys = [f"{schema}.array" if array else schema]
     if kind == "MACRO TABLE":
         keys, stream = ["as_of"], table.removesuffix("_as_of")
     elif column is not None and (column.startswith("_") or schema not in TEXTS):
-        keys = [f"{table}.{column}", column]  # of ours
+        keys = [f"{table}.{column}", column]
     elif column is not None:  # of a record
-        head, _, tail = column.rpartition("__")
-        keys = [f"__{tail}"] if head else []
-    text = next((TEXTS[key] for key in keys if key in TEXTS), TEXTS["field"])
+        keys = ["__" + column.rpartition("__")[2] if "__" in column else "field", "field"]
+    elif schema not in TEXTS:
+        keys = [f"{schema}.{table}"]
+    text = next((TEXTS[key] for key in keys if key in TEXTS), "")
     return text.format(stream=stream, array=array, column=column)

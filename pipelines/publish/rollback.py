@@ -29,11 +29,9 @@ def rollback(
                 "Nothing was changed.",
                 "Run `partner-sync versions list`, then choose one of it.",
             )
-        scans = {
-            each: loaded_scans(stores.warehouse, kept[each]) for each in kept if each >= number
-        }
-        undone = frozenset().union(*scans.values()) - scans[number]
         require_unchanged(stores.metadata, kept[number])
+        later = [loaded_scans(stores.warehouse, kept[each]) for each in kept if each > number]
+        undone = {*()}.union(*later) - loaded_scans(stores.warehouse, kept[number])
         decision = Decision(
             decided_at=utc_now(stores.clock),
             person=person,

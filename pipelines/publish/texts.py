@@ -26,16 +26,14 @@ _valid_to: End of the scan that ended this version. NULL: it holds.
 _end_reason: Why the version ended: changed or deleted.
 _scan_id: Scan that brought this version; see meta.requests.
 _extra: What fits no column, as JSON; numbers as text, exactly as sent.
-connection: Connection that was read.
-stream: Name of the list, and of its tables.
+connection stream: Connection, and list, that were read.
 scan_id: The scan; `_scan_id` of the rows that it brought.
 page _page: Number of the request in the scan file, from 1; see meta.requests.
 row _row: Place of the record in that page, from 0.
 key primary_key: Primary key: field that identifies a record. NULL: its whole content does.
 rows: Records of the list, each counted once.
 requests: Requests sent, refused ones too.
-started_at: When it began.
-ended_at: When it ended. NULL: it runs, or its process was killed.
+started_at ended_at: When it began, and ended. NULL: it runs, or its process was killed.
 code: Kind of finding; docs/failures.md explains each.
 severity: info, warning or error.
 subject: What it is about, such as a column, a scan or a version. Empty: the whole stream.
@@ -47,8 +45,7 @@ meta.requests: Every request of each scan here. Rows name theirs by `_scan_id` a
 purpose: Why it was sent: page, head, length, behind; stop is no request.
 requested_offset requested_limit: Offset, and page size, that was asked for.
 requests.status: HTTP status. NULL: no answer.
-sent_at: When the request was sent.
-received_at: When the answer was complete.
+sent_at received_at: When the request was sent, and when the answer was complete.
 request_id: The service's own identifier of the request.
 requests.rows: Records of the page that were loaded from it.
 rows_conflicting: Records of the page that went to quarantine as conflicts.
@@ -72,9 +69,7 @@ details: Further values, as JSON.
 meta.versions: Versions of the warehouse, as of this build; the last one is this version itself.
 versions.status: building (this version itself), published or deleted.
 base: Version that it was built from. NULL: from scans alone.
-created_at: When its build began.
-published_at: When it was published. NULL: not before this build.
-note: Why it was built.
+created_at note: When its build began, and why it was built.
 meta.loads: Every load in its order: the proof of the scan and what changed, in rows.
 meta.completeness: What is proven of each scan that this version holds: one row per scan.
 day: UTC date on which the scan began.
@@ -90,21 +85,17 @@ deleted: Rows that the list did not have any more.
 unchanged: Rows that stayed as they were.
 quarantined: Records that went to quarantine.records.
 meta.freshness: How fresh the rows of each list are: one row per connection and stream.
-last_scan_id: Newest scan that this version holds.
-last_scan_ended_at: When that scan ended.
+last_scan_id last_scan_ended_at: Newest scan that this version holds, and its end.
 last_scan_complete: Whether that scan is complete. If not, some rows may be older.
 last_complete_scan_id: Newest complete scan; `rows` are its records. NULL: none is complete.
 last_complete_at: When it ended: the rows are proven complete for this moment.
 age_minutes: Minutes from last_complete_at until now, the time of your query.
 meta.columns: Every column of data, its type and the field of the record that it holds.
-table_name: Table in the schemas history and current.
-column_name: Column. NULL: the field had no value yet.
+table_name column_name: Where it is; no column: the field had no value yet.
 part: What of the field it holds: value, offset (of a time), count (of a list), none.
 type: Type of the column.
 path steps: The field in the record, as a JSON path, and as a JSON array.
-kind: What the field holds, as loading sees it.
-scale digits: Digits behind, and before, the decimal point.
-first_scan_id: Scan that had the field first.
+digits: Digits before the decimal point.
 position: Order of the columns.
 quarantine.records: Records that no table can hold, with the reason.
 records.key: Its primary key. NULL: it cannot be read.

@@ -23,12 +23,16 @@ LOADED = "SELECT DISTINCT loads.scan_id FROM meta.loads AS loads"
 def change_versions(stores: Stores, on_note: OnNote) -> Iterator[None]:
     """Hold the lock `build` for the block; before and after it, rows of versions follow the files.
 
-    Whatever the block does to files and symlink is recorded at its end, or before the next one.
+    An interrupt inside a statement, from which DuckDB makes a RuntimeError, is raised again.
     """
     with hold_lock(stores.metadata.locks, "build", on_wait=on_note):
         _reconcile(stores)
         try:
             yield
+        except RuntimeError as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise error.__cause__ from error
+            raise
         finally:
             _reconcile(stores)
 
@@ -41,22 +45,19 @@ def _reconcile(stores: Stores) -> None:
     """
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
-    now = utc_now(stores.clock)
     with stores.metadata.transaction() as session:
         rows = {row.number: row for row in list_versions(session)}
     for number in files.keys() - rows.keys():
-        rows[number] = VersionRow(number=number, created_at=now, note="Found without a row.")
-        rows[number].status = VersionStatus.PUBLISHED
+        rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
+        rows[number].status, rows[number].note = VersionStatus.PUBLISHED, "Found without a row."
     for number, row in rows.items():
         version = files.get(number)
-        is_kept = version == published or row.sha256 or row.status == VersionStatus.PUBLISHED
-        if version is None or not is_kept:
+        was_published = row.sha256 or row.status == VersionStatus.PUBLISHED
+        if version is not None and (was_published or version == published):
+            row.status = VersionStatus.PUBLISHED
+            row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
+        else:
             row.status = VersionStatus.DELETED
-            continue
-        row.status = VersionStatus.PUBLISHED
-        row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
-        if version == published:
-            row.published_at = row.published_at or now
     with stores.metadata.transaction() as session:
         session.add_all(rows.values())
     for number in files:
@@ -66,20 +67,19 @@ def _reconcile(stores: Stores) -> None:
 
 def start_version(stores: Stores, base: Version | None, note: str) -> int:
     """Add a row `building`; return its number, one above the highest that was ever used."""
+    row = VersionRow(number=1, created_at=utc_now(stores.clock), note=note)
+    row.base = base.number if base else None
     with stores.metadata.transaction() as session:
-        number = (session.scalar(select(func.max(VersionRow.number))) or 0) + 1
-        row = VersionRow(number=number, created_at=utc_now(stores.clock), note=note)
-        row.base = base.number if base else None
+        row.number += session.scalar(select(func.max(VersionRow.number))) or 0
         session.add(row)
-    return number
+    return row.number
 
 
 def publish_version(stores: Stores, version: Version) -> None:
-    """Swap the symlink; delete versions beyond the newest `keep_versions`."""
+    """Swap the symlink to a new version; delete those beyond the newest `keep_versions`."""
     stores.warehouse.publish(version)
     for old in stores.warehouse.versions()[: -stores.settings.keep_versions]:
-        if old != version:
-            stores.warehouse.drop(old.number)
+        stores.warehouse.drop(old.number)
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
@@ -101,14 +101,12 @@ def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:
 def require_unchanged(metadata: Metadata, version: Version) -> None:
     """Raise BuildFailed if a version's file is not the one that was published.
 
-    A lost file, and one whose digest is not known, pass. Reads the whole file, outside the
-    transaction, which other processes would wait for.
+    A lost file, and one whose digest is not known, pass. Reads the whole file.
     """
-    with metadata.transaction() as session:
+    with metadata.transaction() as session:  # which others wait for: the file is read after it
         row = session.get(VersionRow, version.number)
-    if row is None or not row.sha256 or not version.path.is_file():
-        return
-    if _digest(version) != row.sha256:
+    known = row and version.path.is_file() and row.sha256
+    if known and _digest(version) != known:
         raise BuildFailed(
             f"Version {version.number} was changed after it was published: {version.path} has "
             "another digest. Nothing is built on it. Analysts see the changed file.",

@@ -128,14 +128,13 @@ class RateLimiter:
         """
         with self._transaction() as (session, known, now):
             ahead = now - self._clock.monotonic()
-            slots = self._slots(session, now)
-            slot = next((slot for slot in slots if slot.number == mine.number), None)
-            if slot is None:  # the first look, or another process took us for dead: queue
+            slot = session.get(RateLimitSlot, mine.number)
+            if slot is None or slot.held_until is not None:  # the first look, or taken for dead
                 slot, mine.number = RateLimitSlot(actor=self._actor, owner=self._owner), 0
             due = slot.sent_at
             if due is None or known.blocked_until > now:
-                due = next_slot(slots, mine.number, self._share(known, now), now)
-                due = max(due, known.blocked_until)
+                slots, share = self._slots(session, now), self._share(known, now)
+                due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
                 slot.sent_at = due if due <= now + LEAD else None
                 session.add(slot)
                 session.flush()

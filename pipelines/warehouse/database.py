@@ -1,5 +1,6 @@
 """DuckDB databases: how every one is opened, rewritten, and compared with what was written."""
 
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,20 +74,14 @@ def connect_compact(file: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
     total, free, name = database.execute(BLOCKS).fetchall()[0]
     if total < SMALLEST_BLOCKS or free * FREE_SHARE < total:
         return database
-    database.close()
-    sparse = file.rename(f"{file}.sparse")
-    database = connect(file, memory_limit)
-    try:
-        path = str(sparse).replace("'", "''")
-        database.execute(f"ATTACH '{path}' AS sparse (READ_ONLY)")
-        database.execute(f"COPY FROM DATABASE sparse TO {quote_identifier(name)}")
-        database.execute("DETACH sparse; CHECKPOINT")
-    except duckdb.Error:
-        database.close()
-        sparse.replace(file)
-        return connect(file, memory_limit)
-    sparse.unlink()
-    return database
+    dense = file.with_name(f"{file.name}.dense")
+    path = str(dense).replace("'", "''")
+    with closing(database), suppress(duckdb.Error):
+        database.execute(f"ATTACH '{path}' AS dense")
+        database.execute(f"COPY FROM DATABASE {quote_identifier(name)} TO dense; DETACH dense")
+        dense.replace(file)
+    dense.unlink(missing_ok=True)
+    return connect(file, memory_limit)
 
 
 def control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:

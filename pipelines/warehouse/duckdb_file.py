@@ -31,45 +31,16 @@ class Version:
     number: int
     path: Path
 
-
-@dataclass(frozen=True)
-class Build:
-    """A version that is being written into a hidden file; `db` is that file, open for writing."""
-
-    version: Version
-    file: Path
-    db: duckdb.DuckDBPyConnection
-    memory_limit: str
-
-    def commit(self) -> Version:
-        """Finish the file: reopen it, compare it with what was written, make it durable, rename it.
-
-        Not published yet. Raises BuildFailed for other rows, StorageFailed, and duckdb.Error for
-        what cannot be written or read.
-        """
-        written = control_totals(self.db)
-        self.db.execute("CHECKPOINT")
-        self.db.close()
-        with closing(connect(self.file, self.memory_limit, read_only=True)) as reader:
-            tables = {table for table, _ in written.items() ^ control_totals(reader).items()}
-        if tables:
-            raise BuildFailed(
-                f"Version {self.version.number} is not what was written: other rows in "
-                f"{', '.join(sorted(tables))}. It is not published. Analysts still see the version "
-                "before it.",
-                "Check the disk, then run `partner-sync versions build`.",
+    def file(self) -> Path:
+        """Return the path of the file. Raises VersionNotFound where it is lost."""
+        if not self.path.is_file():
+            raise VersionNotFound(
+                f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
+                "changed.",
+                "Run `partner-sync versions list`, then `partner-sync versions rollback` to one "
+                "of it.",
             )
-        with _writing(self.version.path):
-            self.file.chmod(PUBLISHED_FILE)
-            sync_file(self.file)
-            durable_rename(self.file, self.version.path)
-        return self.version
-
-    def close(self) -> None:
-        """Delete the file, unless it is finished."""
-        with suppress(duckdb.Error):
-            self.db.close()
-        _delete(self.file.parent, f"{self.file.name}*")
+        return self.path
 
 
 @dataclass(frozen=True)
@@ -79,31 +50,55 @@ class Warehouse:
     home: Home
     memory_limit: str = "128MB"
 
-    def begin(self, base: Version | None, number: int) -> Build:
-        """Start version `number` as a copy of `base`. Raises StorageFailed or VersionNotFound.
+    @contextmanager
+    def begin(self, base: Version | None, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open version `number` for writing, a hidden copy of `base`; delete it in the end.
 
-        Deletes what killed builds left; the caller holds the lock `build`.
+        It stays if the block calls `commit`. Deletes what killed builds left; the caller holds the
+        lock `build`. Raises StorageFailed or VersionNotFound.
         """
-        if base is not None:
-            _require_file(base)
-        part = self.home.versions / f".v{number:08}.building"
-        with _writing(part):
-            _delete(self.home.versions, ".v*")
-            try:
+        part = self._part(number)
+        try:
+            with _writing(part):
+                _delete(self.home.versions, ".v*")
                 if base is not None:
-                    shutil.copyfile(base.path, part)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
-        db = connect_compact(part, self.memory_limit)
-        return Build(self._version(number), part, db, self.memory_limit)
+                    shutil.copyfile(base.file(), part)
+            with closing(connect_compact(part, self.memory_limit)) as db:
+                yield db
+        finally:
+            _delete(self.home.versions, f"{part.name}*")
+
+    def commit(self, db: duckdb.DuckDBPyConnection, number: int) -> Version:
+        """Finish a version: reopen it, compare it with what was written, make it durable, rename.
+
+        Not published yet. Raises BuildFailed for other rows, StorageFailed, and duckdb.Error for
+        what cannot be written or read.
+        """
+        version, part = self._version(number), self._part(number)
+        written = control_totals(db)
+        db.execute("CHECKPOINT")
+        db.close()
+        with closing(connect(part, self.memory_limit, read_only=True)) as reader:
+            tables = {table for table, _ in written.items() ^ control_totals(reader).items()}
+        if tables:
+            raise BuildFailed(
+                f"Version {number} is not what was written: other rows in "
+                f"{', '.join(sorted(tables))}. It is not published. Analysts still see the version "
+                "before it.",
+                "Check the disk, then run `partner-sync versions build`.",
+            )
+        with _writing(version.path):
+            part.chmod(PUBLISHED_FILE)
+            sync_file(part)
+            durable_rename(part, version.path)
+        return version
 
     def publish(self, version: Version) -> None:
         """Point the symlink to a version. Raises VersionNotFound or StorageFailed."""
-        _require_file(version)
+        target = version.file().relative_to(self.home.root)
         self.published()  # refuses to overwrite a file that is not our symlink
         with _writing(self.home.link):
-            swap_symlink(self.home.link, str(version.path.relative_to(self.home.root)))
+            swap_symlink(self.home.link, str(target))
 
     def published(self) -> Version | None:
         """Return the version that the symlink names, whose file may be lost.
@@ -141,12 +136,11 @@ class Warehouse:
                 "Nothing is published yet, so there are no rows to read.",
                 "Run `partner-sync sync`.",
             )
-        _require_file(version)
+        file, folder = version.file(), self.home.versions
         with suppress(LockHeld):
-            return connect(version.path, self.memory_limit, read_only=True)
-        folder = self.home.versions
+            return connect(file, self.memory_limit, read_only=True)
         with _writing(folder), tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy:
-            shutil.copyfile(version.path, copy.name)
+            shutil.copyfile(file, copy.name)
             return connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
 
     def drop(self, number: int) -> None:
@@ -164,26 +158,18 @@ class Warehouse:
     def _version(self, number: int) -> Version:
         return Version(number, self.home.versions / f"v{number:08}.duckdb")
 
-
-def _require_file(version: Version) -> None:
-    if not version.path.is_file():
-        raise VersionNotFound(
-            f"Version {version.number} has no file: {version.path} does not exist. Nothing was "
-            "changed.",
-            "Run `partner-sync versions list`, then `partner-sync versions rollback` to one of it.",
-        )
+    def _part(self, number: int) -> Path:
+        return self.home.versions / f".v{number:08}.building"
 
 
 def _delete(folder: Path, pattern: str) -> None:
     for path in folder.glob(pattern):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
 def _writing(file: Path) -> Iterator[None]:
+    """Raise StorageFailed for what the disk refuses."""
     try:
         yield
     except OSError as error:

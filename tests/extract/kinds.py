@@ -28,22 +28,19 @@ def changing(kind: Kind, change: Change) -> Kind:
     return lambda rows, limit, chance: replace(kind(rows, limit, chance), change=change)
 
 
-def _grow(*, head: bool, tail: bool = False) -> Change:
+def _grow(*, head: bool) -> Change:
     def change(model: Model, number: int) -> None:
         if number % 2 == 0 and number < 60:
-            if head:
-                model.add(0)
-            if tail:
-                model.add(len(model.groups))
+            model.add(0 if head else len(model.groups))
 
     return change
 
 
 def _touch(*, head: bool) -> Change:
     def change(model: Model, _number: int) -> None:
-        for _row in range(2):
-            if len(model):
-                model.change_and_move(model.chance.randrange(len(model)), head=head)
+        for _row in range(min(2, len(model))):
+            place = 0 if head else len(model.groups)
+            model.move(model.chance.randrange(len(model)), place, change=1)
 
     return change
 
@@ -56,7 +53,7 @@ def _every_tenth(*, added: bool) -> Change:
             model.add(0)
             model.add(len(model.groups))
         elif len(model):
-            model.remove(model.chance.randrange(len(model)))
+            model.pop(model.chance.randrange(len(model)))
 
     return change
 
@@ -73,7 +70,7 @@ def mixed(model: Model, number: int) -> None:
     if chance.random() < 0.2:
         model.add(chance.randint(0, len(model.groups)))
     if chance.random() < 0.5 and len(model):
-        model.remove(chance.randrange(len(model)))
+        model.pop(chance.randrange(len(model)))
 
 
 def moves_and_removals(rate: float) -> Change:
@@ -82,22 +79,9 @@ def moves_and_removals(rate: float) -> Change:
         if len(model) and chance.random() < rate:
             model.move(chance.randrange(len(model)), chance.randint(0, len(model.groups) - 1))
         if len(model) and chance.random() < rate:
-            model.remove(chance.randrange(len(model)))
+            model.pop(chance.randrange(len(model)))
 
     return change
-
-
-def repeated(rows: int, limit: int, chance: Random, *, near: bool, conflict: bool) -> Model:
-    """Return a list of which one row in a hundred is there twice."""
-    model = stable(rows, limit, chance)
-    near = near or rows < 2 * limit
-    for key in chance.sample(range(rows), -(-rows // 100)):
-        at = next(i for i, group in enumerate(model.groups) if group[0].key == key)
-        apart = chance.randint(1, max(1, limit // 2)) if near else chance.randint(limit, rows)
-        place = at + 1 + apart if at + 1 + apart <= len(model.groups) else max(0, at - apart)
-        copy = Row(key, model.groups[at][0].content + conflict)
-        model.groups.insert(place, [copy])
-    return model
 
 
 def _move_once(model: Model, number: int) -> None:
@@ -112,15 +96,24 @@ def _move_once(model: Model, number: int) -> None:
 
 
 def repeats(*, near: bool, conflict: bool, move: bool = False) -> Kind:
+    """Lists of which one row in a hundred is there twice."""
+
     def kind(rows: int, limit: int, chance: Random) -> Model:
-        model = repeated(rows, limit, chance, near=near, conflict=conflict)
+        model = stable(rows, limit, chance)
+        is_near = near or rows < 2 * limit
+        for key in chance.sample(range(rows), -(-rows // 100)):
+            at = next(i for i, group in enumerate(model.groups) if group[0].key == key)
+            apart = (
+                chance.randint(1, max(1, limit // 2)) if is_near else chance.randint(limit, rows)
+            )
+            place = at + 1 + apart if at + 1 + apart <= len(model.groups) else max(0, at - apart)
+            model.groups.insert(place, [Row(key, model.groups[at][0].content + conflict)])
         return replace(model, change=_move_once) if move else model
 
     return kind
 
 
 def _replace_all(model: Model, _number: int) -> None:
-    model.removed.update(model.rows)
     model.groups[:] = [[Row(next(model.new))] for _row in range(len(model))]
     model.added.update(model.rows)
 
@@ -146,38 +139,23 @@ def lying(kind: Kind, lie: Callable[[Page], Page], share: float) -> Kind:
     return made
 
 
-def short(page: Page) -> Page:
-    """Show half of a page that is not the last."""
-    return _first_rows(page, max(1, len(page) // 2))
-
-
-def ended_early(page: Page) -> Page:
-    return replace(page, has_more=False)
-
-
-def endless(page: Page) -> Page:
-    return replace(page, has_more=True)
-
-
-def empty(page: Page) -> Page:
-    return _first_rows(page, 0)
-
-
-def cut(page: Page) -> Page:
-    """Leave out the last row of a page that is not the last."""
-    return _first_rows(page, max(1, len(page) - 1))
-
-
 def _first_rows(page: Page, rows: int) -> Page:
+    """Show fewer rows of a page that is not the last."""
     return replace(page, values=page.values[:rows]) if page.has_more else page
 
 
-LIES = {f.__name__: f for f in (short, ended_early, endless, empty, cut)}
+LIES: dict[str, Callable[[Page], Page]] = {
+    "short": lambda page: _first_rows(page, max(1, len(page) // 2)),
+    "ended_early": lambda page: replace(page, has_more=False),
+    "endless": lambda page: replace(page, has_more=True),
+    "empty": lambda page: _first_rows(page, 0),
+    "cut": lambda page: _first_rows(page, max(1, len(page) - 1)),
+}
 
 KINDS: dict[str, Kind] = {
     "stable": stable,
     "head grows": changing(stable, _grow(head=True)),
-    "tail grows": changing(stable, _grow(head=False, tail=True)),
+    "tail grows": changing(stable, _grow(head=False)),
     "ties of 2": tied(2),
     "ties of 7": tied(7),
     "ties of 60": tied(60),

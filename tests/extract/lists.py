@@ -32,10 +32,6 @@ class Row:
 Change = Callable[["Model", int], None]
 
 
-def _nothing(_model: "Model", _number: int) -> None:
-    """Change nothing."""
-
-
 @dataclass
 class Model:
     """A list of groups of rows; the rows of a group come in another order at each request.
@@ -46,10 +42,9 @@ class Model:
     groups: list[list[Row]]
     limit: int
     chance: Random
-    change: Change = _nothing
+    change: Change = lambda _model, _number: None
     lie: Callable[[Page, "Model"], Page] = lambda page, _model: page
     contents: int | None = None  # without a key: how many contents there are; 0: one for each row
-    removed: set[Row] = field(default_factory=set)
     added: set[Row] = field(default_factory=set)
     lengths: list[int] = field(default_factory=list)
     shown: dict[int, list[Row]] = field(default_factory=dict)
@@ -67,21 +62,18 @@ class Model:
     def plain(self) -> int:
         return max(1, -(-max(self.lengths) // self.limit))
 
-    def add(self, at: int, row: Row | None = None) -> None:
-        """Add a row before the group at a place of `groups`."""
-        row = row or self.made()
-        self.added.add(row)
-        self.groups.insert(at, [row])
-
     @property
     def keyed(self) -> bool:
         return self.contents is None
 
-    def made(self) -> Row:
-        """Return a row that the list has not had."""
+    def add(self, at: int) -> None:
+        """Add a new row before the group at a place of `groups`."""
         if self.contents is None:
-            return Row(next(self.new), self.chance.randrange(1000))
-        return Row(None, self.chance.randrange(self.contents) if self.contents else next(self.new))
+            row = Row(next(self.new), self.chance.randrange(1000))
+        else:
+            row = Row(None, self.chance.randrange(self.contents or 2**62))
+        self.added.add(row)
+        self.groups.insert(at, [row])
 
     def pop(self, place: int) -> Row:
         for at, group in enumerate(self.groups):
@@ -93,17 +85,10 @@ class Model:
             place -= len(group)
         raise IndexError(place)
 
-    def remove(self, place: int) -> None:
-        self.removed.add(self.pop(place))
-
-    def move(self, place: int, at: int) -> None:
+    def move(self, place: int, at: int, change: int = 0) -> None:
         row = self.pop(place)
+        row.content += change
         self.groups.insert(at, [row])
-
-    def change_and_move(self, place: int, *, head: bool) -> None:
-        row = self.pop(place)
-        row.content += 1
-        self.groups.insert(0 if head else len(self.groups), [row])
 
     def answer(self, ask: Ask, number: int) -> Page:
         if self.asked:
@@ -113,31 +98,28 @@ class Model:
         rows = self._rows(offset, limit)
         self.lengths.append(len(self))
         self.asked.append((offset, purpose))
-        self.shown[number] = rows
         values = np.array([row.values for row in rows], np.uint64).reshape(-1, 2)
         page = Page(number, ask.request, ("id",), values, limit, offset + limit < len(self))
-        lied = self.lie(page, self)
-        self.shown[number] = rows[: len(lied)]
-        return lied
+        page = self.lie(page, self)
+        self.shown[number] = rows[: len(page)]
+        return page
 
     def _rows(self, offset: int, limit: int) -> list[Row]:
         found: list[Row] = []
         begin, last = 0, offset + limit
         for group in self.groups:
             end = begin + len(group)
+            shown = min(end, last) - max(begin, offset)
             if begin >= last:
                 break
-            if end > offset:
-                if len(group) == 1:
-                    found += group
-                else:
-                    found += self.chance.sample(group, min(end, last) - max(begin, offset))
+            if shown > 0:
+                found += self.chance.sample(group, shown) if len(group) > 1 else group
             begin = end
         return found
 
     def again(self) -> "Model":
         """Return the list as the next scan meets it."""
-        return replace(self, removed=set(), added=set(), lengths=[], shown={}, asked=[])
+        return replace(self, added=set(), lengths=[], shown={}, asked=[])
 
 
 def drive(

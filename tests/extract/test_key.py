@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from pipelines.core.completeness import ListMemory, Method
 from pipelines.extract.pages import Ask, Page, Proof
@@ -41,21 +42,24 @@ def records(size: int, *columns: Callable[[int], int | None]) -> list[Record]:
     return [tuple(column(at) for column in columns) for at in range(size)]
 
 
-def test_configured_key_is_preferred() -> None:
-    proof, _requests = read(("code", "id"), records(45, int, int), key="code")
-    assert proof.memory == ListMemory("code", key_decided=True, length=45)
-
-
-def test_key_that_repeats_far_apart_is_replaced_without_reading_the_list_again() -> None:
-    proof, requests = read(("id", "billingId"), records(45, lambda at: at % 20, int))
-    assert (proof.complete, proof.rows, proof.memory.key) == (True, 45, "billingId")
+@pytest.mark.parametrize(
+    ("fields", "rows", "key"),
+    [
+        pytest.param(("code", "id"), records(45, int, int), "code", id="configured"),
+        pytest.param(
+            ("id", "billingId"), records(45, lambda at: at % 20, int), "billingId", id="far"
+        ),
+        pytest.param(("amount",), records(45, lambda at: at % 40, int), None, id="by chance"),
+    ],
+)
+def test_key_is_decided_over_the_whole_list(
+    fields: tuple[str, ...], rows: list[Record], key: str | None
+) -> None:
+    """A field that repeats far apart is replaced without reading the list again."""
+    proof, requests = read(fields, rows, key="code")
+    assert (proof.complete, proof.rows) == (True, 45)
+    assert proof.memory == ListMemory(key, key_decided=True, length=45)
     assert requests <= 12
-
-
-def test_field_that_is_unique_by_chance_on_the_first_page_is_no_key() -> None:
-    proof, _requests = read(("amount",), records(45, lambda at: at % 40, int))
-    assert (proof.complete, proof.rows, proof.memory.key) == (True, 45, None)
-    assert proof.memory.key_decided
 
 
 def test_key_may_be_null_in_one_row_of_a_hundred() -> None:
@@ -74,15 +78,11 @@ def test_pinned_key_is_used_whatever_the_rows_say() -> None:
     assert (proof.memory.key, proof.rows) == ("id", 3)
 
 
-def test_empty_list_is_one_page() -> None:
+def test_empty_list_is_one_page_unless_it_had_rows() -> None:
     proof, requests = read(("id",), [])
     assert (proof.complete, proof.method, proof.rows, requests) == (True, Method.ONE_PAGE, 0, 1)
     assert not proof.memory.key_decided
-
-
-def test_empty_list_that_had_rows_is_asked_for_again() -> None:
-    memory = ListMemory("id", key_decided=True, length=30)
-    proof, requests = read(("id",), [], memory=memory)
+    proof, requests = read(("id",), [], memory=ListMemory("id", key_decided=True, length=30))
     assert (proof.complete, proof.rows) == (True, 0)
     assert requests > 1
 

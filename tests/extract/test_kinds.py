@@ -13,24 +13,13 @@ SIZES = {"partners": (250, 100), "usage": (6_000, 500), "billing": (1_000, 100)}
 SMALL = ListMemory(key="id", key_decided=True)  # of few rows, one conflict is more than 2 %
 # Requests at most, in plain passes.
 COSTS = {
-    "stable": 1.34,
-    "head grows": 1.34,
-    "tail grows": 1.34,
-    "ties of 2": 7,
-    "ties of 7": 7,
-    "ties of 60": 7,
-    "ties of 700": 25,
-    "one tie": 25,
-    "newest change first": 7,
-    "newest change last": 7,
-    "near repeats": 3,
-    "far repeats": 3,
-    "near conflicts": 3,
-    "far conflicts": 3,
-    "near repeats, one moves": 3,
-    "far conflicts, one moves": 3,
+    **dict.fromkeys(["stable", "head grows", "tail grows"], 1.34),
+    **dict.fromkeys(["ties of 2", "ties of 7", "ties of 60"], 7),
+    **dict.fromkeys(["ties of 700", "one tie", "ties of 7, removals"], 25),
+    **dict.fromkeys(["newest change first", "newest change last"], 7),
+    **dict.fromkeys(["near repeats", "far repeats", "near conflicts", "far conflicts"], 3),
+    **dict.fromkeys(["near repeats, one moves", "far conflicts, one moves"], 3),
     "ties of 7, additions": 12,
-    "ties of 7, removals": 25,
     "mixed": 4,
 }
 # Here one chain can be wrong without a trace: a move is cancelled by a removal (the assumption).

@@ -11,6 +11,7 @@ from random import Random
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
 from pipelines.core.completeness import ListMemory, ReadBudget
@@ -52,11 +53,8 @@ class Service:
         return httpx.Response(200, content=self._page(int(request.url.params["offset"])))
 
     def _page(self, offset: int) -> bytes:
-        keys = list(range(ROWS))
-        if self.shuffled:
-            for first in range(0, ROWS, 7):
-                group = keys[first : first + 7]
-                keys[first : first + 7] = self.chance.sample(group, len(group))
+        chance = self.chance.random if self.shuffled else int
+        keys = sorted(range(ROWS), key=lambda key: (key // 7, chance()))
         rows = [{"usageId": f"u{key}", "amount": key} for key in keys[offset : offset + LIMIT]]
         more = offset + LIMIT < ROWS
         pagination = {"limit": LIMIT, "offset": offset, "has_more": more, "next_offset": None}
@@ -76,9 +74,8 @@ class Spare(Unlimited):
 
 
 def header() -> ScanHeader:
-    fields = {name: getattr(HEADER, name) for name in ScanHeader.__struct_fields__}
-    fields |= {"memory": ListMemory(), "budget": ReadBudget(page_size=LIMIT)}
-    return ScanHeader(**{**fields, "algorithm": ALGORITHM_VERSION})
+    memory, budget = ListMemory(), ReadBudget(page_size=LIMIT)
+    return replace(HEADER, memory=memory, budget=budget, algorithm=ALGORITHM_VERSION)
 
 
 def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:

@@ -53,7 +53,7 @@ def stored_values(warehouse: Warehouse, stream: str = "usage") -> dict[str, Any]
         names = [each[0] for each in cursor.description or ()]
         for values in cursor.fetchall():
             row = dict(zip(names, values, strict=True))
-            record = found.setdefault(row.get("_key", row.get("_parent_key")), {})
+            record = found.setdefault(row["_key" if "_key" in row else "_parent_key"], {})
             record.update(_row_values(row, listed))
     return found
 
@@ -61,20 +61,18 @@ def stored_values(warehouse: Warehouse, stream: str = "usage") -> dict[str, Any]
 def _row_values(row: dict[str, Any], columns: list[Any]) -> dict[tuple[Any, ...], Any]:
     """Return the values of one row of a table."""
     around = sorted((name for name in row if name.startswith("_parent_index")), reverse=True)
-    places = [row[name] for name in (*around, *(["_index"] if "_index" in row else []))]
+    places = [row[name] for name in (*around, "_index") if name in row]
     found: dict[tuple[Any, ...], Any] = {}
     for name, part, steps in columns:
-        left = iter(places)
-        *path, last = (next(left, None) if step is None else step for step in steps)
-        path = path if last is None and steps[-1] is None else [*path, last]
-        value = row[name]
+        left, value = iter(places), row[name]
+        path = tuple(next(left, None) if step is None else step for step in steps)
         if isinstance(value, datetime):
             value = value.astimezone(_zone(row[f"{name}__offset"]))
         if part == "count":
             found |= {} if value is None else {(*path, LENGTH): value}
         else:
-            found |= values_of(value, tuple(path))
-    left, steps = iter(places), columns[0][2] if places else []
+            found |= values_of(value, path[:-1] if steps[-1] is None else path)
+    steps, left = columns[0][2] if places else [], iter(places)
     ends = [at + 1 for at, step in enumerate(steps) if step is None]
     outer = steps[: ends[len(places) - 1]] if places else []
     of_row = tuple(next(left) if step is None else step for step in outer)

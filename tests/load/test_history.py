@@ -89,15 +89,16 @@ def written(key: str, content: Any, spelling: random.Random) -> str:
 
 def stored(warehouse: Warehouse) -> list[Version]:
     """Return the versions in the tables."""
-    items = {tuple(at): found for *at, found in warehouse.rows(ITEMS)}
+    items = {(key, begin, end): found for key, begin, end, found in warehouse.rows(ITEMS)}
     return [
         Version(
             key,
-            {"n": n, "t": t, "l": None if count is None else items.get((key, *times), [])},
-            *times,
+            {"n": n, "t": t, "l": None if count is None else items.get((key, begin, end), [])},
+            begin,
+            end,
             reason,
         )
-        for key, n, t, count, *times, reason in warehouse.rows(VERSIONS)
+        for key, n, t, count, begin, end, reason in warehouse.rows(VERSIONS)
     ]
 
 

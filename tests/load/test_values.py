@@ -10,6 +10,7 @@ import pytest
 from tests.load.scans import Warehouse
 
 HUGE = 10**40
+TIME = "TIMESTAMP WITH TIME ZONE"
 NUMBERS = [
     ("12345678901234567.89", "DECIMAL(38,2)", Decimal("12345678901234567.89")),
     ("1e2", "BIGINT", 100),
@@ -28,11 +29,9 @@ NUMBERS = [
     ('"0000-01-01"', "VARCHAR", "0000-01-01"),
     ('"10000-01-01"', "VARCHAR", "10000-01-01"),
     ('"2026-02-30"', "VARCHAR", "2026-02-30"),
-    (
-        '"2026-10-01T00:00:00+05:30"',
-        "TIMESTAMP WITH TIME ZONE",
-        datetime(2026, 9, 30, 18, 30, tzinfo=UTC),
-    ),
+    ('"2026-10-01T00:00:00+05:30"', TIME, datetime(2026, 9, 30, 18, 30, tzinfo=UTC)),
+    ('"2024-02-29T00:00:00.5Z"', TIME, datetime(2024, 2, 29, 0, 0, 0, 500_000, tzinfo=UTC)),
+    ('"2100-02-29"', "VARCHAR", "2100-02-29"),
     ('"2026-10-01T24:00:00Z"', "VARCHAR", "2026-10-01T24:00:00Z"),
     ('"2026-10-01T23:59:60Z"', "VARCHAR", "2026-10-01T23:59:60Z"),
     ('"2026-10-01T00:00:00.1234567Z"', "VARCHAR", "2026-10-01T00:00:00.1234567Z"),
@@ -167,15 +166,32 @@ def test_a_name_of_any_kind_gets_a_column(warehouse: Warehouse) -> None:
     assert warehouse.row(f'SELECT v."{column}" FROM {before} AS v') == ("value 0",)
 
 
-def test_a_type_that_changes_and_a_key_that_appears_late_lose_nothing(warehouse: Warehouse) -> None:
-    found = [str(at) if at < 20_000 else f'"n{at}"' for at in range(30_000)]
-    raws = [f'{{"id":{at},"a":{a}}}' for at, a in enumerate(found)]
-    warehouse.load([*raws, '{"id":30000,"late":"1.25"}'])
-    query = (
-        "SELECT count(*), count(u.a), count(u._extra), count(u.late), max(u.late) "
-        "FROM current.usage AS u"
-    )
-    assert warehouse.row(query) == (30_001, 20_000, 10_000, 1, Decimal("1.25"))
+CHANGES = [  # a value of the first groups of records, one of the last, columns: values and type
+    ("7", "1e-30", {"c0": (3, "DECIMAL(38,30)")}),
+    ("[7,null]", "[1.5]", {"c1": (3, "DECIMAL(38,1)[]"), "c1__count": (3, "BIGINT")}),
+    ("7", '"x"', {"c2": (2, "BIGINT")}),
+    ('"1.5"', '"20.25"', {"c3": (3, "DECIMAL(38,2)")}),
+    ('"12"', "1.5", {"c4": (3, "DECIMAL(38,1)")}),
+    ('"2026-10-01"', '"soon"', {"c5": (3, "VARCHAR")}),
+    ('{"a":1}', '{"a":2.5,"b":3}', {"c6__a": (3, "DECIMAL(38,1)"), "c6__b": (1, "BIGINT")}),
+    ("null", "true", {"c7": (1, "BOOLEAN")}),
+]
+
+
+def test_a_type_that_changes_in_the_middle_loses_nothing(warehouse: Warehouse) -> None:
+    filler = "x" * 2_100_000  # more than is decoded at once
+    first, last = (members(str(each[at]) for each in CHANGES) for at in (0, 1))
+    raws = [f'{{"id":{at},"filler":"{filler}",{first if at < 2 else last}}}' for at in range(3)]
+    warehouse.load(raws)
+    columns = {name: column for *_, listed in CHANGES for name, column in listed.items()}
+    assert warehouse.extras() == [None, None, {"c2": "x"}]
+    types = warehouse.types()
+    found = {
+        name: (*warehouse.row(f"SELECT count(u.{name}) FROM current.usage AS u"), types[name])
+        for name in columns
+    }
+    assert found == columns
+    assert [row["c0"] for row in warehouse.current()] == [7, 7, Decimal("1e-30")]
 
 
 def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> None:

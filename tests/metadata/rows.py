@@ -4,27 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from pipelines.core.completeness import Completeness, ListMemory, Method
 from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan
+from tests.archive.scans import proof
 
 NOW = datetime(2026, 10, 1, 12, 0, 0, 123456, tzinfo=UTC)
-PROOF = Completeness(
-    complete=True,
-    method=Method.ONE_PAGE,
-    rows=3,
-    repeated=0,
-    not_seen=None,
-    reason="",
-    requests=2,
-    started_at=NOW,
-    ended_at=NOW + timedelta(seconds=9),
-    used={},
-    conflicting={},
-    memory=ListMemory(key="id", key_decided=True, length=3, stable_order=False),
-)
+PROOF = proof()
 
 
 def minutes(count: float) -> datetime:

@@ -14,9 +14,8 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
 from pipelines.core.clock import SystemClock
 from pipelines.core.errors import ConfigurationError, StorageFailed
@@ -70,24 +69,17 @@ def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
 
 
 def test_a_transaction_commits_at_its_end_or_rolls_back(metadata: Metadata) -> None:
-    values = {"amount": "12345678901234567.89", "nested": [1, None]}
+    row = Decision(decided_at=NOW, person="A", kind="approve", subject="s", reason="r")
+    row.details = {"amount": "12345678901234567.89", "nested": [1, None]}
     with metadata.transaction() as session:
-        decision = Decision(
-            decided_at=NOW, person="A", kind="approve", subject="s", reason="r", details=values
-        )
-        session.add(decision)
-    assert decision.number == 1  # rows are usable afterwards
-
-    def fail(session: Session) -> None:
-        session.delete(session.get_one(Decision, 1))
-        session.flush()
-        session.execute(text("INSERT INTO versions (number) VALUES (1)"))
-
+        session.add(row)
+    assert row.number == 1  # rows are usable afterwards
+    rows = [{"number": 1, "status": "", "created_at": NOW, "note": note} for note in ("a", "b")]
     with pytest.raises(IntegrityError), metadata.transaction() as session:
-        fail(session)
+        session.connection().execute(insert(VersionRow).values(rows))
     with metadata.transaction() as session:
-        found = session.scalars(select(Decision)).one()
-    assert (found.decided_at, found.details) == (NOW, values)
+        assert session.scalars(select(Decision)).one() == row
+        assert session.scalars(select(VersionRow)).all() == []
 
 
 def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
@@ -110,34 +102,27 @@ def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
         assert session.get_one(VersionRow, 1).base == 1
 
 
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "metadata.db"
-    file.write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageFailed, match=r"metadata\.db cannot be used: file is not a database"):
-        Metadata.open(file)
-    with pytest.raises(StorageFailed, match="cannot be used: No such file or directory"):
-        Metadata.open(tmp_path / "missing" / "metadata.db")
-    file.write_bytes(b"")
-    Metadata.open(file).close()  # as new
-
-
-def test_a_database_that_another_process_blocks_is_named(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_cannot_be_used_is_named(
+    metadata: Metadata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipelines.metadata.engine.BUSY_SECONDS", 0)
-    file = Path(str(metadata.engine.url.database))
+    file, damaged = tmp_path / "metadata.db", tmp_path / "damaged.db"
     with closing(sqlite3.connect(file, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageFailed, match="database is locked"):
             Metadata.open(file)
     Metadata.open(file).close()
-
-
-def test_a_database_of_a_newer_version_is_refused(metadata: Metadata) -> None:
+    damaged.write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageFailed, match=r"damaged\.db cannot be used: file is not a database"):
+        Metadata.open(damaged)
+    with pytest.raises(StorageFailed, match="cannot be used: No such file or directory"):
+        Metadata.open(tmp_path / "missing" / "metadata.db")
+    damaged.write_bytes(b"")
+    Metadata.open(damaged).close()  # as new
     with metadata.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(ConfigurationError, match="changed by a newer version"):
-        Metadata.open(Path(str(metadata.engine.url.database)))
+        Metadata.open(file)
 
 
 @pytest.mark.parametrize("url", ["postgresql://host/database", "not a url"])

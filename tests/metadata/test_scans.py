@@ -83,20 +83,6 @@ def test_a_scan_is_never_loaded_after_a_newer_one_of_its_list(session: Session) 
     assert get_scan(session, "a").reason == "Scan b is newer."
 
 
-def test_a_held_scan_waits_for_a_person(session: Session) -> None:
-    seal(session, opened("a", 0))
-    set_status(session, "a", ScanStatus.HELD, "all rows gone")
-    assert buildable(session) == []
-    assert [(scan.scan_id, scan.reason) for scan in held_scans(session)] == [("a", "all rows gone")]
-    set_status(session, "a", ScanStatus.APPROVED, "closed partner")
-    assert buildable(session) == ["a"]
-    assert held_scans(session) == []
-    seal(session, opened("b", 1))
-    set_status(session, "b", ScanStatus.HELD, "reason")
-    set_status(session, "b", ScanStatus.REJECTED, "wrong account")
-    assert buildable(session) == ["a"]
-
-
 def test_only_a_held_scan_is_decided(session: Session) -> None:
     seal(session, opened("a", 0))
     undecided = [each for each in ScanStatus if each != ScanStatus.HELD]
@@ -110,23 +96,19 @@ def test_only_a_held_scan_is_decided(session: Session) -> None:
     assert "partner-sync status" in caught.value.remedy
 
 
-def test_a_newer_sealed_scan_supersedes_a_held_one(session: Session) -> None:
-    seal(session, opened("a", 0), opened("other list", 0, stream="billing"))
-    for scan_id in ("a", "other list"):
-        set_status(session, scan_id, ScanStatus.HELD, "empty.")
-    seal(session, opened("b", 1))
-    assert statuses(session, "a", "b", "other list") == ["superseded", "sealed", "held"]
-    assert get_scan(session, "a").reason == "empty. Scan b is newer."
-
-
 @pytest.mark.parametrize("order", list(permutations("abc")))
 def test_at_most_the_newest_scan_of_a_list_is_held(session: Session, order: list[str]) -> None:
     seal(session, *(opened(scan_id, minute) for minute, scan_id in enumerate("abcd")))
+    seal(session, opened("other", 0, stream="billing"))
     set_status(session, "d", ScanStatus.FAILED, "defect")  # no build will load it
     session.add(opened("open", 4))
-    for scan_id in order:
+    for scan_id in ("other", *order):
         set_status(session, scan_id, ScanStatus.HELD, "x.")
     assert statuses(session, "a", "b", "c") == ["superseded", "superseded", "held"]
+    assert [scan.scan_id for scan in held_scans(session)] == ["other", "c"]
+    seal(session, opened("e", 5))
+    assert [scan.scan_id for scan in held_scans(session)] == ["other"]
+    assert get_scan(session, "c").reason == "x. Scan e is newer."
 
 
 def test_the_newest_sealed_scan_of_a_day_is_found(session: Session) -> None:

@@ -3,17 +3,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.publish.homes import Stores, copy_home, template_home
+from pipelines.publish.build import build
+from tests.publish.homes import BEGIN, DAY, Reading, Stores, copy_home, read, usage
 
 
 @pytest.fixture(scope="session")
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return template_home(tmp_path_factory.mktemp("empty") / "home", publish=False)
+    stores = Stores.open(tmp_path_factory.mktemp("empty") / "home")
+    stores.metadata.close()
+    return stores.settings.home
 
 
 @pytest.fixture(scope="session")
-def published_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return template_home(tmp_path_factory.mktemp("published") / "home", publish=True)
+def published_home(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Path:
+    stores = copy_home(empty_home, tmp_path_factory.mktemp("published") / "home")
+    read(stores, Reading(usage(*range(1, 11))))
+    build(stores)
+    stores.metadata.close()
+    return stores.settings.home
 
 
 @pytest.fixture
@@ -27,6 +34,6 @@ def stores(tmp_path: Path, empty_home: Path) -> Iterator[Stores]:
 @pytest.fixture
 def published(tmp_path: Path, published_home: Path) -> Iterator[Stores]:
     """A home whose version 1 has the rows u1 to u10 of acme/usage."""
-    opened = copy_home(published_home, tmp_path / "home")
+    opened = copy_home(published_home, tmp_path / "home", BEGIN + DAY)
     yield opened
     opened.metadata.close()

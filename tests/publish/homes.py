@@ -9,41 +9,33 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from pipelines.archive.scan_file import Exchange, ScanHeader
 from pipelines.archive.store import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
-from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.core.clock import SystemClock
+from pipelines.core.completeness import ListMemory
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan, VersionRow
 from pipelines.publish import stores as publish
-from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import Warehouse
-from tests.metadata.rows import PROOF
+from tests.archive.scans import HEADER, exchange, page, proof
 
 BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
 Record = Mapping[str, Any]
 
 
-@dataclass
-class MovedClock:
+class MovedClock(SystemClock):
     """A clock that the test moves."""
 
-    now: datetime = BEGIN
+    now = BEGIN
 
     def time(self) -> float:
         return self.now.timestamp()
-
-    def monotonic(self) -> float:
-        return self.now.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -69,9 +61,8 @@ class Stores(publish.Stores):
 
     def keys(self, number: int | None = None, stream: str = "usage") -> list[str]:
         """Return the keys of the current rows of a list."""
-        return [
-            row[0] for row in self.rows(f"SELECT _key FROM current.{stream} ORDER BY 1", number)
-        ]
+        found = self.rows(f"SELECT _key FROM current.{stream} ORDER BY 1", number)
+        return [key for (key,) in found]
 
     def statuses(self) -> dict[str, str]:
         """Return the status of every scan."""
@@ -95,23 +86,11 @@ class Reading:
     page_size: int = 2
 
 
-def template_home(folder: Path, *, publish: bool) -> Path:
-    """Make a home; with version 1 of ten rows of acme/usage, if `publish`."""
-    stores = Stores.open(folder)
-    if publish:
-        read(stores, Reading(usage(*range(1, 11))))
-        build(stores)
-    stores.metadata.close()
-    return folder
-
-
-def copy_home(template: Path, folder: Path) -> Stores:
+def copy_home(template: Path, folder: Path, begin: datetime = BEGIN) -> Stores:
     """Open a copy of a home: cheaper than to make its tables and versions again."""
     shutil.copytree(template, folder, symlinks=True)
     stores = Stores.open(folder)
-    with stores.metadata.transaction() as session:
-        newest = session.query(Scan).order_by(Scan.started_at.desc()).first()
-    stores.clock.now = newest.started_at if newest else BEGIN
+    stores.clock.now = begin
     return stores
 
 
@@ -134,59 +113,34 @@ def add_run(stores: Stores, outcome: Outcome | None = Outcome.COMPLETE, **start:
 def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
     """Write and seal a scan, a day after the one before; return its identifier."""
     stores.clock.now += DAY
-    now = stores.clock.now
-    header = ScanHeader(
+    now, size = stores.clock.now, reading.page_size
+    header = replace(
+        HEADER,
         scan_id=f"{reading.stream}-{now:%m%d}",
         run_id=run_id or add_run(stores, connection=reading.connection),
         connection=reading.connection,
         stream=reading.stream,
-        path=f"/v2/{reading.stream}",
-        actor="partner",
         started_at=now,
         day=now.date(),
-        configured_key=None,
-        memory=ListMemory(),
-        budget=ReadBudget(reading.page_size),
-        algorithm=1,
+    )
+    file, used = stores.archive.create(header), {}
+    for offset in range(0, len(reading.records), size):
+        records = [json.dumps(each).encode() for each in reading.records[offset : offset + size]]
+        sent = replace(exchange(page(*records)), offset=offset)
+        used[file.append(sent, durable=False)] = ((0, len(records)),)
+    missing = {} if reading.complete else {"not_seen": 3, "reason": "the list changed too fast"}
+    sealed = file.seal(
+        replace(
+            proof(used),
+            complete=reading.complete,
+            rows=len(reading.records),
+            started_at=now,
+            ended_at=now + timedelta(minutes=1),
+            memory=ListMemory(key="id", key_decided=True),
+            **missing,
+        )
     )
     with stores.metadata.transaction() as session:
         session.add(scan_row(header))
-    file = stores.archive.create(header)
-    used = {}
-    for offset in range(0, len(reading.records), reading.page_size):
-        page = reading.records[offset : offset + reading.page_size]
-        number = file.append(_exchange(page, offset, now), durable=False)
-        used[number] = ((0, len(page)),)
-    proof = msgspec.structs.replace(
-        PROOF,
-        complete=reading.complete,
-        rows=len(reading.records),
-        not_seen=None if reading.complete else 3,
-        reason="" if reading.complete else "the list changed too fast",
-        requests=len(used),
-        started_at=now,
-        ended_at=now + timedelta(minutes=1),
-        used=used,
-    )
-    sealed = file.seal(proof)
-    with stores.metadata.transaction() as session:
-        seal_scan(session, sealed.scan_id, proof, sealed.sha256)
+        seal_scan(session, sealed.scan_id, sealed.completeness, sealed.sha256)
     return sealed.scan_id
-
-
-def _exchange(page: Sequence[Record], offset: int, at: datetime) -> Exchange:
-    pagination = {"limit": 500, "offset": offset, "has_more": False, "next_offset": None}
-    return Exchange(
-        ask=1,
-        sent=1,
-        received=2,
-        offset=offset,
-        limit=500,
-        purpose="page",
-        status=200,
-        sent_at=at,
-        received_at=at,
-        request_id="r1",
-        headers={},
-        body=json.dumps({"data": page, "pagination": pagination}).encode(),
-    )

@@ -4,7 +4,7 @@ import asyncio
 from subprocess import Popen
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import update
 
 from pipelines.metadata.tables import RateLimitSlot
 from tests.rate_limit.conftest import name_of
@@ -50,7 +50,8 @@ async def test_a_process_that_was_taken_for_dead_queues_again(world: World) -> N
     waiting = asyncio.create_task(process.ask())
     await asyncio.sleep(0.1)
     with world.metadata.transaction() as session:
-        session.execute(delete(RateLimitSlot).where(RateLimitSlot.sent_at.is_(None)))
+        waits = RateLimitSlot.sent_at.is_(None)
+        session.execute(update(RateLimitSlot).where(waits).values(held_until=0.0))
     await asyncio.gather(waiting, process.ask_together(4))
     await process.ask()
     assert world.service.refused == []

@@ -25,10 +25,10 @@ PIPES: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
 
 def add_version(warehouse: Warehouse, number: int) -> Version:
     """Publish a version whose table `numbers` has one row more than the one before."""
-    build = warehouse.begin(warehouse.published(), number)
-    build.db.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
-    build.db.execute("INSERT INTO numbers VALUES (?)", [number])
-    version = build.commit()
+    with warehouse.begin(warehouse.published(), number) as db:
+        db.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
+        db.execute("INSERT INTO numbers VALUES (?)", [number])
+        version = warehouse.commit(db, number)
     warehouse.publish(version)
     return version
 
