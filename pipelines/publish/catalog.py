@@ -90,8 +90,10 @@ def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable
 def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     """Write what the metadata database says now, the views, and comments on everything new."""
     with metadata.transaction() as session:
-        queries = {table: select(*columns).order_by(columns[0]) for table, columns in SHOWN.items()}
-        found = {table: session.execute(query).mappings().all() for table, query in queries.items()}
+        found = {
+            table: session.execute(select(*columns).order_by(*columns[:4])).mappings().all()
+            for table, columns in SHOWN.items()  # whose keys are their first columns
+        }
     db.begin()  # one commit waits for the disk once
     for table, rows in found.items():
         columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in SHOWN[table])

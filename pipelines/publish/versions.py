@@ -49,15 +49,12 @@ def _reconcile(stores: Stores) -> None:
         rows = {row.number: row for row in list_versions(session)}
     for number in files.keys() - rows.keys():
         rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
-        rows[number].status, rows[number].note = VersionStatus.PUBLISHED, "Found without a row."
+        rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])
     for number, row in rows.items():
-        version = files.get(number)
-        was_published = row.sha256 or row.status == VersionStatus.PUBLISHED
-        if version is not None and (was_published or version == published):
+        version, row.status = files.get(number), VersionStatus.DELETED
+        if version is not None and (row.sha256 or version == published):
             row.status = VersionStatus.PUBLISHED
             row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
-        else:
-            row.status = VersionStatus.DELETED
     with stores.metadata.transaction() as session:
         session.add_all(rows.values())
     for number in files:

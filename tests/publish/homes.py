@@ -15,7 +15,7 @@ from pipelines.archive.store import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import SystemClock
-from pipelines.core.completeness import ListMemory
+from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
@@ -123,7 +123,8 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         started_at=now,
         day=now.date(),
     )
-    file, used = stores.archive.create(header), {}
+    file = stores.archive.create(header)
+    used: dict[int, Ranges] = {}
     for offset in range(0, len(reading.records), size):
         records = [json.dumps(each).encode() for each in reading.records[offset : offset + size]]
         sent = replace(exchange(page(*records)), offset=offset)

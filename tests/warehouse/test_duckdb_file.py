@@ -7,9 +7,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipelines.config.home import Home
 from pipelines.core.errors import BuildFailed, StorageFailed, VersionNotFound
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.warehouse.versions import add_version, analyst, full_disk, numbers
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(Home(tmp_path / "home").prepare())
 
 
 def names(warehouse: Warehouse) -> list[str]:
