@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Literal, get_args
 
 from sandbox.data.listing import Listing
@@ -90,6 +91,7 @@ class Scan:
     def __init__(self) -> None:
         self.begun = False
         self.happened: dict[str, set[int]] = {kind: set() for kind in (*KINDS, *SHOWN)}
+        self.served: dict[bytes, None] = {}  # in the order of their first page
 
     def note(self, kind: str, index: int) -> None:
         """Note a change to the record of an index."""
@@ -173,7 +175,14 @@ class Living:
             scan.begun = True
             for kind, indices in told.items():
                 scan.happened[kind] |= indices
-        return seen
+        return Listing(seen.count, partial(self._serve, seen.rows)) if self._scans else seen
+
+    def _serve(self, rows: Callable[[int, int], list[bytes]], start: int, stop: int) -> list[bytes]:
+        """Return the rows of a page; open scans keep each version of a record that is shown."""
+        found = rows(start, stop)
+        for scan in self._scans.values():
+            scan.served.update(dict.fromkeys(found))
+        return found
 
     def open(self, number: int) -> None:
         """Watch from the next page on what lives through it."""
@@ -183,7 +192,8 @@ class Living:
         """End a scan: the keys of the records that lived through it, in order, and what happened.
 
         A complete reading contains every one that ``lived``; of the others it may have any. Those
-        ``revised`` have other values than at the start, whenever they changed.
+        ``revised`` have other values than at the start, whenever they changed. ``served`` are all
+        versions of records that were on a page, as JSON.
         """
         scan = self._scans.pop(number, None)
         if scan is None:
@@ -193,7 +203,8 @@ class Living:
         others = set().union(*(scan.happened[kind] for kind in NOT_LIVING))
         revised = self.keys(index for index in there if self._versions.get(index))
         lived = self.keys(index for index in there if index not in others)
-        return {"lived": lived, **happened, "revised": revised}
+        served = [row.decode() for row in scan.served]
+        return {"lived": lived, **happened, "revised": revised, "served": served}
 
     def keys(self, indices: Iterable[int]) -> list[str]:
         """Give the keys of records: the first member of each."""

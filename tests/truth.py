@@ -1,4 +1,4 @@
-"""What a table must hold for a list of records: flattened in plain Python, value by value."""
+"""What a table must hold for a list of records: compared in plain Python, value by value."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,16 @@ def column(name: str) -> str:
 
 
 def flatten(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the scalar members of a record by column; arrays are left out."""
+    """Yield the members of a record by column; a list of objects is named like its child table."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from flatten(value, f"{prefix}{column(name)}__")
-        elif not isinstance(value, list):
-            yield prefix + column(name), value
+            continue
+        yield prefix + column(name), value
+        if isinstance(value, list):
+            yield f"{prefix}{column(name)}__count", len(value)
+        if isinstance(value, str):  # looked at where a table has the column: at times
+            yield f"{prefix}{column(name)}__offset", "Z" if value[-1:] == "Z" else value[-6:]
 
 
 def same(held: object, sent: object) -> bool:
@@ -46,8 +50,25 @@ def table_rows(db: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
+def table_records(db: duckdb.DuckDBPyConnection, schema: str, stream: str) -> list[Row]:
+    """Return a table's rows, each with the rows of its child tables as lists.
+
+    Raises KeyError for a row of a child table that belongs to no row.
+    """
+    found = table_rows(db, f"FROM {schema}.{stream}")
+    names = "SELECT name FROM (SHOW ALL TABLES) WHERE schema = ? AND starts_with(name, ?)"
+    for (table,) in db.execute(names, [schema, f"{stream}__"]).fetchall():
+        member = table.removeprefix(f"{stream}__")
+        parents = {(row["_key"], row["_valid_from"]): row for row in found}
+        for row in found:
+            row[member] = []
+        for child in table_rows(db, f"FROM {schema}.{table} AS child ORDER BY child._index"):
+            parents[child["_parent_key"], child["_valid_from"]][member].append(child)
+    return found
+
+
 def differences(rows: list[Row], records: list[dict[str, Any]], key: str) -> list[str]:
-    """Return where rows are not exactly these records, all scalar members of each."""
+    """Return where rows are not exactly these records."""
     held = {row["_key"]: row for row in rows}
     sent = {record[key]: record for record in records}
     found = [f"{len(rows)} rows have {len(held)} keys"] if len(rows) != len(held) else []
@@ -59,11 +80,24 @@ def differences(rows: list[Row], records: list[dict[str, Any]], key: str) -> lis
 
 
 def row_differences(row: Row, record: Mapping[str, Any]) -> list[str]:
-    """Return where one row is not exactly one record."""
-    expected = dict(flatten(record))
-    own = {name for name in row if name.startswith("_") or name.endswith(("__offset", "__count"))}
-    return [
-        f"{name} holds {row.get(name)!r}, sent was {expected.get(name)!r}"
-        for name in (row.keys() - own) | expected.keys()
-        if not same(row.get(name), expected.get(name))
-    ]
+    """Return where one row, the rows of its child tables included, is not exactly one record."""
+    expected = {"_extra": None, **dict(flatten(record))}
+    data = {name for name in row if not name.startswith("_")}
+    shown = {name for name in expected if not name.endswith("__offset")}
+    found = []
+    for name in data | shown:
+        held, sent = row.get(name), expected.get(name)
+        if isinstance(held, list):
+            found += [f"{name}: {each}" for each in _list_differences(row, held, sent or [])]
+        elif not same(held, sent):
+            found.append(f"{name} holds {held!r}, sent was {sent!r}")
+    return found
+
+
+def _list_differences(row: Row, children: list[Row], objects: list[dict[str, Any]]) -> list[str]:
+    """Return where the rows of a child table are not these objects, in this order."""
+    places = [(child["_index"], child.get("_valid_to")) for child in children]
+    if places != [(index, row.get("_valid_to")) for index in range(len(objects))]:
+        return [f"rows {places} are held, {len(objects)} were sent"]
+    pairs = zip(children, objects, strict=True)
+    return [each for child, sent in pairs for each in row_differences(child, sent)]

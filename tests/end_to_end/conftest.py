@@ -1,12 +1,21 @@
-"""A home that was synced once, a copy for each test."""
+"""A fast service, and a home that was synced once, a copy for each test."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipelines.config.home import Home
 from tests.homes import copied, synced_home
-from tests.sandbox.running import Running
+from tests.sandbox.running import Running, started
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> Iterator[Running]:
+    """The shared sandbox with a limit that nobody reaches; without one, clients send 5 a second."""
+    sizes = ("--partners", "25", "--usage", "1500", "--billing", "150")
+    with started("--rate", "1000", *sizes) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
