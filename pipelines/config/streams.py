@@ -27,7 +27,9 @@ class Stream:
     surface: Annotated[Surface, Field(description="partner or merchant")] = "partner"
     # The default is the maximum of "List endpoints in general".
     limit: Annotated[int, Field(ge=1, description="records per page; 500 for `usage`")] = 100
-    key: Annotated[str | None, Field(description="field that identifies a record")] = None
+    key: Annotated[
+        str | None, Field(description="field that identifies a record; the first scan pins it")
+    ] = None
     allow_empty: Annotated[bool, Field(description="an empty list is not an accident")] = False
     max_deleted_share: Annotated[
         float, Field(ge=0, le=1, description="share of rows that may vanish without approval")

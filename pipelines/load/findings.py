@@ -12,10 +12,6 @@ from pipelines.load.schema import MOST_COLUMNS, json_path
 MOST_NAMED = 5  # columns in a message
 # What happened and what it means for the data; on the last line what to do, if anything.
 TEXTS = {
-    "scan_held": """
-The scan of {stream} waits for approval. {held} Analysts still see the rows of the scan before it.
-partner-sync approve {scan_id} --reason "..."
-""",
     "records_quarantined": """
 {count:,} records of {stream} are in quarantine. The first is row {row} of page {page}: {reason}
 Rows with their keys keep the version that was loaded before.
@@ -114,17 +110,16 @@ def _schema_reason(delta: Delta) -> str | None:
     )
 
 
-def list_findings(delta: Delta, held: str | None) -> tuple[Finding, ...]:
-    """Return the findings of a load."""
+def list_findings(delta: Delta) -> tuple[Finding, ...]:
+    """Return the findings of a load. That a scan is held is found by a check, as long as it is."""
     header = delta.stage.scan.header
-    listed = [("scan_held", "", {"held": held})] if held else _notes(delta)
     findings = []
-    for code, subject, values in listed:
+    for code, subject, values in _notes(delta):
         names = {"stream": header.stream, "scan_id": header.scan_id, "subject": subject, **values}
         *message, remedy = (line.format(**names) for line in TEXTS[code].split("\n")[1:-1])
         severity = Severity.INFO if code in INFORMATION else Severity.WARNING
         about = (header.connection, header.stream, subject, " ".join(message), remedy)
-        findings.append(Finding(code, severity, *about, blocks=code == "scan_held"))
+        findings.append(Finding(code, severity, *about))
     return tuple(findings)
 
 

@@ -78,7 +78,7 @@ def _load(target: Target, policy: LoadPolicy) -> LoadResult:
         delta = compare(target, stage, known)
         held = reason_to_hold(delta, policy)
         counts = {} if held else _write(target, delta)
-        findings = list_findings(delta, held)
+        findings = () if held else list_findings(delta)
         return LoadResult(target.scan.scan_id, **counts, held=held, findings=findings)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from pipelines.checks.catalogue import CHECKS
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
 from pipelines.config.streams import Stream
 from pipelines.config.values import PREFIX
+from pipelines.load.findings import TEXTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -35,6 +37,12 @@ def test_the_settings_page_has_every_setting(model: type) -> None:
     assert len(lines) > 5
     assert [each for each in lines if each not in page.splitlines()] == []
     assert f"`{PREFIX}KEEP_VERSIONS`" in page
+
+
+def test_the_page_of_findings_has_every_code() -> None:
+    page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
+    codes = {check.code for check in CHECKS} | TEXTS.keys()
+    assert {code for code in codes if f"| `{code}` |" not in page} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -16,7 +16,7 @@ from pipelines.metadata.runs import Outcome, recent_runs
 from pipelines.metadata.tables import Scan
 from tests.homes import KEYS, make_home, opened, records, sync_once
 from tests.sandbox.running import Running
-from tests.truth import differences, table_rows
+from tests.truth import differences, table_records
 
 FULL_READ = 5  # requests: three pages, the overlaps, the head once more
 WAIT_SECONDS = 60  # on a busy machine
@@ -90,5 +90,5 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
     with opened(home) as session, session.metadata.transaction() as db:
         assert [run.outcome for run in recent_runs(db)] == ["complete", "interrupted"]
         with session.warehouse.open() as version:
-            held = table_rows(version, "FROM current.usage")
+            held = table_records(version, "current", "usage")
     assert differences(held, records(sandbox, "usage"), KEYS["usage"]) == []

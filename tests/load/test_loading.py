@@ -55,7 +55,7 @@ def test_a_guard_holds_a_scan_until_it_is_approved_and_it_is_loaded_once(
     scan = warehouse.scan(reading)
     held = load_scan(warehouse.db, scan, policy)
     assert reason in str(held.held)
-    assert [each.code for each in held.findings] == ["scan_held"]
+    assert held.findings == ()
     assert dump(warehouse) == before
     approved = replace(policy, approved=True)
     assert load_scan(warehouse.db, scan, approved).held is None
