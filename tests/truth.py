@@ -1,9 +1,11 @@
 """What a table must hold for a list of records: compared in plain Python, value by value."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -11,6 +13,7 @@ import duckdb
 Row = dict[str, Any]
 
 
+@cache
 def column(name: str) -> str:
     """Return the column that a member becomes: `usageId` is `usage_id`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
@@ -25,8 +28,6 @@ def flatten(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         yield prefix + column(name), value
         if isinstance(value, list):
             yield f"{prefix}{column(name)}__count", len(value)
-        if isinstance(value, str):  # looked at where a table has the column: at times
-            yield f"{prefix}{column(name)}__offset", "Z" if value[-1:] == "Z" else value[-6:]
 
 
 def same(held: object, sent: object) -> bool:
@@ -44,49 +45,59 @@ def same(held: object, sent: object) -> bool:
     return held == sent
 
 
-def table_rows(db: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
-    """Return a query's rows as dictionaries."""
+def _rows(db: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
     found = db.sql(sql)
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
 def table_records(db: duckdb.DuckDBPyConnection, schema: str, stream: str) -> list[Row]:
-    """Return a table's rows, each with the rows of its child tables as lists.
-
-    Raises KeyError for a row of a child table that belongs to no row.
-    """
-    found = table_rows(db, f"FROM {schema}.{stream}")
+    """Return a table's rows, each with the rows of its child tables."""
+    found = _rows(db, f"FROM {schema}.{stream}")
     names = "SELECT name FROM (SHOW ALL TABLES) WHERE schema = ? AND starts_with(name, ?)"
     for (table,) in db.execute(names, [schema, f"{stream}__"]).fetchall():
         member = table.removeprefix(f"{stream}__")
         parents = {(row["_key"], row["_valid_from"]): row for row in found}
         for row in found:
             row[member] = []
-        for child in table_rows(db, f"FROM {schema}.{table} AS child ORDER BY child._index"):
+        for child in _rows(db, f"FROM {schema}.{table} AS child ORDER BY child._index"):
+            # KeyError: a row that belongs to no record
             parents[child["_parent_key"], child["_valid_from"]][member].append(child)
+    return found
+
+
+def was_served(row: Row, served: Mapping[str, list[dict[str, Any]]]) -> bool:
+    """Return whether a row is exactly one of the versions that the service showed."""
+    return any(not row_differences(row, record) for record in served[row["_key"]])
+
+
+def by_key(texts: Iterable[str], key: str) -> dict[str, list[dict[str, Any]]]:
+    """Return records by their key, decoded without floating point."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in (json.loads(text, parse_float=Decimal) for text in texts):
+        found.setdefault(record[key], []).append(record)
     return found
 
 
 def differences(rows: list[Row], records: list[dict[str, Any]], key: str) -> list[str]:
     """Return where rows are not exactly these records."""
-    held = {row["_key"]: row for row in rows}
-    sent = {record[key]: record for record in records}
-    found = [f"{len(rows)} rows have {len(held)} keys"] if len(rows) != len(held) else []
-    found += [f"{name} is missing" for name in sent.keys() - held.keys()]
-    found += [f"{name} is too many" for name in held.keys() - sent.keys()]
-    for name in sent.keys() & held.keys():
-        found += [f"{name}: {each}" for each in row_differences(held[name], sent[name])]
-    return found
+    sent, held = {record[key]: record for record in records}, [row["_key"] for row in rows]
+    if sorted(held) != sorted(sent):
+        return [f"{len(rows)} rows are held, {len(sent)} were sent", *sent.keys() ^ set(held)]
+    pairs = [(row, sent[row["_key"]]) for row in rows]
+    return [
+        f"{row['_key']}: {each}" for row, record in pairs for each in row_differences(row, record)
+    ]
 
 
 def row_differences(row: Row, record: Mapping[str, Any]) -> list[str]:
     """Return where one row, the rows of its child tables included, is not exactly one record."""
     expected = {"_extra": None, **dict(flatten(record))}
-    data = {name for name in row if not name.startswith("_")}
-    shown = {name for name in expected if not name.endswith("__offset")}
     found = []
-    for name in data | shown:
+    for name in expected.keys() | {name for name in row if not name.startswith("_")}:
         held, sent = row.get(name), expected.get(name)
+        if name.endswith("__offset"):
+            time = expected.get(name.removesuffix("__offset"))
+            sent = time and ("Z" if time.endswith("Z") else time[-6:])
         if isinstance(held, list):
             found += [f"{name}: {each}" for each in _list_differences(row, held, sent or [])]
         elif not same(held, sent):
@@ -99,5 +110,4 @@ def _list_differences(row: Row, children: list[Row], objects: list[dict[str, Any
     places = [(child["_index"], child.get("_valid_to")) for child in children]
     if places != [(index, row.get("_valid_to")) for index in range(len(objects))]:
         return [f"rows {places} are held, {len(objects)} were sent"]
-    pairs = zip(children, objects, strict=True)
-    return [each for child, sent in pairs for each in row_differences(child, sent)]
+    return [each for pair in zip(children, objects, strict=True) for each in row_differences(*pair)]

@@ -1,9 +1,10 @@
 """Evaluates every check of a home, verifies its files, and shows what analysts see now."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
@@ -13,6 +14,7 @@ from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.versions import require_unchanged
 from pipelines.warehouse.duckdb_file import Version
@@ -61,26 +63,39 @@ def status(session: AppSession) -> Row:
     results = run_checks(session, context)
     version, findings = context.published.version, _findings(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
+    running = {run.run_id for run in context.runs if runs.is_running(run)}
+    with session.metadata.transaction() as db:
+        newest = {each: db.scalar(_newest_scan(each)) for each in context.lists}
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
         "file": str(session.home.link),
-        "lists": [_list_status(context, each) for each in context.lists],
+        "lists": [_list_status(context, each, newest[each], running) for each in context.lists],
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
     }
 
 
-def _list_status(context: CheckContext, about: ListName) -> Row:
-    """Return what analysts see of a list (None: nothing), and its newest scan."""
-    loaded, last = context.published.loaded.get(about), context.newest.get(about)
+def _newest_scan(about: ListName) -> Select[Scan]:
+    """Select the newest scan of a list in any state, open ones too."""
+    scans = select(Scan).filter_by(**about._asdict())
+    return scans.order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
+
+
+def _list_status(
+    context: CheckContext, about: ListName, last: Scan | None, running: Collection[str]
+) -> Row:
+    """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
+    loaded, state = context.published.loaded.get(about), last and last.status
+    if last and last.status == ScanStatus.OPEN:
+        state = "being read" if last.run_id in running else "interrupted"
     return {
         **about._asdict(),
         "rows": loaded and loaded.rows,
         "complete": loaded and loaded.complete,
         "as_of": loaded and loaded.ended_at,
-        "last_scan": last and last.status,
+        "last_scan": state,
         "last_scan_started_at": last and last.started_at,
     }
 

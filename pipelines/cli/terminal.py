@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.filesize import decimal as readable_size
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
@@ -28,6 +29,7 @@ PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
 LONGEST_LINE = 2_000  # characters
 SECONDS_BETWEEN_LINES = 30  # of progress on a pipe
 SYNC_COLUMNS = ("connection", "stream", "rows", "requests", "rate_limited", "proof", "result")
+HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
 OUT = Console(width=None if os.isatty(1) else PIPE_WIDTH, highlight=False, soft_wrap=True)
 ERR = Console(
@@ -51,13 +53,19 @@ def show(rows: Rows, columns: Iterable[str] = (), *, as_json: bool = False, what
         table = Table(box=SIMPLE_HEAD)
         for name in columns:
             is_number = all(isinstance(row[name], int | Decimal | None) for row in rows)
-            heading = "429s" if name == "rate_limited" else name.replace("_", " ")
+            heading = HEADINGS.get(name, name.replace("_", " "))
             table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(shown(row[name])) for name in columns))
+            table.add_row(*(Text(_cell(name, row[name])) for name in columns))
         OUT.print(table, soft_wrap=False)
     elif what:
         line(f"There are no {what} yet. Run `partner-sync sync`.")
+
+
+def _cell(column: str, value: object) -> str:
+    if column == "bytes" and isinstance(value, int):
+        return readable_size(value)
+    return shown(value)
 
 
 def shown(value: object) -> str:

@@ -72,7 +72,10 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert re.search(r"acme usage: COMPLETE\. 1,500 rows, .* Primary key: usageId\.", text)
     assert "Published version 2. Open it with" in text
     assert "All " in synced("status").stdout
-    assert re.search(r"2 +yes .*\n.*1 +no ", synced("versions", "list").stdout)
+    size = r"[\d.]+ [kM]B +2"  # and the year
+    listed = synced("versions", "list").stdout
+    assert re.search(rf"2 +yes +{size}.*\n.*1 +no +{size}", listed)
+    assert all(type(row["bytes"]) is int for row in synced.json("versions", "list"))
 
 
 def test_control_characters_are_visible(synced: Cli) -> None:

@@ -1,8 +1,11 @@
 """No command shows success without data; decisions and versions do what they say."""
 
+import re
+
 import pytest
 
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.engine import this_process
+from pipelines.metadata.tables import Run, Scan
 from tests.cli.conftest import Cli
 from tests.homes import make_home, opened, records, rows
 from tests.sandbox.running import Running
@@ -38,6 +41,19 @@ def test_status_is_not_clear_while_a_connection_was_never_read(
     text = synced("status", code=3).stdout
     assert "not known: " in text
     assert "passed" not in text
+
+
+def test_status_shows_a_scan_that_is_not_at_its_end(synced: Cli, sandbox: Running) -> None:
+    sandbox.fault("redirect", "/v2/billing", after=2)
+    synced("sync", "-s", "billing", code=1)
+    billing = synced.json("status", code=3)["lists"][2]
+    assert (billing["last_scan"], billing["rows"]) == ("interrupted", 150)
+    with opened(synced.home) as session, session.metadata.transaction() as db:
+        run_id = db.query(Scan).filter_by(status="open").one().run_id
+        run = db.get_one(Run, run_id)
+        run.owner, run.ended_at = this_process(), None
+    assert synced.json("status")["lists"][2]["last_scan"] == "being read"
+    assert re.search(r"billing +150 .* being read ", synced("status").stdout)
 
 
 def test_a_plan_asks_only_where_it_is_allowed_to(sandbox: Running, fresh: Cli) -> None:

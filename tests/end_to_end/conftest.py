@@ -13,7 +13,7 @@ from tests.sandbox.running import Running, started
 @pytest.fixture(scope="session")
 def sandbox_process() -> Iterator[Running]:
     """The shared sandbox with a limit that nobody reaches; without one, clients send 5 a second."""
-    sizes = ("--partners", "25", "--usage", "1500", "--billing", "150")
+    sizes = ("--partners", "25", "--usage", "1000", "--billing", "100")
     with started("--rate", "1000", *sizes) as running:
         yield running
 

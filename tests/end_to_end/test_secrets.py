@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import duckdb
-import pytest
 import zstandard
 
 from pipelines.app.progress import Progress
@@ -16,27 +15,21 @@ from pipelines.config.home import Home
 from tests.homes import make_home, opened, records
 from tests.sandbox.running import Running, started
 
-SIZES = ("--rate", "0", "--partners", "25", "--usage", "200", "--billing", "50")
+SIZES = ("--rate", "1000", "--partners", "25", "--usage", "200", "--billing", "50")
 
 
-@pytest.fixture
-def echo(sandbox: Running) -> Iterator[tuple[Running, str]]:
-    """A sandbox whose secret is a partner's name, so that every list of partners echoes it."""
+def test_no_file_holds_a_credential(sandbox: Running, tmp_path: Path) -> None:
+    """The secret is a partner's name, so that every list of partners echoes it."""
     secret = str(records(sandbox, "partners")[3]["name"])
-    with started(*SIZES, secret=secret) as running:
-        yield running, secret
-
-
-def test_no_file_holds_a_credential(echo: tuple[Running, str], tmp_path: Path) -> None:
-    running, secret = echo
-    home = make_home(tmp_path / "home", running)
-    (home.root / "config" / "acme-secret").write_text(secret)
     encoded = base64.b64encode(secret.encode()).decode()
-    running.fault("storm-garbled", "/v2/usage", value=encoded, times=1)
-    running.fault("redirect", "/v2/billing", value=f"https://{quote(secret)}.invalid")
-    with opened(home) as session:
-        result = sync(session, [ReadRequest("acme")], Progress())
-        redactor = session.redactor
+    with started(*SIZES, secret=secret) as running:
+        home = make_home(tmp_path / "home", running)
+        (home.root / "config" / "acme-secret").write_text(secret)
+        running.fault("storm-garbled", "/v2/usage", value=encoded, times=1)
+        running.fault("redirect", "/v2/billing", value=f"https://{quote(secret)}.invalid")
+        with opened(home) as session:
+            result = sync(session, [ReadRequest("acme")], Progress())
+            redactor = session.redactor
     assert [str(each.state) for each in result.streams] == ["complete", "complete", "failed"]
     forms = {
         secret.encode(),

@@ -53,13 +53,6 @@ def open_exchanges(home: Home) -> tuple[str, list[Exchange]]:
     return row.scan_id, exchanges
 
 
-def recorded(home: Home, scan_id: str) -> list[Exchange]:
-    """Return the exchanges of a sealed scan."""
-    with opened(home) as session, session.metadata.transaction() as db:
-        scan = session.archive.open_sealed(db.get_one(Scan, scan_id))
-        return [exchange for _, exchange in scan.exchanges()]
-
-
 @pytest.mark.parametrize(
     "how",
     [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
@@ -84,11 +77,12 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
     (resumed,) = sync_once(home, "usage").streams
     assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
     assert resumed.scan_id == scan_id
-    after = recorded(home, scan_id)
-    assert after[: len(before)] == before
-    assert sum(exchange.status == 200 for exchange in after) < 2 * FULL_READ
     with opened(home) as session, session.metadata.transaction() as db:
+        sealed = session.archive.open_sealed(db.get_one(Scan, scan_id))
+        after = [exchange for _, exchange in sealed.exchanges()]
         assert [run.outcome for run in recent_runs(db)] == ["complete", "interrupted"]
         with session.warehouse.open() as version:
             held = table_records(version, "current", "usage")
+    assert after[: len(before)] == before
+    assert sum(exchange.status == 200 for exchange in after) < 2 * FULL_READ
     assert differences(held, records(sandbox, "usage"), KEYS["usage"]) == []
