@@ -115,9 +115,15 @@ class KeySearch:
         self._due = 2 * len(self._pages)
         conflicts = {name: self._conflicts(name) for name in self._fields}
         keys = [name for name in self._fields if conflicts[name] is not None]
-        best = min(keys, key=lambda name: conflicts[name] != 0, default=None)
-        before, self.key = self.key, best
+        # A name of an identifier says more than a few copies with other content: while a list is
+        # read, its other fields may change, and a field that is unique by chance hides that.
+        order = {name: (not self._is_named(name), conflicts[name] != 0) for name in keys}
+        before, self.key = self.key, min(keys, key=order.__getitem__, default=None)
         return self.key != before
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether a name says that the field is an identifier."""
+        return name in {self.configured, "id"} or name.endswith(("Id", "_id"))
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
@@ -127,7 +133,7 @@ class KeySearch:
         present = values != 0
         digests, values, pages = digests[present], values[present], pages[present]
         distinct, conflicts = len(np.unique(values)), _conflicting(values, digests)
-        is_named = name in {self.configured, "id"} or name.endswith(("Id", "_id"))
+        is_named = self._is_named(name)
         if np.count_nonzero(~present) > is_named * LACKING * len(present):
             return None
         # On several pages, a row may also have changed and moved while the list was read.

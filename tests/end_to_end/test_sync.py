@@ -18,7 +18,6 @@ SIZES = ("--rate", "1000", "--partners", "60", "--usage", "1500", "--billing", "
 DAYS = {"2026-11-01": "anywhere", "2026-11-04": "ends"}
 SETTINGS = """
 [streams.partners]
-key = "partnerId"  # partners get other names while they are read
 limit = 20
 [streams.usage]
 limit = 300
