@@ -129,7 +129,7 @@ class RateLimiter:
         with self._transaction() as (session, known, now):
             ahead = now - self._clock.monotonic()
             slot = session.get(RateLimitSlot, mine.number)
-            if slot is None or slot.held_until is not None:  # the first look, or taken for dead
+            if slot is None or slot.held_until is not None:  # none yet, or it was released
                 slot, mine.number = RateLimitSlot(actor=self._actor, owner=self._owner), 0
             due = slot.sent_at
             if due is None or known.blocked_until > now:
