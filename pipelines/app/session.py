@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pipelines.archive.store import Archive
+from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.config.streams import Stream

@@ -14,7 +14,6 @@ from pipelines.core.errors import (
     BuildFailed,
     LoadFailed,
     PartnerSyncError,
-    ScanNotFound,
     StorageFailed,
 )
 from pipelines.core.text import printable
@@ -164,7 +163,7 @@ class _Building:
 def _storage_error(error: BaseException | None) -> BaseException | None:
     """Return what the disk or the memory limit refused; None where the scan is to blame."""
     found = None
-    while error is not None and not isinstance(error, (ArchiveDamaged, ScanNotFound)):
+    while error is not None and not isinstance(error, ArchiveDamaged):
         found = error if isinstance(error, STORAGE_ERRORS) else found
         error = error.__cause__ or error.__context__
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pipelines.archive.store import Archive, scan_row
+from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import SystemClock
