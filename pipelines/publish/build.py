@@ -122,7 +122,7 @@ class _Building:
     def _load(self, db: duckdb.DuckDBPyConnection, number: int, scan: Scan) -> LoadResult:
         """Load one scan. Raises LoadFailed, or StorageFailed for what is not the scan's fault."""
         self.on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
-        stream = self.stores.settings.all_streams().get(scan.stream, Stream(scan.stream, ""))
+        stream = self.stores.settings.streams.get(scan.stream) or Stream.model_construct()
         policy = LoadPolicy(
             contract=stream.contract,
             max_deleted_share=stream.max_deleted_share,
