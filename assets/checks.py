@@ -19,7 +19,7 @@ MOST_SHOWN = 20
 def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
     """Yield what Dagster shows of each check before it is evaluated."""
     for check in CHECKS:
-        for stream in settings.all_streams() if check.scope == "list" else [""]:
+        for stream in settings.streams if check.scope == "list" else [""]:
             remedy = check.remedy.format(connection="CONNECTION", stream=stream)
             yield dg.AssetCheckSpec(
                 check.code,

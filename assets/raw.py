@@ -45,7 +45,7 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name="read",
-        specs=[_spec(stream) for stream in settings.all_streams().values()],
+        specs=[_spec(stream) for stream in settings.streams.values()],
         can_subset=True,
         partitions_def=connection_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),

@@ -94,7 +94,7 @@ def _materialized(instance: dg.DagsterInstance, settings: Settings) -> set[str]:
     """Return the connections that any scan was ever shown for."""
     return {
         key.split("|")[0]
-        for stream in settings.all_streams()
+        for stream in settings.streams
         for key in instance.get_materialized_partitions(raw_key(stream))
     }
 

@@ -25,7 +25,7 @@ Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     """Return the step that builds and publishes a version from every scan that waits for it."""
-    streams = list(settings.all_streams())
+    streams = list(settings.streams)
 
     @dg.multi_asset(
         name="build",
@@ -76,7 +76,7 @@ def _asset_results(session: AppSession, built: BuildResult) -> Iterator[dg.Mater
         return
     with closing(session.warehouse.open(built.version.number)) as db:
         tables = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
-        for stream in tables & session.settings.all_streams().keys():
+        for stream in tables & session.settings.streams.keys():
             table = f"current.{quote_identifier(stream)}"
             ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
             metadata = {"dagster/row_count": rows}

@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 
 from pipelines.config.connections import Connection
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
 from pipelines.http.client import Attempt, ClientOptions, ServiceClient
 from pipelines.metadata.engine import Metadata
@@ -40,7 +40,7 @@ async def _read_list(client: ServiceClient, path: str, pages: int) -> None:
 
 
 async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
-    clock = SystemClock()
+    clock = Clock()
     metadata = Metadata.open(folder / "metadata.db")
     connection = Connection(
         name="benchmark",

@@ -138,7 +138,7 @@ def verify_files(session: AppSession) -> Verified:
 
 def _verify(session: AppSession, file: Scan | Version) -> None:
     if isinstance(file, Scan):
-        session.archive.open_sealed(file).verify()
+        session.archive.open_sealed(file)
     else:
         require_unchanged(session.metadata, file)
         session.warehouse.open(file.number).close()

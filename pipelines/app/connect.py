@@ -10,7 +10,7 @@ from sqlalchemy import update
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import IdentityChanged
+from pipelines.core.errors import PartnerSyncError
 from pipelines.http.client import ClientOptions, ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
 from pipelines.http.retry import LONGEST_WAIT_SECONDS
@@ -25,7 +25,7 @@ async def open_service(
 ) -> AsyncIterator[ServiceClient]:
     """Yield a client for the account of the data loaded before; pin it the first time.
 
-    `accept` is a person's reason to accept another account; else that raises IdentityChanged.
+    `accept` is a person's reason to accept another account; else that raises PartnerSyncError.
     """
     first = limiter_actor(session, connection)
     async with AsyncExitStack() as stack:
@@ -69,7 +69,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
         if pinned and pinned.identity == found.members:
             return
         if pinned and not accept:
-            raise IdentityChanged(
+            raise PartnerSyncError(
                 f"The credentials of connection `{connection.name}` now belong to a different "
                 f"account ({found}) than the data loaded before. Nothing was read. Analysts still "
                 "see the published version.",

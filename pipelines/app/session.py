@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pipelines.archive.store import Archive
+from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.config.streams import Stream
-from pipelines.core.clock import Clock, SystemClock, utc_now
+from pipelines.core.clock import Clock, utc_now
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
@@ -68,7 +68,7 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     archive, warehouse = Archive(home.archive), Warehouse(home, memory_limit=settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:
-        stores = (settings, metadata, archive, warehouse, clock or SystemClock())
+        stores = (settings, metadata, archive, warehouse, clock or Clock())
         yield AppSession(*stores, Redactor())
     finally:
         metadata.close()

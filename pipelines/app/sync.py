@@ -5,12 +5,10 @@ A run reads the lists of one connection; a failed list does not stop the others.
 
 import asyncio
 import traceback
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from http import HTTPStatus
 
 from pipelines.app.checkup import evaluate_checks
 from pipelines.app.connect import limiter_actor, open_service
@@ -18,15 +16,14 @@ from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.app.versions import build_version
-from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
-from pipelines.archive.store import scan_row
+from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan, scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
-from pipelines.extract.scan import STOP, ReadOptions, read_scan
+from pipelines.extract.scan import ReadOptions, read_scan
 from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
@@ -169,15 +166,10 @@ class _Run:
         options = ReadOptions(session.settings.sync_max_minutes * 60, advance)
         scan = self._resumable_scan(stream) or self._start_scan(stream)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
-        read: OpenScan | SealedScan = scan
-        before = _traffic(scan)
         try:
-            read = sealed = await read_scan(client, scan, options, session.clock)
+            sealed = await read_scan(client, scan, options, session.clock)
         finally:
-            scan.close()
-            with suppress(ArchiveDamaged):  # a failure that is under way says more
-                made = _traffic(read) - before
-                result.requests, result.rate_limited = made["requests"], made["rate_limited"]
+            result.requests, result.rate_limited = scan.requests, scan.rate_limited
         with session.metadata.transaction() as db:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
@@ -196,7 +188,6 @@ class _Run:
                     began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
                     self.progress.note(f"{stream.name}: resuming the interrupted scan of {began}.")
                     return scan
-                scan.close()
             except ArchiveDamaged as error:
                 reason = str(error)
             row.status, row.reason = scans.ScanStatus.ABANDONED, reason
@@ -223,15 +214,6 @@ class _Run:
             )
             db.add(scan_row(header))
         return self.session.archive.create(header)
-
-
-def _traffic(scan: OpenScan | SealedScan) -> Counter[str]:
-    """Count the requests of a scan so far, and those that were answered 429."""
-    if isinstance(scan, SealedScan):
-        return Counter(requests=scan.completeness.requests, rate_limited=scan.rate_limited)
-    statuses = [each.status for _, each in scan.exchanges() if each.purpose != STOP]
-    refused = statuses.count(HTTPStatus.TOO_MANY_REQUESTS)
-    return Counter(requests=len(statuses), rate_limited=refused)
 
 
 def _defect(error: Exception) -> PartnerSyncError:

@@ -5,19 +5,19 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 import zstandard
 
 from pipelines.core.completeness import Completeness, ListMemory, ReadBudget
 
+STOP: Final = "stop"  # purpose of a line that is no request
 LEVEL = 1  # 1.1 ms for a page of 500 records, 276 KB become 52 KB; higher levels gain little
 # A skippable frame, which every zstd reader passes over. It holds the size of the line's frame that
 # follows, and the SHA-256 of the digest before and that frame.
 HEAD = struct.Struct("<8sI32s")
 HEAD_BEGINS = struct.pack("<II", 0x184D2A50, HEAD.size - 8)
-SEAL_BEGINS = b'{"line":"seal"'
 
 
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
@@ -37,14 +37,16 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     algorithm: int
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="exchange"):
     """One request and what came of it.
 
-    `ask` numbers the Ask (from 1) that used the answer; None if nobody did. `sent` and `received`
-    are event counters. `body` is the answer exactly as received. `error` says why there is no page.
-    The purpose "stop" records that reading was stopped, with the reason in `error`.
+    `page` numbers the lines of a scan file from 1; 0: it is in none. `ask` numbers the Ask (from 1)
+    that used the answer; None if nobody did. `sent` and `received` are event counters. `error` says
+    why there is no page. The purpose "stop" records that reading was stopped, with the reason in
+    `error`. `raw` comes from `encode_body`.
     """
 
+    page: int = 0
     ask: int | None
     sent: int
     received: int
@@ -57,47 +59,38 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None
     headers: dict[str, str]
     error: str | None = None
-    body: bytes | None
+    raw: msgspec.Raw = msgspec.field(name="body")
+
+    @property
+    def body(self) -> bytes | None:
+        """The answer exactly as received; None without one."""
+        raw = bytes(self.raw)
+        if raw.startswith(b"{"):
+            return raw
+        text = msgspec.json.decode(raw, type=str | None)
+        return None if text is None else text.encode("latin-1")
 
 
-class _ExchangeLine(Exchange, frozen=True, kw_only=True, tag_field="line", tag="exchange"):
-    page: int
-    body: msgspec.Raw  # the answer as it is, or a string with a character for each byte, or null
+def encode_body(body: bytes | None) -> msgspec.Raw:
+    """Return an answer as JSON that any reader accepts, in one line.
+
+    An object stays as it is; of anything else, each byte becomes a character of a string.
+    """
+    with suppress(ValueError, RecursionError):
+        if body and body.startswith(b"{") and body.splitlines() == [body]:
+            body.decode()
+            if bytes(msgspec.json.decode(body, type=msgspec.Raw)) == body:
+                return msgspec.Raw(body)
+    return msgspec.Raw(msgspec.json.encode(None if body is None else body.decode("latin-1")))
 
 
 class Seal(msgspec.Struct, frozen=True, tag_field="line", tag="seal"):
-    """The last line. `rate_limited` counts the answers with status 429."""
+    """The last line."""
 
     completeness: Completeness
-    rate_limited: int
 
 
-def exchange_line(page: int, exchange: Exchange) -> msgspec.Struct:
-    """Return the line of an exchange. The bytes of a JSON body are copied, not escaped."""
-    body = exchange.body
-    if body is None or not _is_json_line(body):
-        body = msgspec.json.encode(None if body is None else body.decode("latin-1"))
-    values = msgspec.structs.asdict(exchange) | {"body": msgspec.Raw(body)}
-    return _ExchangeLine(page=page, **values)
-
-
-def read_exchange(line: bytes) -> Exchange:
-    """Return the exchange of a line. Raises msgspec.DecodeError for another line."""
-    values = msgspec.structs.asdict(msgspec.json.decode(line, type=_ExchangeLine))
-    body, _page = bytes(values.pop("body")), values.pop("page")
-    if not body.startswith(b"{"):
-        text = msgspec.json.decode(body, type=str | None)
-        return Exchange(body=None if text is None else text.encode("latin-1"), **values)
-    return Exchange(body=body, **values)
-
-
-def _is_json_line(body: bytes) -> bool:
-    """Return whether a body is an object that any reader accepts as one line of JSON."""
-    with suppress(ValueError, RecursionError, msgspec.DecodeError):
-        body.decode()
-        is_whole = bytes(msgspec.json.decode(body, type=msgspec.Raw)) == body
-        return is_whole and body.startswith(b"{") and body.splitlines() == [body]
-    return False
+Line = ScanHeader | Exchange | Seal
 
 
 class Frame(NamedTuple):
@@ -113,9 +106,14 @@ class Frame(NamedTuple):
         digest = hashlib.sha256(self.digest + data).digest()
         return Frame(self.number + 1, self.end + HEAD.size + len(data), digest, data)
 
-    def line(self) -> bytes:
-        """Return the line as JSON."""
-        return zstandard.ZstdDecompressor().decompress(self.data)
+    def followed_by_line(self, line: Line) -> "Frame":
+        """Return the next frame, made of a line."""
+        return self.followed_by(zstandard.compress(msgspec.json.encode(line) + b"\n", LEVEL))
+
+    def line(self) -> Line:
+        """Return the line. Raises ValueError for one of another format."""
+        line: Line = msgspec.json.decode(zstandard.decompress(self.data), type=Line)
+        return line
 
     def head(self) -> bytes:
         """Return the skippable frame before the data."""
@@ -123,12 +121,6 @@ class Frame(NamedTuple):
 
 
 START = Frame(-1, 0, b"", b"")
-
-
-def compress(line: msgspec.Struct) -> bytes:
-    """Return a line as the data of a frame."""
-    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
-    return compressor.compress(msgspec.json.encode(line) + b"\n")
 
 
 def read_frames(source: BinaryIO) -> Iterator[Frame]:

@@ -2,29 +2,31 @@
 
 A scan file is JSON Lines (`zstdcat FILE | jq`): the header, one line for each exchange, the seal.
 Every `path` here is that of the sealed file; while it is read, the file's name ends in `.open`.
+The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 """
 
 import errno
 import os
-from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from pipelines.archive import lines
-from pipelines.archive.lines import START, Exchange, Frame, ScanHeader, Seal
+from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
 from pipelines.archive.records import parse_page
 from pipelines.core.completeness import Completeness, Ranges
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from pipelines.core.files import durable_rename, write_durably
+from pipelines.core.files import durable_rename, private_folder, write_durably
+from pipelines.metadata.tables import Scan
 
-__all__ = ["Exchange", "OpenScan", "PageRows", "ScanHeader", "SealedScan", "open_path"]
+__all__ = ["Archive", "Exchange", "OpenScan", "PageRows", "ScanHeader", "SealedScan", "scan_row"]
 
-TOO_MANY_REQUESTS = 429
+IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 
 
 def open_path(path: Path) -> Path:
@@ -46,7 +48,7 @@ def _damage_named(path: Path) -> Iterator[None]:
     """Raise ArchiveDamaged for bytes that are not what was written, or cannot be read."""
     try:
         yield
-    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else error
         raise ArchiveDamaged(
             f"Scan file {path} is damaged: {reason}. It is not loaded; published versions are "
@@ -68,34 +70,48 @@ def _failure_named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read(path: Path, numbers: Container[int], last: str) -> Iterator[tuple[int, Exchange]]:
-    """Read exchanges by number. The frame with the digest `last` must be in the file."""
-    with _damage_named(path), path.open("rb") as source:
+def _exchanges(file: Path, sha256: str) -> Iterator[Exchange]:
+    """Read exchanges, up to the frame with this digest, which must be there."""
+    with _damage_named(file), file.open("rb") as source:
         for frame in lines.read_frames(source):
-            if frame.number in numbers:
-                yield frame.number, lines.read_exchange(frame.line())
-            if frame.digest.hex() == last:
+            line = frame.line()
+            if isinstance(line, Exchange):
+                yield line
+            if frame.digest.hex() == sha256:
                 return
         raise ValueError("its end is missing")
 
 
+def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
+    """Check the digest of every frame; return the header, the last frame but one, the last one."""
+    with file.open("rb") as source:
+        frames = lines.read_frames(source)
+        first = before = last = next(frames)
+        for frame in frames:
+            before, last = last, frame
+    header = first.line()
+    if not isinstance(header, ScanHeader):
+        raise ValueError("it does not begin with a header")  # noqa: TRY004 - of the file
+    return header, before, last
+
+
 @dataclass
 class OpenScan:
-    """A scan file that is being written, by one process: the caller holds the list's lock."""
+    """A scan file that is being written, by one process: the caller holds the list's lock.
+
+    `requests` and `rate_limited`, those answered 429, count what this process has appended.
+    """
 
     path: Path
     header: ScanHeader
     _last: Frame
-    _rate_limited: int = 0
-
-    def __post_init__(self) -> None:
-        with _failure_named(self.path):
-            self._file = open_path(self.path).open("ab", buffering=0)
+    requests: int = 0
+    rate_limited: int = 0
 
     @classmethod
     def create(cls, path: Path, header: ScanHeader) -> Self:
         """Start a scan file. Raises StorageFailed."""
-        first = START.followed_by(lines.compress(header))
+        first = lines.START.followed_by_line(header)
         with _failure_named(path):
             if path.exists() or open_path(path).exists():
                 raise FileExistsError(errno.EEXIST, "it exists already")
@@ -108,61 +124,45 @@ class OpenScan:
 
         Raises ArchiveDamaged if the file is missing, or damaged before its end.
         """
-        file, first, last, statuses = open_path(path), b"", START, []
+        file = open_path(path)
         with _damage_named(file):
             if path.exists():  # killed between the seal and the update of the scan's row
                 durable_rename(path, file)
-            with file.open("rb") as source:
-                for frame in lines.read_frames(source):
-                    if (line := frame.line()).startswith(lines.SEAL_BEGINS):
-                        break
-                    first, last = first or line, frame
-                    if frame.number:
-                        statuses.append(lines.read_exchange(line).status)
-            header = msgspec.json.decode(first, type=ScanHeader)
-            os.truncate(file, last.end)
-        return cls(path, header, last, statuses.count(TOO_MANY_REQUESTS))
+            header, before, last = _read_ends(file)
+            kept = before if isinstance(last.line(), Seal) else last
+            os.truncate(file, kept.end)
+        return cls(path, header, kept)
 
     def append(self, exchange: Exchange, *, durable: bool = True) -> int:
-        """Write one exchange and return its number. Raises StorageFailed; the file is as before.
+        """Write one exchange and return its page. Raises StorageFailed; the rest is as before.
 
         One that is not `durable` is lost if the machine crashes, but not if this process does.
         """
-        self._write(lines.exchange_line(self._last.number + 1, exchange), durable=durable)
-        self._rate_limited += exchange.status == TOO_MANY_REQUESTS
+        self._write(replace(exchange, page=self._last.number + 1), durable=durable)
+        self.requests += exchange.purpose != lines.STOP
+        self.rate_limited += exchange.status == HTTPStatus.TOO_MANY_REQUESTS
         return self._last.number
 
-    def exchanges(self) -> Iterator[tuple[int, Exchange]]:
-        """Read what is in the file so far: numbers and exchanges."""
-        numbers = range(1, self._last.number + 1)
-        return _read(open_path(self.path), numbers, self._last.digest.hex())
+    def exchanges(self) -> Iterator[Exchange]:
+        """Read what is in the file so far."""
+        return _exchanges(open_path(self.path), self._last.digest.hex())
 
     def seal(self, completeness: Completeness) -> "SealedScan":
         """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed."""
-        self._write(Seal(completeness, self._rate_limited))
-        self.close()
+        self._write(Seal(completeness))
         with _failure_named(self.path):
             durable_rename(open_path(self.path), self.path)
         return SealedScan.open(self.path)
 
-    def close(self) -> None:
-        """Close without sealing; the file stays resumable."""
-        self._file.close()
-
-    def _write(self, line: msgspec.Struct, *, durable: bool = True) -> None:
-        """Append a line, all of it or nothing: what follows a broken one could not be read."""
-        frame = self._last.followed_by(lines.compress(line))
-        left = memoryview(frame.head() + frame.data)
-        with _failure_named(self.path):
-            try:
-                while left:
-                    left = left[self._file.write(left) :]
-                if durable:
-                    os.fsync(self._file.fileno())
-            except OSError:
-                with suppress(OSError):
-                    self._file.truncate(self._last.end)
-                raise
+    def _write(self, line: lines.Line, *, durable: bool = True) -> None:
+        frame = self._last.followed_by_line(line)
+        with _failure_named(self.path), open_path(self.path).open("r+b") as file:
+            file.truncate(self._last.end)  # a part that a full disk has left would end the file
+            file.seek(self._last.end)
+            file.write(frame.head() + frame.data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
         self._last = frame
 
 
@@ -173,42 +173,60 @@ class SealedScan:
     path: Path
     header: ScanHeader
     completeness: Completeness
-    rate_limited: int  # answers with status 429
     sha256: str  # of all lines
-    _numbers: range  # of the exchanges
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read a scan file and check the digest of every line. Raises ArchiveDamaged."""
-        with _damage_named(path), path.open("rb") as source:
-            frames = lines.read_frames(source)
-            first = next(frames)
-            last = reduce(lambda _before, frame: frame, frames, first)
-            size = source.seek(0, os.SEEK_END)
-            if size != last.end or not last.line().startswith(lines.SEAL_BEGINS):
+        with _damage_named(path):
+            header, _, last = _read_ends(path)
+            seal = last.line()
+            if not isinstance(seal, Seal) or path.stat().st_size != last.end:
                 raise ValueError("it has no seal at its end")
-            header = msgspec.json.decode(first.line(), type=ScanHeader)
-            seal = msgspec.json.decode(last.line(), type=Seal)
-        numbers, sha256 = range(1, last.number), last.digest.hex()
-        return cls(path, header, seal.completeness, seal.rate_limited, sha256, numbers)
+        return cls(path, header, seal.completeness, last.digest.hex())
 
     @property
     def scan_id(self) -> str:
         """The scan's identifier."""
         return self.header.scan_id
 
-    def exchanges(self) -> Iterator[tuple[int, Exchange]]:
+    def exchanges(self) -> Iterator[Exchange]:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
-        return _read(self.path, self._numbers, self.sha256)
+        return _exchanges(self.path, self.sha256)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""
-        used, conflicting = self.completeness.used, self.completeness.conflicting
-        for number, exchange in _read(self.path, {*used, *conflicting}, self.sha256):
-            records = parse_page(exchange.body or b"").records
-            yield PageRows(number, records, used.get(number, ()), conflicting.get(number, ()))
+        for exchange in self.exchanges():
+            used = self.completeness.used.get(exchange.page, ())
+            conflicting = self.completeness.conflicting.get(exchange.page, ())
+            if used or conflicting:
+                records = parse_page(exchange.body or b"").records
+                yield PageRows(exchange.page, records, used, conflicting)
 
-    def verify(self) -> None:
-        """Check every digest again. Raises ArchiveDamaged, which names page and byte."""
-        for _ in self.exchanges():
-            pass
+
+def scan_row(header: ScanHeader) -> Scan:
+    """Return the row of a scan that begins; its file is below the archive."""
+    file = f"{header.connection}/{header.stream}/{header.scan_id}.jsonl.zst"
+    return Scan(**{name: getattr(header, name) for name in IN_ROW}, file=file)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Scan files below one folder. Rows of `scans` say which there should be."""
+
+    folder: Path
+
+    def create(self, header: ScanHeader) -> OpenScan:
+        """Start the scan file that a header describes. Raises StorageFailed."""
+        path = self.folder / scan_row(header).file
+        for folder in (self.folder, path.parent.parent, path.parent):  # parents would be public
+            private_folder(folder)
+        return OpenScan.create(path, header)
+
+    def resume(self, scan: Scan) -> OpenScan:
+        """Continue a scan whose row says that it is open. Raises ArchiveDamaged."""
+        return OpenScan.resume(self.folder / scan.file)
+
+    def open_sealed(self, scan: Scan) -> SealedScan:
+        """Open a sealed scan. Raises ArchiveDamaged, for a missing file too."""
+        return SealedScan.open(self.folder / scan.file)

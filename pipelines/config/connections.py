@@ -3,10 +3,11 @@
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
@@ -14,17 +15,16 @@ from pipelines.core.files import write_durably
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
 OPEN_TO_OTHERS = 0o077  # bits of a file's mode
+REMEDY = (
+    "Write secret = the name of an environment variable, or secret_file = a file with mode 0600."
+)
 
 
-class Connection(BaseModel):
+class Connection(values.Table):
     """One set of credentials: where the service is and who asks.
 
     The secret is the client secret on the partner surface and the API key on the merchant surface.
     """
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
 
     name: values.ConnectionName
     surface: values.Surface = "partner"
@@ -78,18 +78,23 @@ class Connection(BaseModel):
                 f"Set {self.secret}, or add secret_file to the connection.",
             )
         try:
-            mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
+            text, mode = file.read_text(encoding="utf-8").strip(), file.stat().st_mode
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise ConfigurationError(f"Cannot read the secret file {file}: {why}.") from None
-        if mode & OPEN_TO_OTHERS:
-            raise ConfigurationError(
-                f"Other users can read the secret file {file}. It was not used.",
-                f"chmod 600 {file}",
-            )
-        if not text:
-            raise ConfigurationError(f"The secret file {file} is empty.")
-        return text
+        else:
+            if text and not mode & OPEN_TO_OTHERS:
+                return text
+            why = "other users can read it" if text else "it is empty"
+        raise ConfigurationError(
+            f"Connection `{self.name}`: secret_file {file} cannot be used: {why}. Nothing was "
+            "requested.",
+            f"Write the secret into {file}, then run `chmod 600 {file}`.",
+        )
+
+
+CONNECTIONS = TypeAdapter(
+    Annotated[dict[str, Connection], BeforeValidator(partial(values.name_tables, known={}))]
+)
 
 
 def read_connections(file: Path) -> dict[str, Connection]:
@@ -99,7 +104,7 @@ def read_connections(file: Path) -> dict[str, Connection]:
         raise ConfigurationError(
             f"{file} names no connection.", "Run `partner-sync init` to add one."
         )
-    return {name: _parse(file, name, table) for name, table in document.items()}
+    return values.validate(CONNECTIONS, document, file, REMEDY)
 
 
 def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connection:
@@ -107,7 +112,7 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
 
     Raises ConfigurationError, and writes nothing, where a field is wrong or the name exists.
     """
-    added = _parse(file, name, fields)
+    added = values.validate(CONNECTIONS, {name: dict(fields)}, "the connection", REMEDY)
     if name in values.read_toml(file):
         raise ConfigurationError(f"{file} already has a connection `{name}`. Edit the file.")
     text = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -115,17 +120,4 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     write_durably(file, "\n".join((f"{text}{gap}[{name}]", *lines, "")).encode())
-    return added
-
-
-def _parse(file: Path, name: str, table: object) -> Connection:
-    try:
-        given = {**table, "name": name} if isinstance(table, Mapping) else table
-        return Connection.model_validate(given)
-    except ValidationError as error:
-        faults = values.describe_faults(error)
-        raise ConfigurationError(
-            f"{file}: connection `{name}`: {faults}.",
-            "Write secret = the name of an environment variable, or secret_file = a file with "
-            "mode 0600.",
-        ) from None
+    return added[name]

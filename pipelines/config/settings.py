@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
-from pipelines.config.streams import Stream, add_documented
-from pipelines.config.values import PREFIX, StreamName, describe_faults, read_toml
+from pipelines.config.streams import Stream, Streams
+from pipelines.config.values import PREFIX, Table, read_toml, validate
 from pipelines.core.errors import ConfigurationError
 
 
@@ -22,16 +22,8 @@ def _zone(name: str) -> str:
         raise ValueError("must be a time zone such as Europe/Berlin") from None
 
 
-class Settings(BaseModel):
+class Settings(Table):
     """All settings, validated and frozen."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        validate_default=True,
-        use_attribute_docstrings=True,
-    )
 
     home: Path
     """folder that holds everything"""
@@ -57,17 +49,13 @@ class Settings(BaseModel):
     """hours after which published rows count as stale"""
     use_proxy: bool = False
     """use the proxy that the environment's variables name"""
-    streams: Annotated[dict[StreamName, Stream], BeforeValidator(add_documented)] = {}
+    streams: Streams = Field(default={})
     """per stream: key, limit, contract; path and surface of others"""
 
     @property
     def places(self) -> Home:
         """The folders of the home."""
         return Home(self.home)
-
-    def all_streams(self) -> dict[str, Stream]:
-        """Return every stream by name: the documented ones, changed and extended by settings."""
-        return self.streams
 
     def connections(self) -> dict[str, Connection]:
         """Return every connection by name. Raises ConfigurationError."""
@@ -101,10 +89,6 @@ def load_settings(home: Home | None = None) -> Settings:
             f"There is no setting {', '.join(unknown)}.", "Remove it, or correct its name."
         )
     variables = {names[name]: text for name, text in given.items() if text}
-    try:
-        return Settings(**read_toml(home.settings_file) | variables | {"home": home.root})
-    except ValidationError as error:
-        raise ConfigurationError(
-            f"Settings are not valid: {describe_faults(error)}.",
-            f"Correct {home.settings_file} or the environment variables {PREFIX}*.",
-        ) from None
+    settings = read_toml(home.settings_file) | variables | {"home": home.root}
+    remedy = f"Correct {home.settings_file} or the environment variables {PREFIX}*."
+    return validate(TypeAdapter(Settings), settings, "the settings", remedy)

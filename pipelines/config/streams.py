@@ -1,11 +1,11 @@
 """The lists that are read: the three of the interface document, and more by configuration."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from pipelines.config.values import Contract, ListPath, Surface
+from pipelines.config import values
 
 DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
     "partners": {"path": "/v2/partners"},
@@ -14,38 +14,26 @@ DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(values.Table):
     """One list of the service: `[streams.<name>]` of settings.toml over its defaults."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
-
-    name: str
-    path: Annotated[
-        ListPath, Field(description="path of the list; the three documented lists have theirs")
-    ]
-    surface: Annotated[Surface, Field(description="partner or merchant")] = "partner"
-    # The default is the maximum of "List endpoints in general".
-    limit: Annotated[int, Field(ge=1, description="records per page; 500 for `usage`")] = 100
-    key: Annotated[
-        str | None, Field(description="field that identifies a record; the first scan pins it")
-    ] = None
-    allow_empty: Annotated[bool, Field(description="an empty list is not an accident")] = False
-    max_deleted_share: Annotated[
-        float, Field(ge=0, le=1, description="share of rows that may vanish without approval")
-    ] = 0.1
-    contract: Annotated[
-        Contract, Field(description="new columns and wider types: evolve, freeze or discard")
-    ] = "evolve"
+    name: values.StreamName
+    path: values.ListPath
+    """path of the list; the three documented lists have theirs"""
+    surface: values.Surface = "partner"
+    """partner or merchant"""
+    limit: int = Field(default=100, ge=1)  # the maximum of "List endpoints in general"
+    """records per page; 500 for `usage`"""
+    key: str | None = None
+    """field that identifies a record; the first scan pins it"""
+    allow_empty: bool = False
+    """an empty list is not an accident"""
+    max_deleted_share: float = Field(default=0.1, ge=0, le=1)
+    """share of rows that may vanish without approval"""
+    contract: values.Contract = "evolve"
+    """new columns and wider types: evolve, freeze or discard"""
 
 
-def add_documented(configured: Any) -> Any:
-    """Return tables of streams with the documented ones, their defaults, and names."""
-    if not isinstance(configured, dict):
-        return configured
-    return {
-        name: {**DOCUMENTED.get(name, {}), **table, "name": name}
-        if isinstance(table := configured.get(name, {}), dict)
-        else table
-        for name in dict.fromkeys([*DOCUMENTED, *configured])
-    }
+Streams = Annotated[
+    dict[str, Stream], BeforeValidator(partial(values.name_tables, known=DOCUMENTED))
+]

@@ -5,12 +5,12 @@ A refusal never quotes the value: it may be a misplaced secret.
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import httpx
-from pydantic import AfterValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipelines.core.errors import ConfigurationError
 
@@ -19,11 +19,10 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
 FAULTS = {
     "extra_forbidden": "no such field",
-    "unexpected_keyword_argument": "no such field",
     "missing": "must be given",
     "model_type": "must be a table",
-    "dataclass_type": "must be a table",
 }
+T = TypeVar("T")
 Surface = Literal["partner", "merchant"]
 Contract = Literal["evolve", "freeze", "discard"]
 
@@ -88,13 +87,38 @@ Variable = Annotated[  # with an underscore, so that a secret of capitals and di
 ]
 
 
-def describe_faults(error: ValidationError) -> str:
-    """Return every fault with the name of its field."""
-    faults = []
-    for each in error.errors(include_input=False, include_url=False, include_context=False):
-        text = FAULTS.get(each["type"], each["msg"].removeprefix("Value error, "))
-        faults.append(": ".join(filter(None, [".".join(map(str, each["loc"])), text])))
-    return "; ".join(faults)
+class Table(BaseModel):
+    """A table of a configuration file. A docstring below a field says what the field means."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=True,
+        use_attribute_docstrings=True,
+    )
+
+
+def name_tables(tables: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return tables that hold their own names, over what is known of them."""
+    if not isinstance(tables, dict):
+        return tables
+    return {
+        name: {**known.get(name, {}), **table, "name": name} if isinstance(table, dict) else table
+        for name, table in {**known, **tables}.items()
+    }
+
+
+def validate(kind: TypeAdapter[T], given: object, place: object, remedy: str) -> T:
+    """Return what is given as values. Raises ConfigurationError that names every fault."""
+    try:
+        return kind.validate_python(given)
+    except ValidationError as error:
+        faults = []
+        for each in error.errors(include_input=False, include_url=False, include_context=False):
+            text = FAULTS.get(each["type"], each["msg"].removeprefix("Value error, "))
+            faults.append(": ".join(filter(None, [".".join(map(str, each["loc"])), text])))
+        raise ConfigurationError(f"Cannot use {place}: {'; '.join(faults)}.", remedy) from None
 
 
 def read_toml(file: Path) -> dict[str, Any]:

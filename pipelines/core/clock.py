@@ -1,13 +1,12 @@
-"""Time and waiting. What reads the time or sleeps takes a Clock, so that tests can move it."""
+"""Time and waiting. What reads the time or sleeps takes a Clock."""
 
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Protocol
 
 
-class Clock(Protocol):
-    """A source of time; by default the clock of this machine."""
+class Clock:
+    """The clock of this machine; tests pass one that they move."""
 
     def time(self) -> float:
         """Return the Unix time in seconds; it may be set back."""
@@ -20,10 +19,6 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(max(0.0, seconds))
-
-
-class SystemClock(Clock):
-    """The clock of this machine."""
 
 
 def utc_now(clock: Clock) -> datetime:

@@ -66,10 +66,6 @@ class UnexpectedAnswer(ServiceError):
     """The answer contradicts the interface document."""
 
 
-class IdentityChanged(PartnerSyncError):
-    """The credentials belong to another account than the data loaded before."""
-
-
 class ScanNotFound(PartnerSyncError):
     """There is no scan for what was asked."""
 

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 
+from pipelines.archive.lines import STOP, encode_body
 from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan
 from pipelines.core.clock import Clock, utc_now
 from pipelines.core.completeness import Completeness
@@ -21,7 +21,6 @@ from pipelines.extract.pages import ALONE, Ask, PageRequest, Proof, ReadingEnded
 from pipelines.extract.read_list import read_list
 from pipelines.http.client import Attempt, ServiceClient
 
-STOP: Final = "stop"  # purpose of the line that records why reading ended early
 FLUSH_SECONDS = 0.1  # pages that arrive faster are made durable together
 OnProgress = Callable[[int, int, int | None], None]
 """Receives rows and requests so far, and the rows expected from the last scan."""
@@ -77,11 +76,11 @@ class _Driver:
         pages = PageReader(header)
         try:
             ask = next(steps)
-            for number, exchange in self.scan.exchanges():
+            for exchange in self.scan.exchanges():
                 self.events = max(self.events, exchange.sent, exchange.received)
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
-                    ask = self._use(steps, pages, number, exchange)
+                    ask = self._use(steps, pages, exchange.page, exchange)
             while True:
                 is_late = self.clock.monotonic() >= deadline
                 exchange = self._stop() if is_late else await self._answer(ask)
@@ -159,7 +158,7 @@ class _Driver:
             received_at=datetime.fromtimestamp(attempt.received_at, UTC),
             request_id=attempt.request_id,
             headers=attempt.headers,
-            body=None if attempt.error else attempt.body,
+            raw=encode_body(None if attempt.error else attempt.body),
             error=attempt.error,
         )
 

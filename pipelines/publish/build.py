@@ -14,7 +14,6 @@ from pipelines.core.errors import (
     BuildFailed,
     LoadFailed,
     PartnerSyncError,
-    ScanNotFound,
     StorageFailed,
 )
 from pipelines.core.text import printable
@@ -123,7 +122,7 @@ class _Building:
     def _load(self, db: duckdb.DuckDBPyConnection, number: int, scan: Scan) -> LoadResult:
         """Load one scan. Raises LoadFailed, or StorageFailed for what is not the scan's fault."""
         self.on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
-        stream = self.stores.settings.all_streams().get(scan.stream, Stream(scan.stream, ""))
+        stream = self.stores.settings.streams.get(scan.stream) or Stream.model_construct()
         policy = LoadPolicy(
             contract=stream.contract,
             max_deleted_share=stream.max_deleted_share,
@@ -164,7 +163,7 @@ class _Building:
 def _storage_error(error: BaseException | None) -> BaseException | None:
     """Return what the disk or the memory limit refused; None where the scan is to blame."""
     found = None
-    while error is not None and not isinstance(error, (ArchiveDamaged, ScanNotFound)):
+    while error is not None and not isinstance(error, ArchiveDamaged):
         found = error if isinstance(error, STORAGE_ERRORS) else found
         error = error.__cause__ or error.__context__
     return found

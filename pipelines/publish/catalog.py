@@ -129,7 +129,7 @@ def _requests(scan: SealedScan) -> list[dict[str, Any]]:
             "rows_conflicting": sum(end - first for first, end in proof.conflicting.get(page, ())),
             "bytes": None if exchange.body is None else len(exchange.body),
         }
-        for page, exchange in scan.exchanges()
+        for page, exchange in enumerate(scan.exchanges(), 1)
     ]
 
 

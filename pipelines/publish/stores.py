@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipelines.archive.store import Archive
+from pipelines.archive.scan_file import Archive
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata

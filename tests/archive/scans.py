@@ -7,6 +7,7 @@ from pathlib import Path
 import zstandard
 from hypothesis import strategies as st
 
+from pipelines.archive.lines import encode_body
 from pipelines.archive.scan_file import Exchange, OpenScan, ScanHeader
 from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges, ReadBudget
 
@@ -42,7 +43,7 @@ def exchange(body: bytes | None, number: int = 1, status: int | None = 200) -> E
         received_at=START + timedelta(seconds=number, microseconds=7),
         request_id="abc",
         headers={"content-type": "application/json", "body": 'x","body":{"a":1'},
-        body=body,
+        raw=encode_body(body),
     )
 
 
@@ -117,6 +118,6 @@ EXCHANGES = st.builds(
     received_at=TIMES,
     request_id=st.none() | st.text(max_size=8),
     headers=st.dictionaries(st.text(max_size=8) | st.just("body"), st.text(max_size=8), max_size=3),
-    body=BODIES,
+    raw=BODIES.map(encode_body),
     error=st.none() | st.text(max_size=8),
 )

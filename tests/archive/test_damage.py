@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, SealedScan, open_path
 from pipelines.core.errors import ArchiveDamaged
@@ -18,7 +19,7 @@ EXCHANGES = [
     exchange(b"\xff\x00", 3, 500),
     exchange(page(*(b'{"id": %d}' % number**9 for number in range(30))), 4),
 ]
-NUMBERED = list(enumerate(EXCHANGES, 1))
+NUMBERED = [replace(each, page=page) for page, each in enumerate(EXCHANGES, 1)]
 
 
 class Files:
@@ -58,7 +59,6 @@ class Files:
         if self.ends[-2] <= position < len(self.open):  # only the last line may be cut off
             scan = self.resume(damaged + flipped + self.open[position + 1 :])
             assert list(scan.exchanges()) == NUMBERED[:-1]
-            scan.close()
         elif position < len(self.open):
             number = sum(end <= position for end in self.ends)
             where = f"page {number} (byte {[0, *self.ends][number]}) "
@@ -120,6 +120,5 @@ def test_a_file_that_is_replaced_after_it_was_opened_is_detected(files: Files) -
         files.path.unlink()
         if content is not None:
             files.path.write_bytes(content)
-        for read in (sealed.verify, lambda: list(sealed.exchanges())):
-            with pytest.raises(ArchiveDamaged, match=re.escape(words)):
-                read()
+        with pytest.raises(ArchiveDamaged, match=re.escape(words)):
+            list(sealed.exchanges())

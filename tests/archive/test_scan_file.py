@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import stat
 from pathlib import Path
 
@@ -9,11 +10,27 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan, open_path
-from pipelines.archive.store import Archive, scan_row
-from pipelines.core.errors import ArchiveDamaged, ScanNotFound, StorageFailed
-from tests.archive.scans import EXCHANGES, HEADER, exchange, json_lines, page, proof, written
+from pipelines.archive.scan_file import (
+    Archive,
+    Exchange,
+    OpenScan,
+    SealedScan,
+    open_path,
+    scan_row,
+)
+from pipelines.core.errors import ArchiveDamaged, StorageFailed
+from tests.archive.scans import (
+    BODIES,
+    EXCHANGES,
+    HEADER,
+    exchange,
+    json_lines,
+    page,
+    proof,
+    written,
+)
 
 
 @pytest.fixture(scope="module")
@@ -21,30 +38,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("archive")
 
 
-@given(exchanges=st.lists(EXCHANGES, max_size=4))
+@given(exchanges=st.lists(EXCHANGES, max_size=4), body=BODIES)
 @settings(max_examples=30)
-def test_every_exchange_comes_back(folder: Path, exchanges: list[Exchange]) -> None:
-    path, numbered = folder / "scan.jsonl.zst", list(enumerate(exchanges, 1))
+def test_every_exchange_comes_back(
+    folder: Path, exchanges: list[Exchange], body: bytes | None
+) -> None:
+    path, exchanges = folder / "scan.jsonl.zst", [*exchanges, exchange(body)]
+    numbered = [replace(each, page=page) for page, each in enumerate(exchanges, 1)]
     scan = written(path, exchanges)
+    assert scan.rate_limited == sum(each.status == 429 for each in exchanges)
+    assert scan.requests == sum(each.purpose != "stop" for each in exchanges)
     assert list(scan.exchanges()) == numbered
     completeness, contents = proof({1: ((0, 2),)}, {2: ((1, 1),)}), []
     for _ in range(2):  # the second time, nobody had recorded that the scan was sealed
-        scan.close()
         scan = OpenScan.resume(path)
         assert not path.exists()
+        assert (scan.requests, scan.rate_limited) == (0, 0)
         assert (scan.header, list(scan.exchanges())) == (HEADER, numbered)
         sealed = scan.seal(completeness)
         assert sealed == SealedScan.open(path)
         assert (sealed.header, sealed.completeness) == (HEADER, completeness)
         assert list(sealed.exchanges()) == numbered
-        assert sealed.rate_limited == sum(each.status == 429 for each in exchanges)
-        sealed.verify()
+        assert [each.body for each in sealed.exchanges()][-1] == body
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
     found = json_lines(path)
     kinds = ["header", *["exchange"] * len(exchanges), "seal"]
     assert [line["line"] for line in found] == kinds
-    assert [line["page"] for line in found[1:-1]] == [number for number, _ in numbered]
+    assert [line["page"] for line in found[1:-1]] == [each.page for each in numbered]
     path.unlink()
 
 
@@ -82,22 +103,21 @@ def test_pages_are_those_that_hold_rows_which_count(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "scan.jsonl.zst"
+    path, copy = tmp_path / "scan.jsonl.zst", tmp_path / "copy.jsonl.zst"
     scan = written(path, [exchange(b"{}")])
-    size = open_path(path).stat().st_size
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, hard))  # as on a full disk
-    try:
-        with pytest.raises(StorageFailed, match="Cannot write scan file"):
-            scan.append(exchange(os.urandom(1000), 2))
-        with pytest.raises(StorageFailed, match="pages before are kept"):
-            scan.seal(proof())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert open_path(path).stat().st_size == size
+    large = exchange(os.urandom(10_000), 2)
+    size, (soft, hard) = open_path(path).stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room, write in ((2000, lambda: scan.append(large)), (100, lambda: scan.seal(proof()))):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))  # as on a full disk
+        try:
+            with pytest.raises(StorageFailed, match=r"Cannot write .*before are kept"):
+                write()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        shutil.copy(open_path(path), open_path(copy))
+        assert [each.body for each in OpenScan.resume(copy).exchanges()] == [b"{}"]
     assert scan.append(exchange(b"[]", 2)) == 2
-    sealed = scan.seal(proof())
-    assert [each.body for _, each in sealed.exchanges()] == [b"{}", b"[]"]
+    assert [each.body for each in scan.seal(proof()).exchanges()] == [b"{}", b"[]"]
 
 
 def test_files_are_private_and_opened_by_their_rows(tmp_path: Path) -> None:
@@ -105,9 +125,9 @@ def test_files_are_private_and_opened_by_their_rows(tmp_path: Path) -> None:
     path = archive.folder / "acme" / "usage" / "20261001T235958-00000001.jsonl.zst"
     with pytest.raises(ArchiveDamaged, match="cannot be read"):
         archive.resume(row)
-    with pytest.raises(ScanNotFound, match="has no file"):
+    with pytest.raises(ArchiveDamaged, match="No such file"):
         archive.open_sealed(row)
-    archive.create(HEADER).close()
+    archive.create(HEADER)
     for _ in ("open", "sealed"):
         (file,) = path.parent.iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -118,6 +138,3 @@ def test_files_are_private_and_opened_by_their_rows(tmp_path: Path) -> None:
     assert archive.open_sealed(row).path == path
     folders = [path.parent, path.parent.parent, archive.folder]
     assert {stat.S_IMODE(each.stat().st_mode) for each in folders} == {0o700}
-    for _ in range(2):
-        archive.delete(row)
-        assert not path.exists()

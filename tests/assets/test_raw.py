@@ -16,7 +16,7 @@ from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.homes import (
     archive_day,
@@ -115,7 +115,7 @@ def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(
         assert [each.trigger for each in runs] == ["backfill", "schedule", "schedule"]
 
 
-class MidnightClock(SystemClock):
+class MidnightClock(Clock):
     """A clock that shows the last second of yesterday once, and today from then on."""
 
     asked = False

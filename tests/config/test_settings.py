@@ -42,7 +42,7 @@ def test_the_environment_wins_over_the_file_over_defaults(
     settings = load_settings(home)
     assert (settings.keep_versions, settings.schedule) == (7, "0 3 * * *")
     assert (settings.sync_max_minutes, settings.use_proxy) == (120, True)
-    streams = settings.all_streams()
+    streams = settings.streams
     assert list(streams) == ["partners", "usage", "billing", "invoices"]
     assert (streams["usage"].key, streams["usage"].limit) == ("usageId", 500)
     assert (streams["invoices"].surface, streams["invoices"].limit) == ("merchant", 100)
@@ -140,7 +140,7 @@ def test_secrets_come_from_the_variable_or_a_private_file(
     file.chmod(0o644)
     fields = PARTNER | {"secret_file": str(file)}
     connection = add_connection(home.connections_file, "acme", fields)
-    with pytest.raises(ConfigurationError, match="Other users can read"):
+    with pytest.raises(ConfigurationError, match="other users can read it"):
         connection.read_secret()
     file.chmod(0o600)
     assert connection.read_secret() == "from-file"

@@ -107,4 +107,4 @@ def answers_used(home: Home, scan_id: str | None) -> int:
     """Count the requests of a scan; pages that were fetched ahead and not used cost no slot."""
     with opened(home) as session, session.metadata.transaction() as db:
         scan = session.archive.open_sealed(db.get_one(Scan, scan_id))
-        return sum(exchange.ask is not None for _, exchange in scan.exchanges())
+        return sum(exchange.ask is not None for exchange in scan.exchanges())

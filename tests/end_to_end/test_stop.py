@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.archive.scan_file import Exchange, OpenScan
+from pipelines.archive.scan_file import Exchange
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome, recent_runs
@@ -47,10 +47,7 @@ def open_exchanges(home: Home) -> tuple[str, list[Exchange]]:
     """Return the scan that is open, and what it holds."""
     with opened(home) as session, session.metadata.transaction() as db:
         row = db.query(Scan).filter_by(status="open").one()
-        scan: OpenScan = session.archive.resume(row)
-        exchanges = [exchange for _, exchange in scan.exchanges()]
-        scan.close()
-    return row.scan_id, exchanges
+        return row.scan_id, list(session.archive.resume(row).exchanges())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,7 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
     assert resumed.scan_id == scan_id
     with opened(home) as session, session.metadata.transaction() as db:
         sealed = session.archive.open_sealed(db.get_one(Scan, scan_id))
-        after = [exchange for _, exchange in sealed.exchanges()]
+        after = list(sealed.exchanges())
         assert [run.outcome for run in recent_runs(db)] == ["complete", "interrupted"]
         with session.warehouse.open() as version:
             held = table_records(version, "current", "usage")

@@ -82,10 +82,7 @@ def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> Sealed
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
     options = ReadOptions(max_seconds)
-    try:
-        return harness.run(lambda client: read_scan(client, scan, options, harness.clock))
-    finally:
-        scan.close()
+    return harness.run(lambda client: read_scan(client, scan, options, harness.clock))
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +108,7 @@ def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
     assert scan.completeness.requests == service.requests
     assert scan.completeness.memory.key == "usageId"
     assert service.together > 1
-    alone = [each.offset for _, each in scan.exchanges() if each.purpose in {"length", "behind"}]
+    alone = [each.offset for each in scan.exchanges() if each.purpose in {"length", "behind"}]
     assert bool(alone) == shuffled
     assert set(alone) <= set(service.alone)
 
@@ -125,10 +122,10 @@ def test_read_that_fails_at_any_request_is_resumed(tmp_path: Path, *, shuffled: 
             break
         except ServiceError:
             resumed = OpenScan.resume(path)
-        answered = [exchange for _, exchange in resumed.exchanges() if exchange.body is not None]
+        answered = [exchange for exchange in resumed.exchanges() if exchange.body is not None]
         service.fails_from = 10**9
         scan = read(service, resumed)
-        asks = [exchange.ask for _, exchange in scan.exchanges() if exchange.ask is not None]
+        asks = [exchange.ask for exchange in scan.exchanges() if exchange.ask is not None]
         assert asks == list(range(1, len(asks) + 1))
         assert len(answered) < fails_from
         assert scan.completeness.complete
@@ -139,6 +136,6 @@ def test_read_that_fails_at_any_request_is_resumed(tmp_path: Path, *, shuffled: 
 def test_time_that_is_up_makes_a_partial_scan_with_its_rows(tmp_path: Path) -> None:
     scan = read(Service(), OpenScan.create(tmp_path / "scan", header()), max_seconds=-1.0)
     assert not scan.completeness.complete
-    assert [exchange.purpose for _, exchange in scan.exchanges()] == ["stop"]
+    assert [exchange.purpose for exchange in scan.exchanges()] == ["stop"]
     assert scan.completeness.requests == 0
     assert scan.completeness.reason

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx
 
 from pipelines.config.connections import Connection
+from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
 from pipelines.http.client import Attempt, ClientOptions, ServiceClient
 from pipelines.rate_limit.limiter import RateLimiter, Slot
@@ -25,7 +26,7 @@ KEY_VARIABLE = "HTTP_TEST_KEY"
 EPOCH = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
-class HandClock:
+class HandClock(Clock):
     """Time that passes only when somebody sleeps."""
 
     passed = 0.0

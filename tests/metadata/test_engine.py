@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.metadata import migrations
 from pipelines.metadata.engine import HEAD, Metadata, is_alive, new_id, this_process
@@ -59,7 +59,7 @@ def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
     with metadata.transaction() as session:
         assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert session.execute(text("PRAGMA synchronous")).scalar() == 2
-        assert metadata.now(session, SystemClock()) == pytest.approx(time.monotonic(), abs=5)
+        assert metadata.now(session, Clock()) == pytest.approx(time.monotonic(), abs=5)
         session.add(VersionRow(number=1, status="", created_at=NOW))
         session.flush()
         names = ("metadata.db", "metadata.db-wal", "metadata.db-shm")

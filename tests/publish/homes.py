@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pipelines.archive.store import Archive, scan_row
+from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
@@ -29,7 +29,7 @@ DAY = timedelta(days=1)
 Record = Mapping[str, Any]
 
 
-class MovedClock(SystemClock):
+class MovedClock(Clock):
     """A clock that the test moves."""
 
     now = BEGIN

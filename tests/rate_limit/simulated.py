@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
 
@@ -47,7 +47,7 @@ def now() -> float:
     return _Leap.now
 
 
-class VirtualClock(SystemClock):
+class VirtualClock(Clock):
     """The clock of a simulated machine; `offset` is how far it was set, in seconds."""
 
     offset = started_at = 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.core.clock import SystemClock
+from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
 
@@ -26,7 +26,7 @@ def contend(file: Path) -> list[float]:
         return arrived
 
     async def main() -> list[float]:
-        limiter = RateLimiter(Metadata.open(file), "contended", SystemClock(), OPTIONS)
+        limiter = RateLimiter(Metadata.open(file), "contended", Clock(), OPTIONS)
         return await asyncio.gather(*(ask(limiter) for _ in range(60)))
 
     return asyncio.run(main())
