@@ -1,73 +1,32 @@
 """The program `partner-sync`: its commands, each of which returns its exit code."""
 
-import os
 import signal
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from pipelines import app
-from pipelines.cli.terminal import line, print_json, run_sync, show, show_status, shown_progress
-from pipelines.core.errors import ExitCode, PartnerSyncError
-from pipelines.core.text import printable
-
-LONGEST_MESSAGE = 2_000  # characters
-INTERRUPTED = """Interrupted. Analysts still see the last published version.
-Run `partner-sync sync` within 24 hours to resume what was being read."""
-HELP = {"help_option_names": ["-h", "--help"]}
-SETUP, RUN, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Warehouse", "Try"
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Connections = Annotated[
-    list[str] | None,
-    typer.Option("--connection", "-c", help="Connection; repeatable. Default: all."),
-]
-Streams = Annotated[
-    list[str] | None, typer.Option("--stream", "-s", help="Stream; repeatable. Default: all.")
-]
-Connection = Annotated[str, typer.Argument(help="Name of the connection.")]
-# Without a terminal, nobody can be asked: the option is required there.
-Reason = Annotated[str, typer.Option(prompt=os.isatty(0), help="Why; kept with your name.")]
-NoBuild = Annotated[bool, typer.Option("--no-build", help="Do not build a version now.")]
-Text = str | None
-
-
-class Program(TyperGroup):
-    """Commands that return their exit code. An expected failure becomes a message."""
-
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run a command; exit with what it returns, or with the code of its failure."""
-        try:
-            code = super().invoke(ctx)
-        except PartnerSyncError as error:
-            typer.secho("Error: ", err=True, nl=False, fg="red", bold=True)
-            for text in filter(None, (str(error), error.remedy)):
-                typer.echo(printable(text, LONGEST_MESSAGE), err=True)
-            code = error.exit_code
-        except (KeyboardInterrupt, RuntimeError) as error:
-            # DuckDB raises RuntimeError from the KeyboardInterrupt.
-            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
-                raise
-            typer.echo(INTERRUPTED, err=True)
-            code = ExitCode.INTERRUPTED
-        ctx.exit(int(code or ExitCode.DONE))
-
-
-program = typer.Typer(
-    name="partner-sync",
-    cls=Program,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings=HELP,
+from pipelines.cli import warehouse
+from pipelines.cli.program import (
+    HELP,
+    RUN,
+    SETUP,
+    TRY,
+    Connection,
+    Connections,
+    Json,
+    NoBuild,
+    Reason,
+    Streams,
+    Text,
+    connections,
+    program,
 )
-connections = typer.Typer(context_settings=HELP)
-program.add_typer(connections, name="connections", rich_help_panel=SETUP)
-versions = typer.Typer(
-    help="List, build and roll back versions.", no_args_is_help=True, context_settings=HELP
-)
-program.add_typer(versions, name="versions", rich_help_panel=WAREHOUSE)
+from pipelines.cli.terminal import line, print_json, run_sync, show, show_status
+from pipelines.core.errors import ExitCode
+
+__all__ = ["main", "program", "warehouse"]
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback
@@ -213,55 +172,6 @@ def approve(
         if reject or no_build:
             return ExitCode.DONE
         return run_sync(session, [], app.sync.build_version)
-
-
-@versions.command("list")
-def list_versions(*, json: Json = False) -> None:
-    """List versions: which is published, size, when it was built from what."""
-    with app.session.open_session() as session:
-        show(app.versions.list_versions(session), as_json=json, what="versions")
-
-
-@versions.command()
-def build(*, json: Json = False) -> int:
-    """Build and publish a version from the scans that wait, without any request."""
-    with app.session.open_session() as session:
-        return run_sync(session, [], app.sync.build_version, as_json=json)
-
-
-@versions.command()
-def rollback(
-    number: Annotated[
-        int | None, typer.Argument(help="Version to roll back to. Default: the previous one.")
-    ] = None,
-    *,
-    reason: Reason,
-) -> None:
-    """Publish an older version again and hold the scans that it does not contain."""
-    with app.session.open_session() as session, shown_progress() as progress:
-        text = app.versions.roll_back(session, number, reason, progress)
-    line(text)
-
-
-@versions.command()
-def rebuild(*, json: Json = False) -> int:
-    """Build a version anew from the archive, without a base and without any request."""
-    with app.session.open_session() as session:
-        return run_sync(session, [], app.versions.rebuild, as_json=json)
-
-
-@program.command(rich_help_panel=WAREHOUSE)
-def verify(*, json: Json = False) -> int:
-    """Compare every scan file and the published version with their digests."""
-    with app.session.open_session() as session:
-        found = app.checkup.verify_files(session)
-    damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
-    if json:
-        print_json({"files": found.files, "damaged": damaged})
-    else:
-        show(damaged, as_json=False)
-        line(f"{found.files:,} files verified, {len(damaged):,} damaged.")
-    return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE
 
 
 @program.command(rich_help_panel=TRY)

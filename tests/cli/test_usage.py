@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from pipelines.cli.main import PANELS, program
+from pipelines.cli.main import program
+from pipelines.cli.program import PANELS
 from pipelines.config.home import Home
 from tests.cli.conftest import Cli
 
