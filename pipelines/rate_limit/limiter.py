@@ -52,6 +52,7 @@ class Slot:
     answered_at: float | None = None  # answer headers received
     status: int | None = None
     headers: Mapping[str, str] | None = None
+    ended: float = 0.0  # monotonic seconds at which the limiter got it back
 
     @property
     def trip(self) -> float | None:
@@ -92,6 +93,7 @@ class RateLimiter:
             try:
                 yield slot
             finally:
+                slot.ended = self._clock.monotonic()
                 self._ended.append(slot)
                 self._trips.extend([] if slot.trip is None else [slot.trip])
                 with suppress(StorageFailed), self._transaction():
@@ -189,9 +191,10 @@ class RateLimiter:
         """Write how long a request holds its slot, learn from its answer, delete old slots."""
         slot = session.get(RateLimitSlot, ended.number)
         if slot is not None:
-            slot.held_until = now + self._options.window_seconds + MARGIN
+            answered = now - (self._clock.monotonic() - ended.ended)
+            slot.held_until = answered + self._options.window_seconds + MARGIN
             if ended.trip is not None:
-                slot.sent_at, slot.credit = now - ended.trip, credit_of(self._trips)
+                slot.sent_at, slot.credit = answered - ended.trip, credit_of(self._trips)
         self._learn(session, known, ended, now)
         is_old = RateLimitSlot.held_until < now - KEPT_SECONDS
         session.execute(delete(RateLimitSlot).where(RateLimitSlot.actor == self._actor, is_old))
