@@ -20,9 +20,9 @@ class Method(StrEnum):
 class ListMemory(msgspec.Struct, frozen=True):
     """What one scan of a list leaves for the next one.
 
-    `key_decided` with `key` None means that rows are identified by their whole content. `length` is
-    the number of rows at the end of the scan. `stable_order` turns False, and stays so, when the
-    order of the list was seen to move.
+    Rows are identified by `key`, None: by their whole content; without `key_decided` the next scan
+    may find a better one. `length` is the number of rows at the end of the scan. `stable_order`
+    turns False, and stays so, when the order of the list was seen to move.
     """
 
     key: str | None = None

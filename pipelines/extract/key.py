@@ -16,7 +16,7 @@ MAX_CANDIDATES = 8
 LACKING = 0.01  # share of rows in which a key may be null or missing
 CONFLICTING = 0.02  # share of its values that rows with other content may have too
 APART = 5  # times as many, if these rows are on several pages
-SHARED = 0.5  # a key has at least so many values a row
+SHARED = 0.5  # a key that is not configured has at least so many values a row
 _OTHER_PAGE = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
 
@@ -139,7 +139,8 @@ class KeySearch:
         # On several pages, a row may also have changed and moved while the list was read.
         together = _conflicting(values + pages.astype(np.uint64) * _OTHER_PAGE, digests)
         most = is_named * CONFLICTING * distinct
-        if together > most or conflicts > APART * most or distinct < SHARED * len(values):
+        least = SHARED * len(values) if name != self.configured else 0
+        if together > most or conflicts > APART * most or distinct < least:
             return None
         return conflicts
 

@@ -120,14 +120,22 @@ class Pager:
     def _check_budget(self, offset: int) -> None:
         """Raise ReadingEnded if no more pages may be requested.
 
-        Every list is read to its end twice. The first pass has no known length to go by, and a list
-        that grows for ever must not raise its own budget for ever.
+        Every list is read to its end twice. The first pass has no known length to go by: distinct
+        rows count, since a list may begin again behind its end. Later a list that grows for ever
+        must not raise its own budget for ever.
         """
         most, known = self.budget.max_passes, max(self.first_length, self.expected)
-        length = min(self.reached, GROWTH * known) if self.first_length else self.reached
-        allowed = most * max(1, ceil(max(length, self.expected) / self.size))
+        length = min(self.reached, GROWTH * known) if self.first_length else len(self._seen)
+        allowed = self._allowed(length)
+        if len(self.answers) >= allowed and not self.first_length:
+            allowed = self._allowed(len(self.seen()))
         if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
         pages = ENDLESS_PAGES if self.memory.length is None else KNOWN_PAGES
         if offset > max(most * known, pages * self.size):
             raise ReadingEnded("the list does not end")
+
+    def _allowed(self, length: int) -> int:
+        """Return how many requests a list of so many rows is worth."""
+        plain = ceil(max(length, self.expected) / self.size)
+        return self.budget.max_passes * max(1, plain)

@@ -204,7 +204,7 @@ class _Reading:
         pager, before = self.pager, self.pager.memory
         decided = before.key_decided or (pager.passes > 0 and len(rows) > 0)
         memory = ListMemory(
-            key=pager.keys.key if decided else None,
+            key=pager.keys.key,
             key_decided=decided,
             length=before.length if length is None else length,
             stable_order=not (self.moved or self.swapped),

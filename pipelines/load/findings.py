@@ -67,7 +67,7 @@ def reason_to_hold(delta: Delta, policy: LoadPolicy) -> str | None:
 
 def _key_reason(delta: Delta, share: float) -> str | None:
     key, stage = delta.stage.scan.completeness.memory.key, delta.stage
-    if delta.last_time is not None and key != delta.last_key:
+    if len(stage.current) and key != delta.last_key:
         before, now = (
             "the whole record" if each is None else f"`{each}`" for each in (delta.last_key, key)
         )

@@ -20,7 +20,8 @@ from tests.truth import by_key, table_records, was_served
 
 pytestmark = pytest.mark.long
 PAGES = 10
-SETTINGS = "[streams.usage]\nlimit = 100\n[streams.billing]\nlimit = 10\n"
+SETTINGS = "[streams.billing]\nlimit = 10\n[streams.usage]\nlimit = 100\n"
+KEY = 'key = "usageId"\n'  # nobody can tell a key from rows that come again and again
 ENOUGH = 25  # plain passes, after which a list is PARTIAL
 Faults = dict[str, dict[str, Any]]
 TIES: Faults = {"ties": {"value": 7}}
@@ -39,6 +40,7 @@ class Kind:
     faults: Faults = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
     is_proven: bool = True
+    settings: str = ""
     stream: str = "usage"
 
 
@@ -66,6 +68,9 @@ KINDS = {
     "new keys": Kind(ENOUGH, {"new-keys": {}}, is_proven=False, stream="billing"),
     "has_more false too early": Kind(ENOUGH, {"false-end": {}}, is_proven=False),
     "has_more for ever": Kind(ENOUGH, {"endless": {}}, is_proven=False),
+    "begins again behind its end": Kind(
+        ENOUGH, {"never-ending": {}}, is_proven=False, settings=KEY
+    ),
     "limit clamped": Kind(2 * ENOUGH, {"clamp-limit": {"value": 50}}),
     "next_offset null": Kind(ENOUGH, {"no-next-offset": {}}),
     "next_offset loops": Kind(ENOUGH, {"standstill": {}}),
@@ -79,7 +84,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_no_row_is_lost_or_doubled(kind: Kind, sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox)
-    home.settings_file.write_text(SETTINGS)
+    home.settings_file.write_text(SETTINGS + kind.settings)
     with sandbox.scan(kind.stream) as truth:
         sandbox.change(kind.stream, **kind.changes)
         for name, scope in kind.faults.items():

@@ -152,7 +152,22 @@ LIES: dict[str, Callable[[Page], Page]] = {
     "cut": lambda page: _first_rows(page, max(1, len(page) - 1)),
 }
 
+
+class Endless(Model):
+    """A list that begins again behind its end."""
+
+    def _rows(self, offset: int, limit: int) -> list[Row]:
+        rows = self.rows
+        return [rows[place % len(rows)] for place in range(offset, offset + limit) if rows]
+
+
+def endless(rows: int, limit: int, chance: Random) -> Model:
+    groups = stable(rows, limit, chance).groups
+    return Endless(groups, limit, chance, lie=lambda page, _model: replace(page, has_more=True))
+
+
 KINDS: dict[str, Kind] = {
+    "begins again behind its end": endless,
     "stable": stable,
     "head grows": changing(stable, _grow(head=True)),
     "tail grows": changing(stable, _grow(head=False)),

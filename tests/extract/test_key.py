@@ -92,4 +92,4 @@ def test_stop_ends_reading_with_what_was_read() -> None:
     assert not proof.complete
     assert (proof.rows, proof.used) == (LIMIT, {1: ((0, LIMIT),)})
     assert proof.reason.startswith("time is up")
-    assert proof.memory == ListMemory()
+    assert proof.memory == ListMemory("id")  # the rows' key now; the next scan decides

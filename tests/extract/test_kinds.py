@@ -44,8 +44,9 @@ def test_kind_of_list_is_complete_within_its_requests(kind: str, size: str) -> N
 
 
 @pytest.mark.parametrize("size", ["partners", "billing"])
-def test_list_with_new_keys_in_each_answer_is_partial(size: str) -> None:
-    truth = judge(KINDS["new keys"](*SIZES[size], Random(1)))
+@pytest.mark.parametrize("kind", ["new keys", "begins again behind its end"])
+def test_list_that_cannot_be_proven_is_partial(kind: str, size: str) -> None:
+    truth = judge(KINDS[kind](*SIZES[size], Random(1)))
     assert not truth.proof.complete
     assert truth.proof.rows > 0
 

@@ -75,7 +75,7 @@ def test_a_guard_lets_a_scan_pass(
 
 
 def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
-    assert warehouse.load([], DEFAULT).held is None
+    assert warehouse.load(Reading([], key=None), DEFAULT).held is None
     assert warehouse.current() == []
     assert warehouse.load(TEN, DEFAULT).new == 10
 
