@@ -26,6 +26,9 @@ WRONG = {
     "approve nobody usage --reason why": "Connections: acme.",
     "approve acme nothing --reason why": "Possible streams: partners, usage, billing.",
     "sync -s usage -s nothing": "Possible streams: partners, usage, billing.",
+    "trace nobody usage key": "Connections: acme.",
+    "trace acme nothing key": "Possible streams: partners, usage, billing.",
+    "trace acme usage key": "Keys of this list are values of `usageId`, such as `",
     "connections accept acme": "--reason",
     "runs --limit -1": "--limit",
     "init --surface other": "'partner', 'merchant'",
@@ -36,6 +39,7 @@ ARGUMENTS = {
     "connections unblock": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
+    "trace": " acme usage key",
     "versions rollback": " --reason why",
 }
 
