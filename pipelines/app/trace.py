@@ -71,8 +71,8 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
     Raises ConfigurationError for a list or a key that there is not, ScanNotFound for a list that is
     not published, VersionNotFound, StorageFailed.
     """
-    about, version = ListName(connection, stream), session.warehouse.published()
-    with closing(session.warehouse.open(version.number if version else None)) as db:
+    about, version = ListName(connection, stream), session.warehouse.require_published()
+    with closing(session.warehouse.open(version.number)) as db:
         tracer = _Tracer(session, db, about, key)
         loads = tracer.select(LOADS)
         if not loads:
@@ -83,8 +83,7 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
         }
         if not any(found.values()):
             raise tracer.key_not_found(loads[-1]["key"])
-    number = version and version.number
-    return {"version": number, **about._asdict(), "key": key, **found}
+    return {"version": version.number, **about._asdict(), "key": key, **found}
 
 
 def _not_loaded(session: AppSession, about: ListName) -> PartnerSyncError:

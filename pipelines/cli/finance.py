@@ -1,13 +1,20 @@
 """Commands for people who work with the rows."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pipelines import app
 from pipelines.cli.program import FINANCE, Connection, Json, program
-from pipelines.cli.terminal import line, print_json, shown
+from pipelines.cli.terminal import line, print_json, show, shown, shown_progress
 from pipelines.core.errors import ExitCode
+
+COLUMNS = ("table", "rows", "numbers_as_text", "exported_to")
+NUMBERS_AS_TEXT = (
+    "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
+    "none is rounded. SUM ignores text."
+)
 
 
 @program.command(rich_help_panel=FINANCE)
@@ -24,6 +31,30 @@ def trace(
     print_json(found) if json else _show_trace(found)
     is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
     return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
+
+
+@program.command(rich_help_panel=FINANCE)
+def export(
+    target: Annotated[
+        str, typer.Argument(help="csv, parquet, xlsx, or NAME of a variable with a database URL.")
+    ],
+    *,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="schema.table; repeatable. Default: all of current."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="New folder for the files. Default: in the home.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Export tables of the published version to files or a database; amounts stay exact."""
+    with app.session.open_session() as session, shown_progress() as progress:
+        request = app.export.ExportRequest(target, table or (), folder)
+        rows = app.export.export_tables(session, request, progress)
+    show(rows, COLUMNS, as_json=json)
+    if not json and any(row["numbers_as_text"] for row in rows):
+        line(NUMBERS_AS_TEXT, style="yellow")
 
 
 def _show_trace(found: dict[str, Any]) -> None:

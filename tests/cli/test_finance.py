@@ -1,6 +1,8 @@
 """Commands for people who work with the rows."""
 
+import csv
 import json
+import re
 
 from tests.cli.conftest import Cli
 from tests.homes import rows
@@ -22,5 +24,22 @@ def test_a_record_is_traced(synced: Cli) -> None:
     assert "Restore the scan file from a backup." in missing
 
 
-def test_nothing_is_traced_before_a_sync(fresh: Cli) -> None:
-    assert "Nothing is published yet" in fresh("trace", "acme", "usage", "key", code=1).stderr
+def test_tables_are_exported(synced: Cli) -> None:
+    (row,) = synced.json("export", "csv", "--table", "current.partners")
+    file = synced.home.root / "exports" / "v00000001-csv" / "partners.csv"
+    assert row == {
+        "table": "current.partners",
+        "rows": 25,
+        "exported_to": str(file),
+        "numbers_as_text": [],
+    }
+    assert len(list(csv.reader(file.read_text(encoding="utf-8").splitlines()))) == 26
+    text = synced("export", "xlsx", "-t", "current.usage").stdout
+    assert re.search(r"current.usage +1,500 +.*sequence.*usage\.xlsx", text)
+    assert "Excel keeps 15 digits of a number." in text
+    assert "SUM" not in synced("export", "xlsx", "-t", "current.partners").stdout
+
+
+def test_nothing_is_traced_or_exported_before_a_sync(fresh: Cli) -> None:
+    for command in ("trace acme usage key", "export csv"):
+        assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr

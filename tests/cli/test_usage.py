@@ -29,6 +29,8 @@ WRONG = {
     "trace nobody usage key": "Connections: acme.",
     "trace acme nothing key": "Possible streams: partners, usage, billing.",
     "trace acme usage key": "Keys of this list are values of `usageId`, such as `",
+    "export pdf": "Unknown format `pdf`. Use csv, parquet, xlsx, or the name of",
+    "export csv -t usage": "Possible tables: current.billing,",
     "connections accept acme": "--reason",
     "runs --limit -1": "--limit",
     "init --surface other": "'partner', 'merchant'",
@@ -39,6 +41,7 @@ ARGUMENTS = {
     "connections unblock": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
+    "export": " csv",
     "trace": " acme usage key",
     "versions rollback": " --reason why",
 }

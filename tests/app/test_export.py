@@ -1,0 +1,303 @@
+"""What is exported is what was sent: every value, in every format, or a clear refusal."""
+
+import csv
+import gc
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.app.export import ExportRequest, export_tables
+from pipelines.app.export_table import list_tables
+from pipelines.app.export_xlsx import is_exact, to_excel_time, write_workbook
+from pipelines.app.progress import Progress
+from pipelines.app.session import AppSession
+from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
+from pipelines.core.text import Redactor
+from pipelines.publish.build import build
+from tests.app.workbooks import Cell, read_cells
+from tests.publish.homes import Reading, copy_home, read
+from tests.warehouse.versions import full_disk
+
+TEXTS: tuple[str | None, ...] = (
+    *("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "https://example.com", "{=1}", "NaN", "inf", "NULL"),
+    *(None, "", " ", 'a,"b"\r\nc\rd', "\x00\x01\x1f\ufffe\uffff", "_x0041_", "<b>&amp;</b>", "é🎈"),
+)
+AMOUNTS = ("0.10", "-0.01", "123456789012.345", "1234567890123456", "12345678901234567890.12345678")
+TIMES = ("0001-01-03T00:00:00Z", "9999-12-29T23:59:59.999Z", "2026-10-01T01:00:00.123456+05:30")
+DAYS = ("0001-01-01", "1899-12-31", "1900-03-01", "9999-12-31")
+LISTS: tuple[Any, ...] = (["a,b", None, "", "NULL", '"'], [], None, ["x"])
+META = (
+    "columns",
+    "completeness",
+    "decisions",
+    "findings",
+    "freshness",
+    "loads",
+    "requests",
+    "runs",
+)
+RECORDS = [
+    {
+        "id": f"r{number:02}",
+        "text": text,
+        "amount": AMOUNTS[number % len(AMOUNTS)],
+        "at": TIMES[number % len(TIMES)],
+        "day": DAYS[number % len(DAYS)],
+        "flag": number % 2 == 0,
+        "size": 9007199254740993 + 2 * number,
+        "tags": LISTS[number % len(LISTS)],
+        "prices": ["0.10", "12345678901234567890.12"],
+    }
+    for number, text in enumerate(TEXTS)
+]
+
+
+@pytest.fixture(scope="session")
+def odd_home(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Path:
+    """A home whose version 1 has the rows of RECORDS in acme/usage."""
+    stores = copy_home(empty_home, tmp_path_factory.mktemp("odd") / "home")
+    read(stores, Reading(RECORDS, page_size=100))
+    build(stores)
+    stores.metadata.close()
+    return stores.settings.home
+
+
+Export = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def export(odd_home: Path, tmp_path: Path) -> Iterator[Export]:
+    """Exports from a copy of that home."""
+    stores = copy_home(odd_home, tmp_path / "home")
+    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
+    session = AppSession(*fields, Redactor())
+
+    def run(target: str, *tables: str, folder: Path | None = None) -> list[dict[str, Any]]:
+        return export_tables(session, ExportRequest(target, tables, folder), Progress())
+
+    yield run
+    stores.metadata.close()
+
+
+def file_of(exported: list[dict[str, Any]]) -> Path:
+    (row,) = exported
+    assert (row["table"], row["rows"]) == ("current.usage", len(RECORDS))
+    return Path(row["exported_to"])
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def as_json(items: Sequence[Any] | None) -> str | None:
+    return None if items is None else json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_csv_has_every_value_and_tells_null_from_empty(export: Export) -> None:
+    file = file_of(export("csv"))
+    with file.open(encoding="utf-8", newline="") as source:
+        rows = list(csv.DictReader(source))
+    for row, record in zip(rows, RECORDS, strict=True):
+        assert row["text"] == (record["text"] or "")
+        assert Decimal(row["amount"]) == Decimal(record["amount"])
+        assert (row["day"], row["size"]) == (record["day"], str(record["size"]))
+        assert utc(row["at"]) == utc(record["at"])
+        assert row["tags"] == (as_json(record["tags"]) or "")
+        assert row["prices"] == '["0.10","12345678901234567890.12"]'
+    sniffed = f"read_csv('{file}', all_varchar = true, allow_quoted_nulls = false)"
+    found = duckdb.sql(f"SELECT exported.text FROM {sniffed} AS exported").fetchall()
+    assert [text for (text,) in found] == [record["text"] for record in RECORDS]
+
+
+def test_parquet_has_every_value_and_type(export: Export) -> None:
+    table = pq.read_table(file_of(export("parquet")))
+    kinds = {name: table.schema.field(name).type for name in ("amount", "at", "day", "tags")}
+    assert kinds == {
+        "amount": pa.decimal128(38, 8),
+        "at": pa.timestamp("us", "UTC"),
+        "day": pa.date32(),
+        "tags": pa.list_(pa.field("element", pa.string())),
+    }
+    for row, record in zip(table.to_pylist(), RECORDS, strict=True):
+        assert (row["text"], row["tags"]) == (record["text"], record["tags"])
+        assert (row["size"], row["flag"]) == (record["size"], record["flag"])
+        assert row["amount"] == Decimal(record["amount"])
+        assert row["at"] == utc(record["at"])
+        assert row["day"].isoformat() == record["day"]
+
+
+def test_a_workbook_has_exact_numbers_and_text_that_is_no_formula(export: Export) -> None:
+    (exported,) = export("xlsx")
+    assert exported["numbers_as_text"] == ["size", "amount"]
+    for row, record in zip(read_cells(Path(exported["exported_to"])), RECORDS, strict=True):
+        assert row.get("text") == (
+            None if record["text"] is None else Cell("inlineStr", record["text"])
+        )
+        is_short = len(record["amount"].strip("-").replace(".", "")) <= 15
+        assert row["amount"].type == ("n" if is_short else "inlineStr")
+        assert Decimal(row["amount"].text) == Decimal(record["amount"])
+        assert row["size"] == Cell("inlineStr", str(record["size"]))
+        assert row["flag"] == Cell("b", "1" if record["flag"] else "0")
+        assert row.get("tags", Cell("", "")).text == (as_json(record["tags"]) or "")
+        assert day_of(row["day"]) == record["day"]
+        assert time_of(row["at"]) == utc(record["at"])
+
+
+def day_of(cell: Cell) -> str:
+    if cell.type == "inlineStr":
+        return cell.text
+    return (date(1899, 12, 30) + timedelta(int(cell.text))).isoformat()
+
+
+def time_of(cell: Cell) -> datetime:
+    """Read a time as Excel does: to the millisecond."""
+    if cell.type == "inlineStr":
+        return utc(cell.text)
+    milliseconds = round(Decimal(cell.text) * 24 * 3600 * 1000)
+    return datetime(1899, 12, 30, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+
+
+def test_a_database_has_exact_values(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOKS_URL", f"sqlite:///{tmp_path}/books.db")
+    for _ in range(2):  # the second one replaces the first
+        (exported,) = export("BOOKS_URL")
+    assert exported["exported_to"] == "usage in BOOKS_URL"
+    with closing(sqlite3.connect(tmp_path / "books.db")) as db:
+        db.row_factory = sqlite3.Row
+        rows = db.execute("SELECT *, typeof(amount) AS kind FROM usage ORDER BY _key").fetchall()
+    for row, record in zip(rows, RECORDS, strict=True):
+        assert row["text"] == record["text"]
+        assert (row["kind"], Decimal(row["amount"])) == ("text", Decimal(record["amount"]))
+        assert (row["size"], row["flag"]) == (record["size"], record["flag"])
+        assert row["day"] == record["day"]
+        assert datetime.fromisoformat(row["at"]).replace(tzinfo=UTC) == utc(record["at"])
+        assert row["tags"] == as_json(record["tags"])
+
+
+def test_a_failed_export_leaves_the_table_as_it_was(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "books.db"
+    monkeypatch.setenv("BOOKS_URL", f"sqlite:///{file}")
+    export("BOOKS_URL")
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("DELETE FROM usage WHERE _key > 'r03'")
+    with full_disk(file.stat().st_size), pytest.raises(StorageFailed, match="BOOKS_URL: ") as error:
+        export("BOOKS_URL", "current.usage", "meta.columns")
+    assert str(tmp_path) not in str(error.value)
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("SELECT count(*) FROM usage").fetchone() == (4,)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nothing",
+        "nobody://u:s3cret-word@host/db",
+        "postgresql+nothing://u:s3cret-word@host/db",
+        "postgresql://u:s3cret-word@host:s3cret-word/db",
+        "sqlite:////s3cret-word/nowhere/books.db",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_never_shown(
+    url: str, export: Export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOKS_URL", url)
+    with pytest.raises(PartnerSyncError, match="BOOKS_URL") as error:
+        export("BOOKS_URL")
+    assert "s3cret" not in f"{error.value} {error.value.remedy}"
+
+
+def test_what_is_unknown_is_refused(export: Export, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^Unknown format `pdf`\. Use csv, parquet, xlsx"):
+        export("pdf")
+    with pytest.raises(ConfigurationError, match=r"^Unknown format\. Use csv"):
+        export("postgresql://u:s3cret-word@host/db")
+    with pytest.raises(ConfigurationError, match=r"`current.nothing`.* current\.usage, history\."):
+        export("csv", "current.nothing")
+    with pytest.raises(ConfigurationError, match="is not empty"):
+        export("csv", folder=tmp_path)
+
+
+def test_tables_of_every_schema_can_be_exported(export: Export, tmp_path: Path) -> None:
+    titles = ("history.usage", "quarantine.records", *(f"meta.{name}" for name in META))
+    for target in ("csv", "parquet", "xlsx"):
+        rows = export(target, *titles, folder=tmp_path / "new" / target)
+        assert [row["table"] for row in rows] == list(titles)
+        names = {file.name for file in (tmp_path / "new" / target).iterdir()}
+        assert names == {f"{title.replace('.', '__')}.{target}" for title in titles}
+
+
+def test_an_export_is_private_and_appears_whole(export: Export, tmp_path: Path) -> None:
+    folder = file_of(export("csv")).parent
+    assert folder == tmp_path / "home" / "exports" / "v00000001-csv"
+    assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+    export("csv", "meta.loads")  # replaces it
+    for target in ("csv", "parquet"):
+        with full_disk(100), pytest.raises(StorageFailed, match=f"v00000001-{target} failed"):
+            export(target)
+    assert [file.name for file in folder.iterdir()] == ["meta__loads.csv"]
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_full_disk_leaves_no_workbook(export: Export, tmp_path: Path) -> None:
+    with full_disk(100), pytest.raises(StorageFailed, match="v00000001-xlsx failed"):
+        export("xlsx")
+    assert list((tmp_path / "home" / "exports").iterdir()) == []
+    gc.collect()  # xlsxwriter does not close its temporary file then
+
+
+def test_what_a_workbook_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE long AS SELECT unnest(range(1048576)) AS n")
+        db.execute("CREATE TABLE texts AS SELECT repeat('🎈', 16384) AS text")
+        db.execute("CREATE TABLE markup AS SELECT '<r><b>x</r>' AS text")
+        tables = list_tables(db)
+        for name, reason in (
+            ("long", "has 1,048,576 rows, but a sheet holds 1,048,575"),
+            ("texts", "a text in row 1 of column `text`"),
+            ("markup", "is <r> markup"),
+        ):
+            with pytest.raises(StorageFailed, match=reason) as error:
+                write_workbook(tables[f"main.{name}"], tmp_path / "x.xlsx")
+            assert error.value.remedy == "Export it as parquet or csv."
+
+
+def test_wide_integers_stay_exact(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    with duckdb.connect() as db:
+        db.execute(
+            f"CREATE TABLE wide AS SELECT {10**30 + 1}::HUGEINT AS a, {2**64 - 1}::UBIGINT AS b"
+        )
+        table = list_tables(db)["main.wide"]
+        db.execute(f"COPY ({table.query()}) TO '{file}' (FORMAT parquet)")
+    assert pq.read_table(file).to_pylist() == [{"a": Decimal(10**30 + 1), "b": Decimal(2**64 - 1)}]
+
+
+def test_excel_keeps_numbers_of_15_digits() -> None:
+    kept = (Decimal("0.1"), Decimal("-12345678901234.5"), 10**15 - 1, 10**20, 0, 0.5)
+    assert [number for number in kept if not is_exact(number)] == []
+    # The last digit of 9.00000000000001 as a double is wrong where 16 digits are written.
+    rounded = (Decimal("9.00000000000001"), Decimal("1234567890.123456"), 10**15 + 1)
+    odd = (float("nan"), float("inf"))
+    assert [number for number in (*rounded, *odd) if is_exact(number)] == []
+
+
+def test_excel_keeps_times_of_milliseconds_from_march_1900_on() -> None:
+    time = datetime(2026, 10, 1, 12, 0, 0, 123000, tzinfo=UTC)
+    assert to_excel_time("2026-10-01 12:00:00.123+00") == time.replace(tzinfo=None)
+    for text in ("1900-02-28", "2026-10-01 12:00:00.1234+00", "infinity", "0044-03-15 (BC)"):
+        assert to_excel_time(text) is None
