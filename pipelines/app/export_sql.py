@@ -1,10 +1,12 @@
 """Writes tables into any database that SQLAlchemy knows, with exact numbers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, Final
 
+import duckdb
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
@@ -66,8 +68,8 @@ def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Ite
     """Raise StorageFailed, without credentials, for what a database refuses."""
     try:
         yield
-    except (SQLAlchemyError, ValueError, OverflowError) as error:
-        reason = printable(redactor.clean(str(getattr(error, "orig", None) or error)))
+    except (SQLAlchemyError, ValueError, OverflowError, duckdb.Error) as error:
+        reason = printable(redactor.clean(str(getattr(error, "orig", None) or error))).rstrip(".")
         raise StorageFailed(
             f"`{table.title}` was not exported to the database in {variable}: {reason}. Tables "
             f"before it are exported. `{table.name}` is as before, unless the database cannot roll "
@@ -78,24 +80,36 @@ def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Ite
 
 def _replace(engine: sa.Engine, table: ExportTable) -> None:
     """Drop a table, create it anew and insert all rows, in one transaction."""
-    names = [column.name for column in table.columns]
-    for name in (table.name, *names):
-        engine.dialect.validate_identifier(name)
-    is_exact = engine.dialect.supports_native_decimal  # without, SQLAlchemy makes floats of them
-    types = {column.name: _type(column, is_exact=is_exact) for column in table.columns}
-    target = sa.Table(table.name, sa.MetaData(), *(sa.Column(*each) for each in types.items()))
+    target = target_table(table, engine.dialect)
+    names = target.columns.keys()
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":  # its driver begins by itself before an INSERT only
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         target.drop(connection, checkfirst=True)
         target.create(connection)
-        for batch in table.rows({*TYPES, DECIMAL} if is_exact else TYPES):
+        for batch in table.rows(native_kinds(engine.dialect)):
             rows = [dict(zip(names, row, strict=True)) for row in batch]
             connection.execute(sa.insert(target), rows)
 
 
-def _type(column: Column, *, is_exact: bool) -> sa.types.TypeEngine[Any]:
-    if column.kind == DECIMAL and is_exact:
+def target_table(table: ExportTable, dialect: sa.Dialect) -> sa.Table:
+    """Return the table that a database gets. Raises IdentifierError for a name too long for it."""
+    for name in (table.name, *(column.name for column in table.columns)):
+        dialect.validate_identifier(name)
+    kinds = native_kinds(dialect)
+    columns = (sa.Column(each.name, _type(each, kinds)) for each in table.columns)
+    return sa.Table(table.name, sa.MetaData(), *columns)
+
+
+def _type(column: Column, kinds: Container[str]) -> sa.types.TypeEngine[Any]:
+    if column.kind == DECIMAL and DECIMAL in kinds:
         precision, scale = map(int, re.findall(r"\d+", column.type))
         return sa.Numeric(precision, scale)
     return TYPES.get(column.kind, TEXT)
+
+
+def native_kinds(dialect: sa.Dialect) -> Container[str]:
+    """Return the kinds that reach a database as they are; the others go there as text."""
+    bind = sa.Numeric(38, 1).dialect_impl(dialect).bind_processor(dialect)
+    rounds = bind is not None and isinstance(bind(Decimal("0.1")), float)
+    return TYPES.keys() if rounds else {*TYPES, DECIMAL}

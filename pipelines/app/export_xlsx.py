@@ -20,6 +20,7 @@ INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMA
 NUMBERS: Final = {"DECIMAL", "DOUBLE", "FLOAT", *INTEGERS}
 TIMES: Final = {"DATE": "yyyy-mm-dd", "TIMESTAMP WITH TIME ZONE": "yyyy-mm-dd hh:mm:ss.000"}
 FIRST_DATE: Final = date(1900, 3, 1)  # before it, programs number the days in two ways
+WIDTH: Final = 24  # characters of a column: Excel shows ### for a time in a narrower one
 MILLISECOND: Final = 1_000  # microseconds; Excel keeps nothing finer
 OTHER_FORMATS: Final = "Export it as parquet or csv."
 
@@ -56,6 +57,7 @@ class _Writer:
     def write(self) -> None:
         """Write the headings and all rows."""
         self.sheet.freeze_panes(1, 0)
+        self.sheet.set_column(0, len(self.table.columns) - 1, WIDTH)
         for at, column in enumerate(self.table.columns):
             self._write_text(0, at, column.name)
         rows = chain.from_iterable(self.table.rows(NUMBERS | {"BOOLEAN"}))
@@ -70,7 +72,7 @@ class _Writer:
         if isinstance(value, bool):
             self.sheet.write_boolean(row, at, value)
         elif kind in NUMBERS and is_exact(value):
-            self.sheet.write_number(row, at, value)
+            self.sheet.write_number(row, at, Decimal(str(value)))  # a float would be rounded again
         elif time is not None:
             self.sheet.write_datetime(row, at, time, self.formats[kind])
         else:
@@ -92,9 +94,9 @@ class _Writer:
 
 def is_exact(number: float | Decimal) -> bool:
     """Return whether Excel keeps and shows every digit of a number."""
-    written = Decimal(f"{float(number):.16G}")  # as xlsxwriter writes it
-    digits = "".join(map(str, written.as_tuple().digits)).strip("0")
-    return written.is_finite() and written == Decimal(str(number)) and len(digits) <= DIGITS
+    exact = Decimal(str(number))
+    digits = "".join(map(str, exact.as_tuple().digits)).strip("0")
+    return exact.is_finite() and len(digits) <= DIGITS
 
 
 def to_excel_time(text: str) -> datetime | None:

@@ -15,8 +15,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import make_url
 
 from pipelines.app.export import ExportRequest, export_tables
+from pipelines.app.export_sql import target_table
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import is_exact, to_excel_time, write_workbook
 from pipelines.app.progress import Progress
@@ -32,7 +34,14 @@ TEXTS: tuple[str | None, ...] = (
     *("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "https://example.com", "{=1}", "NaN", "inf", "NULL"),
     *(None, "", " ", 'a,"b"\r\nc\rd', "\x00\x01\x1f\ufffe\uffff", "_x0041_", "<b>&amp;</b>", "é🎈"),
 )
-AMOUNTS = ("0.10", "-0.01", "123456789012.345", "1234567890123456", "12345678901234567890.12345678")
+AMOUNTS = (
+    "0.10",
+    "-0.01",
+    "9.00000000000001",
+    "123456789012.345",
+    "1234567890123456",
+    "12345678901234567890.12345678",
+)
 TIMES = ("0001-01-03T00:00:00Z", "9999-12-29T23:59:59.999Z", "2026-10-01T01:00:00.123456+05:30")
 DAYS = ("0001-01-01", "1899-12-31", "1900-03-01", "9999-12-31")
 LISTS: tuple[Any, ...] = (["a,b", None, "", "NULL", '"'], [], None, ["x"])
@@ -123,7 +132,7 @@ def test_parquet_has_every_value_and_type(export: Export) -> None:
     table = pq.read_table(file_of(export("parquet")))
     kinds = {name: table.schema.field(name).type for name in ("amount", "at", "day", "tags")}
     assert kinds == {
-        "amount": pa.decimal128(38, 8),
+        "amount": pa.decimal128(38, 14),
         "at": pa.timestamp("us", "UTC"),
         "day": pa.date32(),
         "tags": pa.list_(pa.field("element", pa.string())),
@@ -184,6 +193,26 @@ def test_a_database_has_exact_values(
         assert row["day"] == record["day"]
         assert datetime.fromisoformat(row["at"]).replace(tzinfo=UTC) == utc(record["at"])
         assert row["tags"] == as_json(record["tags"])
+
+
+@pytest.mark.parametrize(
+    ("driver", "decimal", "text"),
+    [
+        ("sqlite", "TEXT", "TEXT"),
+        ("postgresql+psycopg", "NUMERIC(38, 8)", "TEXT"),
+        ("mysql+pymysql", "NUMERIC(38, 8)", "LONGTEXT"),
+        ("mssql+pyodbc", "NUMERIC(38, 8)", "NTEXT"),
+        ("oracle+oracledb", "NUMERIC(38, 8)", "CLOB"),
+    ],
+)
+def test_every_database_gets_decimals_exactly(driver: str, decimal: str, text: str) -> None:
+    dialect = make_url(f"{driver}://").get_dialect()()
+    with duckdb.connect() as db:
+        db.execute("CREATE SCHEMA current")
+        db.execute("CREATE TABLE current.usage (amount DECIMAL(38, 8), text VARCHAR, list INT[])")
+        target = target_table(list_tables(db)["current.usage"], dialect)
+    types = [column.type.compile(dialect) for column in target.columns]
+    assert types == [decimal, text, text]
 
 
 def test_a_failed_export_leaves_the_table_as_it_was(
@@ -290,10 +319,8 @@ def test_wide_integers_stay_exact(tmp_path: Path) -> None:
 def test_excel_keeps_numbers_of_15_digits() -> None:
     kept = (Decimal("0.1"), Decimal("-12345678901234.5"), 10**15 - 1, 10**20, 0, 0.5)
     assert [number for number in kept if not is_exact(number)] == []
-    # The last digit of 9.00000000000001 as a double is wrong where 16 digits are written.
-    rounded = (Decimal("9.00000000000001"), Decimal("1234567890.123456"), 10**15 + 1)
-    odd = (float("nan"), float("inf"))
-    assert [number for number in (*rounded, *odd) if is_exact(number)] == []
+    rounded = (Decimal("1234567890.123456"), 10**15 + 1, 1 / 3, float("nan"), float("inf"))
+    assert [number for number in rounded if is_exact(number)] == []
 
 
 def test_excel_keeps_times_of_milliseconds_from_march_1900_on() -> None:

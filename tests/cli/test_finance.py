@@ -12,6 +12,10 @@ def test_a_record_is_traced(synced: Cli) -> None:
     ((key,),) = rows(synced.home, "SELECT _key FROM current.partners ORDER BY ALL LIMIT 1")
     found = synced.json("trace", "acme", "partners", key)
     (version,) = found["versions"]
+    assert " ".join(sorted(version)) == (
+        "digest end_reason file limit message offset page proven raw received_at remedy request_id "
+        "row scan_id sent_at status valid_from valid_to"
+    )
     assert (found["version"], found["key"], found["quarantine"]) == (1, key, [])
     assert json.loads(version["raw"])["partnerId"] == key
     text = synced("trace", "acme", "partners", key).stdout
