@@ -76,7 +76,8 @@ def _show_origin(title: str, each: dict[str, Any]) -> None:
     line(title, style="bold")
     line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
     names = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
-    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in names)
+    known = (name for name in names if each[name] is not None)
+    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
     line(f"  request: {', '.join(values)}")
 
 
