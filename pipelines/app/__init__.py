@@ -5,9 +5,29 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipelines.app import checkup, connect, plan, results, session, sync, versions
+    from pipelines.app import (
+        checkup,
+        connect,
+        export,
+        plan,
+        results,
+        session,
+        sync,
+        trace,
+        versions,
+    )
 
-__all__ = ["checkup", "connect", "plan", "results", "session", "sync", "versions"]
+__all__ = [
+    "checkup",
+    "connect",
+    "export",
+    "plan",
+    "results",
+    "session",
+    "sync",
+    "trace",
+    "versions",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

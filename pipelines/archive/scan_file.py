@@ -24,7 +24,16 @@ from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, write_durably
 from pipelines.metadata.tables import Scan
 
-__all__ = ["Archive", "Exchange", "OpenScan", "PageRows", "ScanHeader", "SealedScan", "scan_row"]
+__all__ = [
+    "Archive",
+    "Exchange",
+    "OpenScan",
+    "PageRows",
+    "ScanHeader",
+    "SealedScan",
+    "scan_file",
+    "scan_row",
+]
 
 IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 
@@ -206,8 +215,13 @@ class SealedScan:
 
 def scan_row(header: ScanHeader) -> Scan:
     """Return the row of a scan that begins; its file is below the archive."""
-    file = f"{header.connection}/{header.stream}/{header.scan_id}.jsonl.zst"
+    file = scan_file(header.connection, header.stream, header.scan_id)
     return Scan(**{name: getattr(header, name) for name in IN_ROW}, file=file)
+
+
+def scan_file(connection: str, stream: str, scan_id: str) -> str:
+    """Return the name of a sealed scan's file below the archive."""
+    return f"{connection}/{stream}/{scan_id}.jsonl.zst"
 
 
 @dataclass(frozen=True)

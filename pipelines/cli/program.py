@@ -13,7 +13,7 @@ LONGEST_MESSAGE = 2_000  # characters
 INTERRUPTED = """Interrupted. Analysts still see the last published version.
 Run `partner-sync sync` within 24 hours to resume what was being read."""
 HELP = {"help_option_names": ["-h", "--help"]}
-SETUP, RUN, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Warehouse", "Try"
+SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Connections = Annotated[
     list[str] | None,

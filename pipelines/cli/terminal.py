@@ -37,9 +37,9 @@ ERR = Console(
 )
 
 
-def line(text: str, remedy: str = "", *, style: str = "") -> None:
+def line(text: str, remedy: str = "", *, style: str = "", longest: int = LONGEST_LINE) -> None:
     """Print one line, and what to do on the next; a bare command is introduced as one."""
-    OUT.print(Text(printable(text, LONGEST_LINE), style=style))
+    OUT.print(Text(printable(text, longest), style=style))
     if remedy:
         line(f"  Run `{remedy}`." if remedy.startswith("partner-sync ") else f"  {remedy}")
 

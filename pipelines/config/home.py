@@ -22,6 +22,7 @@ class Home:
         self.archive: Final = root / "archive"
         self.versions: Final = root / "versions"
         self.link: Final = root / "warehouse.duckdb"  # to the published version
+        self.exports: Final = root / "exports"
         self.locks: Final = root / "locks"
         self.dagster: Final = root / "dagster"  # of `make dev`
 

@@ -119,6 +119,14 @@ class Warehouse:
             )
         return self._version(int(found[1]))
 
+    def require_published(self) -> Version:
+        """Return the version that the symlink names. Raises VersionNotFound, StorageFailed."""
+        if version := self.published():
+            return version
+        raise VersionNotFound(
+            "Nothing is published yet, so there are no rows to read.", "Run `partner-sync sync`."
+        )
+
     def versions(self) -> list[Version]:
         """Return the finished versions, oldest first."""
         found = (NAME.fullmatch(file.name) for file in self.home.versions.glob("v*.duckdb"))
@@ -130,12 +138,7 @@ class Warehouse:
         Opens a private copy where the file cannot be shared: another process has it open for
         writing, or this one with other settings. Raises VersionNotFound, StorageFailed.
         """
-        version = self.published() if number is None else self._version(number)
-        if version is None:
-            raise VersionNotFound(
-                "Nothing is published yet, so there are no rows to read.",
-                "Run `partner-sync sync`.",
-            )
+        version = self.require_published() if number is None else self._version(number)
         file, folder = version.file(), self.home.versions
         with suppress(LockHeld):
             return connect(file, self.memory_limit, read_only=True)

@@ -6,7 +6,10 @@ import pytest
 
 from pipelines.config.home import Home
 from tests.homes import copied, synced_home
+from tests.publish.conftest import empty_home, stores
 from tests.sandbox.running import Running
+
+__all__ = ["empty_home", "stores"]
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ KEYS = {
     "check": "checked connection message passed remedy",
     "plan": "at_least basis connection requests rows seconds stream",
     "runs": "connection ended_at message outcome rate_limited requests run started_at trigger",
+    "export csv": "exported_to numbers_as_text rows table",
     "versions list": "bytes content created_at published version",
 }
 

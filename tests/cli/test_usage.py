@@ -26,6 +26,11 @@ WRONG = {
     "approve nobody usage --reason why": "Connections: acme.",
     "approve acme nothing --reason why": "Possible streams: partners, usage, billing.",
     "sync -s usage -s nothing": "Possible streams: partners, usage, billing.",
+    "trace nobody usage key": "Connections: acme.",
+    "trace acme nothing key": "Possible streams: partners, usage, billing.",
+    "trace acme usage key": "Keys of this list are values of `usageId`, such as `",
+    "export pdf": "Unknown format `pdf`. Use csv, parquet, xlsx, or the name of",
+    "export csv -t usage": "Possible tables: current.billing,",
     "connections accept acme": "--reason",
     "runs --limit -1": "--limit",
     "init --surface other": "'partner', 'merchant'",
@@ -36,6 +41,8 @@ ARGUMENTS = {
     "connections unblock": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
+    "export": " csv",
+    "trace": " acme usage key",
     "versions rollback": " --reason why",
 }
 

@@ -84,6 +84,7 @@ class Reading:
     connection: str = "acme"
     complete: bool = True
     page_size: int = 2
+    key: str | None = "id"
 
 
 def copy_home(template: Path, folder: Path, begin: datetime = BEGIN) -> Stores:
@@ -137,7 +138,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
             rows=len(reading.records),
             started_at=now,
             ended_at=now + timedelta(minutes=1),
-            memory=ListMemory(key="id", key_decided=True),
+            memory=ListMemory(key=reading.key, key_decided=True),
             **missing,
         )
     )
