@@ -33,7 +33,7 @@ def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
 
 @dg.op
 def verify_archive(home: HomeResource) -> None:
-    """Compare every scan file and the published version with their digests."""
+    """Compare every scan file and version with what was recorded of it."""
     with home.session() as session:
         damaged = verify_files(session).damaged
     if damaged:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -10,7 +11,7 @@ from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_context
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ExitCode, PartnerSyncError
+from pipelines.core.errors import ArchiveDamaged, ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
@@ -121,19 +122,28 @@ class Verified:
 
 
 def verify_files(session: AppSession) -> Verified:
-    """Read every scan file and the published version again, and compare their digests."""
-    sealed = select(Scan).where(Scan.sha256.is_not(None)).order_by(Scan.started_at)
+    """Read every scan file and every version again; compare them with what was recorded of them."""
     with session.metadata.transaction() as db:
-        files: list[Scan | Version] = list(db.scalars(sealed))
-    if published := session.warehouse.published():
-        files.append(published)
-    damaged: list[PartnerSyncError] = []
+        scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
+    published, versions = session.warehouse.published(), session.warehouse.versions()
+    lost = [published] if published and published not in versions else []
+    files: list[Scan | Version] = [each for each in scans if each.sha256]
+    files += lost + versions
+    unknown = session.archive.unknown_files(scans)
+    damaged: list[PartnerSyncError] = [_unknown_file(file) for file in unknown]
     for file in files:
         try:
             _verify(session, file)
         except PartnerSyncError as error:
             damaged.append(error)
-    return Verified(len(files), damaged)
+    return Verified(len(files) + len(unknown), damaged)
+
+
+def _unknown_file(file: Path) -> ArchiveDamaged:
+    return ArchiveDamaged(
+        f"Scan file {file} is not in the metadata database. It is not loaded by any build.",
+        "Restore metadata.db from a backup, or move the file out of the archive.",
+    )
 
 
 def _verify(session: AppSession, file: Scan | Version) -> None:

@@ -7,7 +7,7 @@ The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -242,5 +242,14 @@ class Archive:
         return OpenScan.resume(self.folder / scan.file)
 
     def open_sealed(self, scan: Scan) -> SealedScan:
-        """Open a sealed scan. Raises ArchiveDamaged, for a missing file too."""
-        return SealedScan.open(self.folder / scan.file)
+        """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""
+        sealed = SealedScan.open(self.folder / scan.file)
+        with _damage_named(sealed.path):
+            if scan.sha256 not in {None, sealed.sha256}:
+                raise ValueError("it is whole, but not the file that was sealed")
+        return sealed
+
+    def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
+        """Return the sealed scan files that no row of `scans` names."""
+        files = {self.folder / scan.file for scan in known}
+        return sorted(set(self.folder.glob("*/*/*.jsonl.zst")) - files)

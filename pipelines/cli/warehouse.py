@@ -47,7 +47,7 @@ def rebuild(*, json: Json = False) -> int:
 
 @program.command(rich_help_panel=WAREHOUSE)
 def verify(*, json: Json = False) -> int:
-    """Compare every scan file and the published version with their digests."""
+    """Compare every scan file and version with what was recorded of it."""
     with app.session.open_session() as session:
         found = app.checkup.verify_files(session)
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]

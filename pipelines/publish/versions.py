@@ -106,7 +106,7 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
     if known and _digest(version) != known:
         raise BuildFailed(
             f"Version {version.number} was changed after it was published: {version.path} has "
-            "another digest. Nothing is built on it. Analysts see the changed file.",
+            "another digest. Nothing is built on it. Whoever opens it sees the changed file.",
             "Run `partner-sync versions rebuild`, or `partner-sync versions rollback` to an older "
             "version.",
         )

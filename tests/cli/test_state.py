@@ -2,6 +2,7 @@
 
 import re
 
+import duckdb
 import pytest
 
 from pipelines.metadata.engine import this_process
@@ -120,13 +121,26 @@ def test_reading_without_a_build_publishes_later(synced: Cli) -> None:
     assert synced.json("versions", "build")["version"] == 2
 
 
-def test_a_damaged_scan_file_is_named(synced: Cli) -> None:
+def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
-        file = synced.home.archive / db.query(Scan).filter_by(stream="usage").one().file
-    content = bytearray(file.read_bytes())
+        files = {scan.stream: synced.home.archive / scan.file for scan in db.query(Scan)}
+    content = bytearray(files["usage"].read_bytes())
     content[len(content) // 2] ^= 1
-    file.write_bytes(content)
+    files["usage"].write_bytes(content)
+    files["billing"].write_bytes(files["partners"].read_bytes())
+    unknown = files["partners"].with_name("unknown.jsonl.zst")
+    unknown.write_bytes(files["partners"].read_bytes())
+    (version,) = synced.home.versions.glob("v*.duckdb")
+    version.chmod(0o600)
+    with duckdb.connect(version) as db:
+        db.execute("CREATE TABLE history.added AS SELECT 1 AS a")
     printed = synced.json("verify", code=3)
-    assert printed["files"] == 4
-    assert len(printed["damaged"]) == 1
-    assert file.name in printed["damaged"][0]["message"]
+    assert (printed["files"], len(printed["damaged"])) == (5, 4)
+    messages = [each["message"] for each in printed["damaged"]]
+    for file, why in (
+        (files["usage"], "is not what was written"),
+        (files["billing"], "not the file that was sealed"),
+        (unknown, "not in the metadata database"),
+        (version, "was changed after it was published"),
+    ):
+        assert [why in each for each in messages if str(file) in each] == [True]
