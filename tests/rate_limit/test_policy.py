@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.metadata.tables import RateLimitSlot
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
+from tests.effort import EFFORT
 
 SHARE = Share("us", 5, 1.0, 0.0)
 TIMES, CREDITS = st.floats(0, 10), st.floats(0, 2)
@@ -135,5 +136,5 @@ def test_no_window_has_too_many_arrivals_and_few_are_missing(
 @pytest.mark.parametrize("latency", [0.02, 0.15, 0.4])
 @pytest.mark.parametrize("share", [0.1, 0.4, 1.0])
 def test_no_window_has_too_many_arrivals_in_many_runs(latency: float, share: float) -> None:
-    for seed in range(100):
+    for seed in range(40 * EFFORT):
         assert Run(seed, latency, latency * share / 2, 300).is_within_limit, seed
