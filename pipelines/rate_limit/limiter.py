@@ -150,13 +150,14 @@ class RateLimiter:
     def _transaction(self) -> Iterator[tuple[Session, RateLimitActor, float]]:
         """Yield a session, what is known of the actor, and the time; write what ended before."""
         with self._metadata.transaction() as session:
-            now, unix_now = self._metadata.now(session, self._clock), self._clock.time()
+            before, now = self._clock.monotonic(), self._metadata.now(session, self._clock)
+            unix_now = self._clock.time()
             known = session.get(RateLimitActor, self._actor) or RateLimitActor(actor=self._actor)
             session.add(known)
             if known.clock != self._clock_name:
                 memory.change_clock(known, self._clock_name, now, unix_now)
-            for slot in self._ended:
-                self._write(session, known, slot, now)
+            for slot in self._ended:  # `before` is early: a slot is held too long, never too short
+                self._write(session, known, slot, now, now - (before - slot.ended))
             yield session, known, now
         self._ended.clear()
 
@@ -187,11 +188,12 @@ class RateLimiter:
                 slot.held_until = now + deadline if (slot.sent_at or math.inf) <= now else 0.0
         return slots
 
-    def _write(self, session: Session, known: RateLimitActor, ended: Slot, now: float) -> None:
+    def _write(
+        self, session: Session, known: RateLimitActor, ended: Slot, now: float, answered: float
+    ) -> None:
         """Write how long a request holds its slot, learn from its answer, delete old slots."""
         slot = session.get(RateLimitSlot, ended.number)
         if slot is not None:
-            answered = now - (self._clock.monotonic() - ended.ended)
             slot.held_until = answered + self._options.window_seconds + MARGIN
             if ended.trip is not None:
                 slot.sent_at, slot.credit = answered - ended.trip, credit_of(self._trips)

@@ -48,15 +48,20 @@ def now() -> float:
 
 
 class VirtualClock(Clock):
-    """The clock of a simulated machine; `offset` is how far it was set, in seconds."""
+    """The clock of a simulated machine; `offset` is how far it was set, in seconds.
 
-    offset = started_at = 0.0
+    On a busy machine `stall` seconds pass after each reading.
+    """
+
+    offset = started_at = stall = 0.0
 
     def time(self) -> float:
         return EPOCH + now() + self.offset
 
     def monotonic(self) -> float:
-        return now() - self.started_at
+        read = now() - self.started_at
+        _Leap.now += self.stall
+        return read
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 1e-9)  # a shorter time would not pass at all

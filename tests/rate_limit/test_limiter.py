@@ -128,6 +128,12 @@ async def test_a_clock_that_is_set_makes_nobody_early(
     assert world.service.span() < 8.1 + 5 * latency
 
 
+async def test_a_machine_that_stalls_makes_nobody_early(world: World) -> None:
+    world.clock.stall = 0.01
+    await world.process().read_lists(45)
+    assert world.service.refused == []
+
+
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_neither_clock_nor_restart_shortens_a_retry_after(
