@@ -20,7 +20,7 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from tests.sandbox.running import SECRET, Running
 
-LISTS = {"partners": 100, "usage": 500, "billing": 100}
+LISTS = {"partners": 100, "usage": 500, "billing": 100, "plans": 100}
 KEYS = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
 
 _SYNCED: dict[str, Home] = {}  # by the address of the sandbox

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pipelines.app import (
         checkup,
         connect,
+        discover,
         export,
         plan,
         results,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "checkup",
     "connect",
+    "discover",
     "export",
     "plan",
     "results",

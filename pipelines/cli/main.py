@@ -82,6 +82,29 @@ def check(*, connection: Connections = None, json: Json = False) -> int:
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
 
+@program.command(rich_help_panel=SETUP)
+def discover(
+    connection: Connection,
+    *,
+    description: Annotated[
+        str, typer.Option(help="Path of the interface description (OpenAPI, JSON).")
+    ] = "/docs/openapi.json",
+    json: Json = False,
+) -> None:
+    """Show the lists in the interface description, and the lines that switch them on."""
+    with app.session.open_session() as session:
+        rows = app.discover.discover(session, connection, description)
+        settings = session.home.settings_file
+    show(rows, ("path", "surface", "state"), as_json=json)
+    lines = [row["lines"] for row in rows if row["lines"]]
+    if lines and not json:
+        line(f"To read a list, add its lines to {settings}:")
+        for each in "\n".join(lines).splitlines():
+            line(each)
+    elif not rows and not json:
+        line("The interface description shows no list.")
+
+
 @connections.callback(invoke_without_command=True)
 def list_connections(context: typer.Context, *, json: Json = False) -> None:
     """List connections: surface, address, where the secret is, streams."""

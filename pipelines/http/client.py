@@ -61,8 +61,16 @@ class ServiceClient(SigningTransport):
 
     async def whoami(self) -> dict[str, Any]:
         """Return what the service says of the caller (partner surface). Raises ServiceError."""
+        return await self._object("/v2/whoami")
+
+    async def description(self, path: str) -> dict[str, Any]:
+        """Return the interface description (OpenAPI) of the service. Raises ServiceError."""
+        return await self._object(path)
+
+    async def _object(self, path: str) -> dict[str, Any]:
+        """Return an answer that is one JSON object, without credentials."""
         read = partial(msgspec.json.decode, type=dict[str, Any])
-        answer = await self._ask("/v2/whoami", {}, read, lambda _attempt: None)
+        answer = await self._ask(path, {}, read, lambda _attempt: None)
         # Once more: an escape such as \u0073 can hide a credential until it is decoded.
         clean = self.redactor.clean_bytes(msgspec.json.encode(read(answer.body)))
         return msgspec.json.decode(clean, type=dict[str, Any])

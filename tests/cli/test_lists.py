@@ -20,6 +20,7 @@ KEYS = {
     "verify": "damaged files",
     "connections": "base_url client_id connection secret streams surface",
     "check": "checked connection message passed remedy",
+    "discover acme": "lines path state surface",
     "plan": "at_least basis connection requests rows seconds stream",
     "runs": "connection ended_at message outcome rate_limited requests run started_at trigger",
     "export csv": "exported_to numbers_as_text rows table",

@@ -26,6 +26,8 @@ WRONG = {
     "approve nobody usage --reason why": "Connections: acme.",
     "approve acme nothing --reason why": "Possible streams: partners, usage, billing.",
     "sync -s usage -s nothing": "Possible streams: partners, usage, billing.",
+    "discover nobody": "Connections: acme.",
+    "discover acme --description http://127.0.0.1/docs/a": "must be a path below /docs/.",
     "trace nobody usage key": "Connections: acme.",
     "trace acme nothing key": "Possible streams: partners, usage, billing.",
     "trace acme usage key": "Keys of this list are values of `usageId`, such as `",
@@ -39,6 +41,7 @@ WRONG = {
 }
 ARGUMENTS = {
     "connections unblock": " acme",
+    "discover": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
     "export": " csv",

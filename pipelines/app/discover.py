@@ -1,0 +1,105 @@
+"""Lists that the service's interface description shows, and the lines that switch them on."""
+
+import asyncio
+import re
+from typing import Any, Final
+
+from pipelines.app.connect import open_service
+from pipelines.app.session import AppSession
+from pipelines.config.connections import Connection
+from pipelines.config.streams import Stream
+from pipelines.core.errors import ConfigurationError
+
+PREFIX: Final = "/v2/"  # of every business route
+DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another host
+DEFAULT_LIMIT: Final = Stream.model_fields["limit"].default
+MOST_REFERENCES: Final = 20  # that are followed from one schema
+Json = dict[str, Any]
+
+
+def discover(session: AppSession, name: str, path: str) -> list[Json]:
+    """Return one row for each list in the interface description of a connection's service.
+
+    `path` is that of the description. `state` says whether the connection reads the list; `lines`,
+    of settings.toml, switch it on where it could. Raises ConfigurationError and ServiceError.
+    """
+    connection = session.settings.connection(name)
+    if not DOCUMENTATION.fullmatch(path):
+        raise ConfigurationError(
+            f"The description cannot be read from `{path}`: it must be a path below /docs/.",
+            "Open the service's HTML documentation; it links the description.",
+        )
+    document = asyncio.run(_read_description(session, connection, path))
+    found = []
+    for route, operations in sorted(_table(document, "paths").items()):
+        operation = _table(operations, "get")
+        if route.startswith(PREFIX) and _is_list(document, operation):
+            found.append(_row(session, connection, route, _stream(document, route, operation)))
+    return found
+
+
+async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
+    async with open_service(session, connection) as client:
+        return await client.description(path)
+
+
+def _row(session: AppSession, connection: Connection, path: str, proposed: Json) -> Json:
+    streams = [each for each in session.settings.streams.values() if each.path == path]
+    surface, lines = proposed.pop("surface"), ""
+    if streams:
+        is_skipped = streams[0].name in connection.skip
+        state = f"{'skipped' if is_skipped else 'read'} as {streams[0].name}"
+    elif "{" in path:
+        state = "cannot be read: its path needs an identifier"
+    else:
+        state, lines = "not read", _lines(path, surface, proposed)
+    if not state.startswith("cannot") and surface != connection.surface:
+        state = f"needs a {surface} connection"
+    return {"path": path, "surface": surface, "state": state, "lines": lines}
+
+
+def _lines(path: str, surface: str, proposed: Json) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", path.removeprefix(PREFIX).lower()).strip("_")
+    lines = [f"[streams.{name}]", f'path = "{path}"']
+    lines += [f'surface = "{surface}"'] if surface != "partner" else []
+    lines += [f"limit = {proposed['limit']}"] if proposed["limit"] != DEFAULT_LIMIT else []
+    return "\n".join(lines)
+
+
+def _stream(document: Json, path: str, operation: Json) -> Json:
+    """Return path, surface and greatest page size of a list, as the description has them."""
+    schemes = _table(document, "components", "securitySchemes")
+    needed = {name for each in operation.get("security") or [] for name in each}
+    is_merchant = any(_table(schemes, name).get("type") == "apiKey" for name in needed)
+    bounds = [
+        _table(each, "schema").get("maximum")
+        for each in operation.get("parameters") or []
+        if isinstance(each, dict) and each.get("name") == "limit"
+    ]
+    limit = next((int(each) for each in bounds if isinstance(each, int | float)), DEFAULT_LIMIT)
+    return {"path": path, "surface": "merchant" if is_merchant else "partner", "limit": limit}
+
+
+def _is_list(document: Json, operation: Json) -> bool:
+    """Return whether a route answers with pages: an array `data` and a `pagination`."""
+    content = _table(operation, "responses", "200", "content", "application/json")
+    properties = _table(_resolve(document, _table(content, "schema")), "properties")
+    is_array = _resolve(document, _table(properties, "data")).get("type") == "array"
+    return is_array and "pagination" in properties
+
+
+def _resolve(document: Json, schema: Json) -> Json:
+    """Follow references within the document."""
+    for _reference in range(MOST_REFERENCES):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            break
+        schema = _table(document, *reference.removeprefix("#/").split("/"))
+    return schema
+
+
+def _table(value: Any, *names: str) -> Json:
+    """Return a table within a table; an empty one where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
