@@ -1,7 +1,7 @@
 """What holds for all tests: hypothesis, files in memory, the shared sandbox, which tests are long.
 
 Fixtures:
-    sandbox: a small sandbox without a limiter, reset after the test. Everybody shares its process.
+    sandbox: a small sandbox that nobody waits for, reset after the test. All share its process.
     sandbox_process: the same process for fixtures of a wider scope, which must not change it.
 
 A test that needs another sandbox starts it with ``tests.sandbox.running.started``.
@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.sandbox.running import Running, started
+from tests.sandbox.running import SMALL, Running, started
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
@@ -46,10 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def sandbox_process() -> Iterator[Running]:
-    """One sandbox without a limiter for each worker: 25 partners, 1,500 usage rows, 150 bills."""
-    with started(
-        "--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "150"
-    ) as running:
+    """One fast sandbox for each worker: 25 partners, 1,500 usage rows, 150 bills."""
+    with started("--rate", "1000", *SMALL) as running:
         yield running
 
 

@@ -16,7 +16,9 @@ from tests.sandbox.running import Running, started
 @pytest.fixture(scope="session")
 def small_process() -> Iterator[Running]:
     """One sandbox for each worker whose lists fit on a page: these tests are about Dagster."""
-    with started("--rate", "0", "--partners", "5", "--usage", "60", "--billing", "20") as running:
+    with started(
+        "--rate", "1000", "--partners", "5", "--usage", "60", "--billing", "20"
+    ) as running:
         yield running
 
 

@@ -28,7 +28,9 @@ NO_SCANS = {
 @pytest.fixture
 def sandbox() -> Iterator[Running]:
     """Lists of several pages, so that a run can be stopped within one."""
-    with started("--rate", "0", "--partners", "25", "--usage", "1500", "--billing", "50") as made:
+    with started(
+        "--rate", "1000", "--partners", "25", "--usage", "1500", "--billing", "50"
+    ) as made:
         yield made
 
 

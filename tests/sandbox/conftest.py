@@ -9,7 +9,14 @@ import httpx
 import pytest
 
 from tests.sandbox.merchants import key_client, keys_file
-from tests.sandbox.running import Running, clients_file, started
+from tests.sandbox.running import SMALL, Running, clients_file, started
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> Iterator[Running]:
+    """The sandbox that these tests share: without a limiter, for answers without its headers."""
+    with started("--rate", "0", *SMALL) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

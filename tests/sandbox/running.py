@@ -22,6 +22,7 @@ SECRET = "not secret: made for the tests"
 API_KEY = "no-key-but-the-tests"
 AUDIENCE = "partner-sync-sandbox"
 ENVIRONMENT = {"SANDBOX_CLIENT_SECRET": SECRET, "SANDBOX_API_KEY": API_KEY}
+SMALL = ("--partners", "25", "--usage", "1500", "--billing", "150")
 END_SECONDS = 10  # to end after a signal, on a busy machine
 CLIENTS = """
 [[clients]]
