@@ -1,4 +1,4 @@
-"""Jobs and schedules: what can be launched, and what starts without a person."""
+"""Schedules, and the jobs that work on the whole warehouse: rebuild and maintenance."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -120,9 +120,9 @@ class Pager:
     def _check_budget(self, offset: int) -> None:
         """Raise ReadingEnded if no more pages may be requested.
 
-        Every list is read to its end twice. The first pass has no known length to go by: distinct
-        rows count, since a list may begin again behind its end. Later a list that grows for ever
-        must not raise its own budget for ever.
+        There is always room for a second pass. In the first pass the length is not known: the
+        distinct rows count, since a list may begin again behind its end. Later the growth that
+        counts is limited, so that reading a list that grows without end stops too.
         """
         most, known = self.budget.max_passes, max(self.first_length, self.expected)
         length = min(self.reached, GROWTH * known) if self.first_length else len(self._seen)

@@ -1,4 +1,4 @@
-"""Builds version N+1 from version N and the sealed scans that it does not hold."""
+"""Builds a version from the published one and the sealed scans that it does not hold."""
 
 from collections.abc import Sequence
 from contextlib import suppress

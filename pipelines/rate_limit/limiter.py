@@ -1,7 +1,7 @@
-"""Sends each request at the earliest moment at which the service cannot refuse it.
+"""Sends each request at the earliest moment at which the service should not refuse it.
 
 The processes of an actor share its slots through the metadata database. Each access is one short
-transaction. Times are seconds of a clock that nobody sets (`Metadata.now`).
+transaction. Times are seconds of the clock that the processes share (`Metadata.now`).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What all processes know of an actor: other clients that use it, pauses, 429s of our own.
 
-Without I/O or clock. Times and durations are seconds of a clock that nobody sets.
+Without I/O or clock. Times are seconds of the clock that the processes share.
 """
 
 from pipelines.metadata.tables import RateLimitActor

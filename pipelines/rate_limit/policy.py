@@ -1,7 +1,7 @@
 """When the next request may be sent: arithmetic over the slots of one actor, without I/O or clock.
 
 The service counts arrivals in a sliding window. We know when a request was sent and when it was
-answered; it arrived in between. Times and durations are seconds of a clock that nobody sets.
+answered; it arrived in between. Times are seconds of the clock that the processes share.
 """
 
 import math
