@@ -25,6 +25,8 @@ from pipelines.rate_limit.headers import read_rate_headers
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
+LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
+HEAD_START = 0.002  # for the request before: a look stops the event loop, which has to write it
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
@@ -89,6 +91,7 @@ class RateLimiter:
         self._active += 1
         try:
             async with self._turn:
+                await self._clock.sleep(HEAD_START)
                 await self._take(slot)
             try:
                 yield slot
@@ -113,11 +116,12 @@ class RateLimiter:
         return self._active < math.ceil(filling - PREFETCH_MARGIN) + 1
 
     async def _take(self, slot: Slot) -> None:
-        """Wait until the request may be sent; look once more immediately before."""
+        """Wait until the request may be sent; look once more `LAST_LOOK` seconds before."""
         try:
-            while (wait := self._look(slot) - self._clock.monotonic()) > 0:
-                before = LEAD - MARGIN if wait > LEAD else 0.0
+            while (wait := self._look(slot) - self._clock.monotonic()) > LAST_LOOK:
+                before = LEAD - MARGIN if wait > LEAD else LAST_LOOK
                 await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
+            await self._clock.sleep(wait)
         except BaseException:
             with suppress(StorageFailed), self._transaction() as (session, _, _):
                 session.execute(delete(RateLimitSlot).where(RateLimitSlot.number == slot.number))
@@ -197,11 +201,13 @@ class RateLimiter:
             slot.held_until = answered + self._options.window_seconds + MARGIN
             if ended.trip is not None:
                 slot.sent_at, slot.credit = answered - ended.trip, credit_of(self._trips)
-        self._learn(session, known, ended, now)
+        self._learn(session, known, ended, answered, now)
         is_old = RateLimitSlot.held_until < now - KEPT_SECONDS
         session.execute(delete(RateLimitSlot).where(RateLimitSlot.actor == self._actor, is_old))
 
-    def _learn(self, session: Session, known: RateLimitActor, ended: Slot, now: float) -> None:
+    def _learn(
+        self, session: Session, known: RateLimitActor, ended: Slot, answered: float, now: float
+    ) -> None:
         """Learn from an answer: the limit, other clients, a 429 of our own."""
         said = read_rate_headers(ended.status or 0, ended.headers or {}, known.limit)
         is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
@@ -217,7 +223,7 @@ class RateLimiter:
         if is_refused:  # our credit may have been the mistake
             share = replace(share, credit=0.0)
             slots = [slot for slot in slots if slot.number != ended.number]
-        ours = count_ours(slots, ended.trip, share, now)
+        ours = count_ours(slots, ended.trip, share, answered)
         limit = said.limit or known.limit or self._options.limit
         others = 0 if said.remaining is None else limit - said.remaining - ours
         if others > 0 and not is_refused:
