@@ -90,12 +90,15 @@ def test_a_wait_too_long_for_a_run_ends_it_and_is_remembered(
     script = Script(Reply(status, headers={"Retry-After": header}))
     metadata = Metadata.open(tmp_path / "metadata.db")
     options = LimitOptions(longest_wait_seconds=LONGEST_WAIT_SECONDS)
-    script.limiter = RateLimiter(metadata, "acme's actor", script.clock, options)
 
     def ask(client: ServiceClient) -> Awaitable[list[Any]]:
         return asyncio.gather(*(script.ask_page(client) for _ in range(3)), return_exceptions=True)
 
-    for error in script.run(ask) + script.run(ask):
+    def run() -> list[Any]:
+        script.limiter = RateLimiter(metadata, "acme's actor", script.clock, options)
+        return script.run(ask)
+
+    for error in run() + run():
         assert isinstance(error, Postponed)
         assert "This run of connection `acme` ends" in str(error)
         assert EPOCH < error.until <= EPOCH + timedelta(days=7, minutes=1)
