@@ -40,20 +40,24 @@ class Metadata:
     locks: Path
 
     @classmethod
-    def open(cls, file: Path, url: str | None = None) -> "Metadata":
+    def open(
+        cls, file: Path, url: str | None = None, *, busy_seconds: float = BUSY_SECONDS
+    ) -> "Metadata":
         """Open the database and bring its tables up to date; the locks are beside the file.
+
+        With SQLite, `busy_seconds` bounds each wait for another writer.
 
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
         """
-        engine = _sqlite(file) if url is None else _postgresql(url)
+        engine = _sqlite(file, busy_seconds) if url is None else _postgresql(url)
         begin = WRITER if url is None else ADVISORY_LOCK
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         event.listen(engine, "handle_error", _translate_error)
         metadata = cls(engine, file.parent / "locks")
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
-            with hold_lock(metadata.locks, "metadata", timeout_seconds=BUSY_SECONDS):
+            with hold_lock(metadata.locks, "metadata", timeout_seconds=busy_seconds):
                 _migrate(engine)
         except BaseException:
             metadata.close()
@@ -90,14 +94,14 @@ class Metadata:
         self.engine.dispose()
 
 
-def _sqlite(file: Path) -> Engine:
+def _sqlite(file: Path, busy_seconds: float) -> Engine:
     try:
         file.touch(mode=PRIVATE_FILE)
     except OSError as error:
         raise _storage_failed(str(file), error.strerror or "") from error
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
     url = URL.create("sqlite", database=str(file))
-    options = {"timeout": BUSY_SECONDS, "isolation_level": None}  # we begin transactions ourselves
+    options = {"timeout": busy_seconds, "isolation_level": None}  # we begin transactions ourselves
     engine = create_engine(url, connect_args=options)
     event.listen(engine, "connect", lambda connection, _: connection.executescript(DURABLE))
     return engine

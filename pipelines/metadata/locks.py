@@ -25,18 +25,19 @@ def hold_lock(
     *,
     timeout_seconds: float = 3600,
     on_wait: Callable[[str], None] = lambda _message: None,
+    repeat_seconds: float = REPEAT_SECONDS,
 ) -> Iterator[bool]:
     """Hold a lock (a file under `folder`) for the block; the operating system frees it on death.
 
     Yields whether we had to wait. While waiting, `on_wait` gets a sentence that says who holds the
-    lock and since when: at once and then every 30 seconds. Raises LockHeld after the timeout.
+    lock and since when: at once, then every `repeat_seconds`. Raises LockHeld after the timeout.
     """
     file = private_folder(folder) / f"{name}.holder"
     with ExitStack() as stack:
         try:
             lock = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
             stack.callback(os.close, lock)
-            has_waited = _wait(lock, name, timeout_seconds, on_wait)
+            has_waited = _wait(lock, name, timeout_seconds, on_wait, repeat_seconds)
         except OSError as error:
             raise StorageFailed(
                 f"The lock file {file} cannot be used: {error.strerror}. Nothing was changed; "
@@ -55,7 +56,13 @@ def _description() -> bytes:
     return f"held by process {os.getpid()} (`{command}`) since {since}".encode()
 
 
-def _wait(lock: int, name: str, timeout_seconds: float, on_wait: Callable[[str], None]) -> bool:
+def _wait(
+    lock: int,
+    name: str,
+    timeout_seconds: float,
+    on_wait: Callable[[str], None],
+    repeat_seconds: float,
+) -> bool:
     """Wait for a lock, an open file; return whether another process held it."""
     ends = time.monotonic() + timeout_seconds
     next_message, has_waited = 0.0, False
@@ -73,5 +80,5 @@ def _wait(lock: int, name: str, timeout_seconds: float, on_wait: Callable[[str],
             )
         if now >= next_message:
             on_wait(f"Waiting for the lock `{name}`, {held}.")
-            next_message = now + REPEAT_SECONDS
+            next_message = now + repeat_seconds
         time.sleep(POLL_SECONDS)

@@ -102,15 +102,12 @@ def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
         assert session.get_one(VersionRow, 1).base == 1
 
 
-def test_a_database_that_cannot_be_used_is_named(
-    metadata: Metadata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipelines.metadata.engine.BUSY_SECONDS", 0)
+def test_a_database_that_cannot_be_used_is_named(metadata: Metadata, tmp_path: Path) -> None:
     file, damaged = tmp_path / "metadata.db", tmp_path / "damaged.db"
     with closing(sqlite3.connect(file, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageFailed, match="database is locked"):
-            Metadata.open(file)
+            Metadata.open(file, busy_seconds=0)
     Metadata.open(file).close()
     damaged.write_bytes(b"not a database" * 100)
     with pytest.raises(StorageFailed, match=r"damaged\.db cannot be used: file is not a database"):

@@ -8,7 +8,6 @@ from sys import executable
 import pytest
 
 from pipelines.core.errors import LockHeld, StorageFailed
-from pipelines.metadata import locks
 from pipelines.metadata.locks import hold_lock
 from tests.warehouse.versions import PIPES
 
@@ -22,15 +21,16 @@ with hold_lock(Path(sys.argv[1]), "build"):
 """
 
 
-def test_one_process_holds_a_lock_and_who_waits_learns_which(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locks, "REPEAT_SECONDS", 0.1)
+def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> None:
     messages: list[str] = []
 
     def hold(timeout_seconds: float = 3600) -> bool:
         waiting = hold_lock(
-            tmp_path, "build", timeout_seconds=timeout_seconds, on_wait=messages.append
+            tmp_path,
+            "build",
+            timeout_seconds=timeout_seconds,
+            on_wait=messages.append,
+            repeat_seconds=0.1,
         )
         with waiting as has_waited, hold_lock(tmp_path, "other"):
             return has_waited
