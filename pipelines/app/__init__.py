@@ -33,4 +33,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     return import_module(f"{__name__}.{name}")

@@ -34,7 +34,7 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
     for route, operations in sorted(_table(document, "paths").items()):
         operation = _table(operations, "get")
         if route.startswith(PREFIX) and _is_list(document, operation):
-            found.append(_row(session, connection, route, _stream(document, route, operation)))
+            found.append(_row(session, connection, document, route, operation))
     return found
 
 
@@ -43,41 +43,47 @@ async def _read_description(session: AppSession, connection: Connection, path: s
         return await client.description(path)
 
 
-def _row(session: AppSession, connection: Connection, path: str, proposed: Json) -> Json:
-    streams = [each for each in session.settings.streams.values() if each.path == path]
-    surface, lines = proposed.pop("surface"), ""
-    if streams:
-        is_skipped = streams[0].name in connection.skip
-        state = f"{'skipped' if is_skipped else 'read'} as {streams[0].name}"
-    elif "{" in path:
+def _row(
+    session: AppSession, connection: Connection, document: Json, path: str, operation: Json
+) -> Json:
+    streams = [each.name for each in session.settings.streams.values() if each.path == path]
+    surface, lines = _surface(document, operation), ""
+    if "{" in path:
         state = "cannot be read: its path needs an identifier"
-    else:
-        state, lines = "not read", _lines(path, surface, proposed)
-    if not state.startswith("cannot") and surface != connection.surface:
+    elif surface != connection.surface:
         state = f"needs a {surface} connection"
+    elif streams:
+        state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
+    else:
+        state = "not read"
+    if not streams and "{" not in path:
+        lines = _lines(path, surface, _limit(operation))
     return {"path": path, "surface": surface, "state": state, "lines": lines}
 
 
-def _lines(path: str, surface: str, proposed: Json) -> str:
+def _lines(path: str, surface: str, limit: int) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", path.removeprefix(PREFIX).lower()).strip("_")
     lines = [f"[streams.{name}]", f'path = "{path}"']
     lines += [f'surface = "{surface}"'] if surface != "partner" else []
-    lines += [f"limit = {proposed['limit']}"] if proposed["limit"] != DEFAULT_LIMIT else []
+    lines += [f"limit = {limit}"] if limit != DEFAULT_LIMIT else []
     return "\n".join(lines)
 
 
-def _stream(document: Json, path: str, operation: Json) -> Json:
-    """Return path, surface and greatest page size of a list, as the description has them."""
+def _surface(document: Json, operation: Json) -> str:
     schemes = _table(document, "components", "securitySchemes")
     needed = {name for each in operation.get("security") or [] for name in each}
     is_merchant = any(_table(schemes, name).get("type") == "apiKey" for name in needed)
+    return "merchant" if is_merchant else "partner"
+
+
+def _limit(operation: Json) -> int:
+    """Return the greatest page size of a list that is stated, else the default."""
     bounds = [
         _table(each, "schema").get("maximum")
         for each in operation.get("parameters") or []
         if isinstance(each, dict) and each.get("name") == "limit"
     ]
-    limit = next((int(each) for each in bounds if isinstance(each, int | float)), DEFAULT_LIMIT)
-    return {"path": path, "surface": "merchant" if is_merchant else "partner", "limit": limit}
+    return next((int(each) for each in bounds if isinstance(each, int | float)), DEFAULT_LIMIT)
 
 
 def _is_list(document: Json, operation: Json) -> bool:
