@@ -8,7 +8,7 @@ from assets.keys import connection_days, partition_key, raw_key, register_connec
 from assets.raw import SCHEDULED_AT_TAG
 from assets.resources import HomeResource, LogProgress, failure
 from assets.warehouse import nothing_published
-from pipelines.app.checkup import verify_files
+from pipelines.app.maintenance import prune_files, verify_files
 from pipelines.app.versions import rebuild as rebuild_home
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
@@ -31,13 +31,22 @@ def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
         context.log.info("Published version %s.", built.version.number)
 
 
-@dg.op
+@dg.op(out=dg.Out(dg.Nothing))
 def verify_archive(home: HomeResource) -> None:
     """Compare every scan file and version with what was recorded of it."""
     with home.session() as session:
         damaged = verify_files(session).damaged
     if damaged:
         raise failure("\n".join(["Some files are damaged.", *map(str, damaged)]))
+
+
+@dg.op(ins={"verified": dg.In(dg.Nothing)})
+def prune_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
+    """Delete old scan files and versions, if the setting keep_days says which."""
+    with home.session() as session:
+        if session.settings.keep_days:
+            deleted = prune_files(session, None, LogProgress(context.log))
+            context.log.info("%s old scan files and versions were deleted.", len(deleted))
 
 
 @dg.job
@@ -48,8 +57,8 @@ def rebuild() -> None:
 
 @dg.job
 def maintenance() -> None:
-    """Verify the archive and the published version."""
-    verify_archive()
+    """Verify scan files and versions, then delete old ones."""
+    prune_archive(verify_archive())
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:

@@ -1,8 +1,6 @@
-"""Evaluates every check of a home, verifies its files, and shows what analysts see now."""
+"""Evaluates every check of a home, and shows what analysts see now."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -11,14 +9,12 @@ from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_context
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ArchiveDamaged, ExitCode, PartnerSyncError
+from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish.versions import require_unchanged
-from pipelines.warehouse.duckdb_file import Version
 
 RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
 Row = dict[str, Any]
@@ -111,44 +107,3 @@ def recent_runs(session: AppSession, limit: int) -> list[Row]:
             | {"message": run.message or ""}
             for run in runs.recent_runs(db, limit)
         ]
-
-
-@dataclass(frozen=True)
-class Verified:
-    """How many files were compared with their digests, and what is wrong with which."""
-
-    files: int
-    damaged: list[PartnerSyncError]
-
-
-def verify_files(session: AppSession) -> Verified:
-    """Read every scan file and every version again; compare them with what was recorded of them."""
-    with session.metadata.transaction() as db:
-        scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
-    published, versions = session.warehouse.published(), session.warehouse.versions()
-    lost = [published] if published and published not in versions else []
-    files: list[Scan | Version] = [each for each in scans if each.sha256]
-    files += lost + versions
-    unknown = session.archive.unknown_files(scans)
-    damaged: list[PartnerSyncError] = [_unknown_file(file) for file in unknown]
-    for file in files:
-        try:
-            _verify(session, file)
-        except PartnerSyncError as error:
-            damaged.append(error)
-    return Verified(len(files) + len(unknown), damaged)
-
-
-def _unknown_file(file: Path) -> ArchiveDamaged:
-    return ArchiveDamaged(
-        f"Scan file {file} is not in the metadata database. It is not loaded by any build.",
-        "Restore metadata.db from a backup, or move the file out of the archive.",
-    )
-
-
-def _verify(session: AppSession, file: Scan | Version) -> None:
-    if isinstance(file, Scan):
-        session.archive.open_sealed(file)
-    else:
-        require_unchanged(session.metadata, file)
-        session.warehouse.open(file.number).close()

@@ -85,9 +85,10 @@ def encode_body(body: bytes | None) -> msgspec.Raw:
 
 
 class Seal(msgspec.Struct, frozen=True, tag_field="line", tag="seal"):
-    """The last line."""
+    """The last line. `original` is the digest of all lines before records were erased."""
 
     completeness: Completeness
+    original: str | None = None
 
 
 Line = ScanHeader | Exchange | Seal

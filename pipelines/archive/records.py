@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Annotated
@@ -57,6 +57,14 @@ def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
         ) from None
     records = [bytes(raw) for raw in page.data]
     return ParsedPage(records=records, **msgspec.structs.asdict(page.pagination))
+
+
+def erase_records(body: bytes, rows: Collection[int]) -> bytes:
+    """Return a page with null in place of some records, so that the others keep their places."""
+    cuts = list(_cuts(body))
+    for row in sorted(rows, reverse=True):
+        body = body[: cuts[row] + 1] + b"null" + body[cuts[row + 1] :]
+    return body
 
 
 def _decode(body: bytes, most: int | None) -> _Envelope:

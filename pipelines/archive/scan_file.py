@@ -7,10 +7,11 @@ The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -18,10 +19,10 @@ from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.archive.records import parse_page
+from pipelines.archive.records import erase_records, parse_page
 from pipelines.core.completeness import Completeness, Ranges
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from pipelines.core.files import durable_rename, private_folder, write_durably
+from pipelines.core.files import PRIVATE_FILE, durable_rename, private_folder, write_durably
 from pipelines.metadata.tables import Scan
 
 __all__ = [
@@ -104,6 +105,14 @@ def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
     return header, before, last
 
 
+def _without(exchange: Exchange, rows: Mapping[int, Collection[int]]) -> Exchange:
+    """Return an exchange without the records that are erased."""
+    if exchange.page not in rows:
+        return exchange
+    body = erase_records(exchange.body or b"", rows[exchange.page])
+    return replace(exchange, raw=lines.encode_body(body))
+
+
 @dataclass
 class OpenScan:
     """A scan file that is being written, by one process: the caller holds the list's lock.
@@ -183,6 +192,7 @@ class SealedScan:
     header: ScanHeader
     completeness: Completeness
     sha256: str  # of all lines
+    original: str  # the same before records were erased
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -192,7 +202,8 @@ class SealedScan:
             seal = last.line()
             if not isinstance(seal, Seal) or path.stat().st_size != last.end:
                 raise ValueError("it has no seal at its end")
-        return cls(path, header, seal.completeness, last.digest.hex())
+        sha256 = last.digest.hex()
+        return cls(path, header, seal.completeness, sha256, seal.original or sha256)
 
     @property
     def scan_id(self) -> str:
@@ -202,6 +213,23 @@ class SealedScan:
     def exchanges(self) -> Iterator[Exchange]:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
         return _exchanges(self.path, self.sha256)
+
+    def erase(self, rows: Mapping[int, Collection[int]]) -> None:
+        """Replace records, by page, by null in the file. Raises ArchiveDamaged, StorageFailed.
+
+        The row of the scan needs no change: the seal keeps the digest that it names.
+        """
+        part = self.path.with_name(f".{self.path.name}.part")
+        with _failure_named(self.path), part.open("wb") as file:
+            part.chmod(PRIVATE_FILE)
+            frame, seal = lines.START, Seal(self.completeness.without(rows), self.original)
+            kept = (_without(each, rows) for each in self.exchanges())
+            for line in chain[lines.Line]([self.header], kept, [seal]):
+                frame = frame.followed_by_line(line)
+                file.write(frame.head() + frame.data)
+            file.flush()
+            os.fsync(file.fileno())
+            durable_rename(part, self.path)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""
@@ -245,9 +273,17 @@ class Archive:
         """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""
         sealed = SealedScan.open(self.folder / scan.file)
         with _damage_named(sealed.path):
-            if scan.sha256 not in {None, sealed.sha256}:
+            if scan.sha256 not in {None, sealed.original}:
                 raise ValueError("it is whole, but not the file that was sealed")
         return sealed
+
+    def delete(self, scans: Iterable[Scan]) -> None:
+        """Delete the files of scans that are not read now. Raises StorageFailed."""
+        for scan in scans:
+            path = self.folder / scan.file
+            with _failure_named(path):
+                path.unlink(missing_ok=True)
+                open_path(path).unlink(missing_ok=True)
 
     def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
         """Return the sealed scan files that no row of `scans` names."""

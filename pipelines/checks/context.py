@@ -15,7 +15,7 @@ from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import runs, scans
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Run, Scan
-from pipelines.metadata.versions import VersionStatus, list_versions
+from pipelines.metadata.versions import KEPT, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def read_context(
             held=_by_list(scans.held_scans(session)),
             waiting=_by_list(scans.buildable_scans(session, published.scan_ids)),
             runs=runs.recent_runs(session, limit=0),
-            versions=[row.number for row in rows if row.status == VersionStatus.PUBLISHED],
+            versions=[row.number for row in rows if row.status in KEPT],
             now=now,
             stale_after_hours=stale_after_hours,
         )

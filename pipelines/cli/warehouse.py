@@ -46,10 +46,27 @@ def rebuild(*, json: Json = False) -> int:
 
 
 @program.command(rich_help_panel=WAREHOUSE)
+def prune(
+    *,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Days to keep. Default: setting keep_days.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is old.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete old scan files and versions; a version that holds their rows is kept for good."""
+    with app.session.open_session() as session, shown_progress() as progress:
+        rows = app.maintenance.prune_files(session, days, progress, dry_run=dry_run)
+    show(rows, as_json=json)
+    if not json:
+        line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
+
+
+@program.command(rich_help_panel=WAREHOUSE)
 def verify(*, json: Json = False) -> int:
     """Compare every scan file and version with what was recorded of it."""
     with app.session.open_session() as session:
-        found = app.checkup.verify_files(session)
+        found = app.maintenance.verify_files(session)
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
     if json:
         print_json({"files": found.files, "damaged": damaged})

@@ -37,6 +37,8 @@ class Settings(Table):
     """hours by which the service's clock may differ from ours"""
     keep_versions: int = Field(default=3, ge=1)
     """versions kept"""
+    keep_days: int = Field(default=0, ge=0)
+    """days for which `prune` keeps scan files; 0: for good"""
     memory_limit: str = Field(default="128MB", pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$")
     """memory that DuckDB uses before it spills to disk"""
     schedule: str = Field(default="0 2 * * *", pattern=r"^\S+( \S+){4}$")

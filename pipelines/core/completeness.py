@@ -1,5 +1,6 @@
 """What is proven about one scan of a list, and what the next scan of that list should know."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -49,7 +50,7 @@ class Completeness(msgspec.Struct, frozen=True):
     the rows that are loaded, and those that go to quarantine because another copy of their key with
     other content is used. `rows` counts the used ones, `repeated` the copies that were set aside.
     `not_seen` is the number of rows the list had beyond those seen; None where it is not known.
-    `reason` says why a scan is not complete.
+    `reason` says why a scan is not complete. `erased` counts the rows that were erased since.
     """
 
     complete: bool
@@ -64,10 +65,28 @@ class Completeness(msgspec.Struct, frozen=True):
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
     memory: ListMemory
+    erased: int = 0
+
+    def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
+        """Return the proof of the same scan after rows were erased, by page."""
+        used = {page: _without(ranges, erased.get(page, ())) for page, ranges in self.used.items()}
+        conflicting = {
+            page: _without(ranges, erased.get(page, ()))
+            for page, ranges in self.conflicting.items()
+        }
+        rows = sum(end - first for ranges in used.values() for first, end in ranges)
+        return msgspec.structs.replace(
+            self,
+            used=used,
+            conflicting=conflicting,
+            rows=rows,
+            erased=self.erased + sum(map(len, erased.values())),
+        )
 
     def sentence(self, stream: str) -> str:
         """Return what is proven of the list, for people."""
         size = f"{self.rows:,} rows, {self.requests:,} requests."
+        size += f" {self.erased:,} records were erased since." if self.erased else ""
         span = f"{self.started_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
@@ -80,3 +99,10 @@ class Completeness(msgspec.Struct, frozen=True):
         key = self.memory.key
         named = f"Primary key: {key}." if key else "No primary key: rows are compared by content."
         return f"{stream}: COMPLETE. {size} {how} {named}"
+
+
+def _without(ranges: Ranges, rows: Collection[int]) -> Ranges:
+    if not rows:
+        return ranges
+    kept = (row for first, end in ranges for row in range(first, end) if row not in rows)
+    return tuple((row, row + 1) for row in kept)

@@ -20,8 +20,9 @@ class ScanStatus(StrEnum):
 
     OPEN is being read or can be resumed; ABANDONED will not be. SEALED waits for a build, HELD for
     a person; APPROVED was held and waits for a build. FAILED could not be loaded. REJECTED by a
-    person, SUPERSEDED by a newer scan of its list. Which scans are loaded is not a status: a
-    version says it itself (`meta.loads`), so that a rollback takes it back too.
+    person, SUPERSEDED by a newer scan of its list. PRUNED was loaded, and its file is deleted.
+    Which scans are loaded is not a status: a version says it itself (`meta.loads`), so that a
+    rollback takes it back too.
     """
 
     OPEN = "open"
@@ -32,13 +33,15 @@ class ScanStatus(StrEnum):
     FAILED = "failed"
     REJECTED = "rejected"
     SUPERSEDED = "superseded"
+    PRUNED = "pruned"
 
 
 BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 WAITING = (*BUILDABLE, ScanStatus.HELD)
 DECISIONS = (ScanStatus.APPROVED, ScanStatus.REJECTED)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
-SEALED = set(ScanStatus).difference(UNSEALED)
+SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
+NEVER_LOADED = (ScanStatus.ABANDONED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
 
 
 def scan_to_resume(
@@ -132,6 +135,22 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
         else:
             buildable.append(scan)
     return buildable[::-1]
+
+
+def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime) -> list[Scan]:
+    """Return scans that began before a time and are loaded, or never will be; oldest first.
+
+    The newest sealed scan of a list is not among them: it says what the next one should know.
+    """
+    kept, found = set[tuple[str, str]](), list[Scan]()
+    for scan in _select(session, set(ScanStatus).difference([ScanStatus.PRUNED])):
+        about = scan.connection, scan.stream
+        is_over = scan.scan_id in loaded or scan.status in NEVER_LOADED
+        if scan.started_at < before and is_over and (about in kept or not scan.sha256):
+            found.append(scan)
+        if scan.status in SEALED:
+            kept.add(about)
+    return found[::-1]
 
 
 def held_scans(session: Session) -> list[Scan]:

@@ -61,23 +61,50 @@ def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
 
 
 def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
-    """Build and publish a version from the scan files alone, without a base and without requests.
+    """Build and publish a version from the scan files alone, without requests.
 
     It holds the scans of the published version, or of the newest one that can be read, and those
-    that failed before; without such a version, what `build` would load. Raises BuildFailed where a
-    scan cannot be loaded that was loaded before; nothing is published then.
+    that failed before; without such a version, what `build` would load. Its base is the checkpoint,
+    if scans were pruned, else none. Raises BuildFailed where a scan cannot be loaded that was
+    loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
     with versions.change_versions(stores, on_note):
         known = versions.scans_in_newest_readable(stores.warehouse)
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
+        base = versions.checkpoint(stores) if _pruned(every) else None
+        held = versions.loaded_scans(stores.warehouse, base)
+        if base:
+            versions.require_unchanged(stores.metadata, base)
+        _require_all([scan for scan in _pruned(every) if scan.scan_id not in held])
+        with stores.metadata.transaction() as session:
             failed = {scan.scan_id for scan in every if scan.status == ScanStatus.FAILED}
             for scan_id in failed:
                 set_status(session, scan_id, ScanStatus.SEALED)
-            scans = [scan for scan in every if scan.scan_id in known | failed]
+            scans = [scan for scan in every if scan.scan_id in (known | failed) - held]
             if not known:
                 scans = buildable_scans(session, known)
-        return _Building(stores, on_note, None, known).run(scans)
+        if base and not scans:
+            raise BuildFailed(
+                f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
+                f"Run `partner-sync versions rollback` with the number {base.number} to publish it.",
+            )
+        return _Building(stores, on_note, base, known).run(scans)
+
+
+def _pruned(scans: Sequence[Scan]) -> list[Scan]:
+    return [scan for scan in scans if scan.status == ScanStatus.PRUNED]
+
+
+def _require_all(lost: Sequence[Scan]) -> None:
+    """Raise BuildFailed for scans that were pruned and that no version holds."""
+    if lost:
+        raise BuildFailed(
+            f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the version "
+            "that was kept for them is lost or damaged. Nothing was rebuilt. Analysts still see "
+            "the published version.",
+            "Restore that version's file from a backup, then run `partner-sync versions rebuild`.",
+        )
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ decided_at person: When it was decided, and who decided it.
 decisions.kind: approve, reject, rollback or accept_identity.
 details: Further values, as JSON.
 meta.versions: Versions of the warehouse, as of this build; the last one is this version itself.
-versions.status: building (this version itself), published or deleted.
+versions.status: building (this version itself), published, checkpoint or deleted.
 base: Version that it was built from. NULL: from scans alone.
 created_at note: When its build began, and why it was built.
 meta.loads: Every load in its order: the proof of the scan and what changed, in rows.

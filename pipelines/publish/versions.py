@@ -12,7 +12,7 @@ from pipelines.core.errors import BuildFailed, PartnerSyncError
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import VersionRow
-from pipelines.metadata.versions import VersionStatus, list_versions
+from pipelines.metadata.versions import KEPT, VersionStatus, list_versions
 from pipelines.publish.stores import OnNote, Stores
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -51,9 +51,10 @@ def _reconcile(stores: Stores) -> None:
         rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
         rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])
     for number, row in rows.items():
-        version, row.status = files.get(number), VersionStatus.DELETED
+        version, was = files.get(number), row.status
+        row.status = VersionStatus.DELETED
         if version is not None and (row.sha256 or version == published):
-            row.status = VersionStatus.PUBLISHED
+            row.status = was if was in KEPT else VersionStatus.PUBLISHED
             row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
     with stores.metadata.transaction() as session:
         session.add_all(rows.values())
@@ -75,8 +76,18 @@ def start_version(stores: Stores, base: Version | None, note: str) -> int:
 def publish_version(stores: Stores, version: Version) -> None:
     """Swap the symlink to a new version; delete those beyond the newest `keep_versions`."""
     stores.warehouse.publish(version)
+    needed = checkpoint(stores)
     for old in stores.warehouse.versions()[: -stores.settings.keep_versions]:
-        stores.warehouse.drop(old.number)
+        if old != needed:
+            stores.warehouse.drop(old.number)
+
+
+def checkpoint(stores: Stores) -> Version | None:
+    """Return the version that holds every pruned scan; None where there is none."""
+    with stores.metadata.transaction() as session:
+        row = session.scalar(select(VersionRow).filter_by(status=VersionStatus.CHECKPOINT))
+    versions = stores.warehouse.versions()
+    return next((each for each in versions if row and each.number == row.number), None)
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:

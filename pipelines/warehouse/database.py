@@ -1,6 +1,6 @@
 """DuckDB databases: how every one is opened, rewritten, and compared with what was written."""
 
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,23 +65,24 @@ def connect(file: Path, memory_limit: str, *, read_only: bool = False) -> duckdb
     return database
 
 
-def connect_compact(file: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """Open a file for writing; rewrite it first if a third of it is free and it is not small.
+def close_compact(database: duckdb.DuckDBPyConnection, file: Path, *, rewrite: bool) -> None:
+    """Close a file that was written. Rewrite it if a third of it is free and it is not small.
 
-    Tables, views, macros and comments stay. So does the file where there is no room for another.
+    With `rewrite`, it is rewritten in any case, so that nothing of deleted rows remains in it, and
+    what fails raises duckdb.Error; otherwise the file stays where there is no room for another.
+    Tables, views, macros and comments stay.
     """
-    database = connect(file, memory_limit)
-    total, free, name = database.execute(BLOCKS).fetchall()[0]
-    if total < SMALLEST_BLOCKS or free * FREE_SHARE < total:
-        return database
     dense = file.with_name(f"{file.name}.dense")
     path = str(dense).replace("'", "''")
-    with closing(database), suppress(duckdb.Error):
-        database.execute(f"ATTACH '{path}' AS dense")
-        database.execute(f"COPY FROM DATABASE {quote_identifier(name)} TO dense; DETACH dense")
-        dense.replace(file)
-    dense.unlink(missing_ok=True)
-    return connect(file, memory_limit)
+    with closing(database):
+        database.execute("CHECKPOINT")
+        total, free, name = database.execute(BLOCKS).fetchall()[0]
+        if not rewrite and (total < SMALLEST_BLOCKS or free * FREE_SHARE < total):
+            return
+        with nullcontext() if rewrite else suppress(duckdb.Error):
+            database.execute(f"ATTACH '{path}' AS dense")
+            database.execute(f"COPY FROM DATABASE {quote_identifier(name)} TO dense; DETACH dense")
+            dense.replace(file)
 
 
 def control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:

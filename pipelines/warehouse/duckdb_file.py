@@ -18,7 +18,7 @@ import duckdb
 from pipelines.config.home import Home
 from pipelines.core.errors import BuildFailed, LockHeld, StorageFailed, VersionNotFound
 from pipelines.core.files import durable_rename, swap_symlink, sync_file
-from pipelines.warehouse.database import connect, connect_compact, control_totals
+from pipelines.warehouse.database import close_compact, connect, control_totals
 
 PUBLISHED_FILE: Final = 0o444
 NAME: Final = re.compile(r"v(\d{8,})\.duckdb")
@@ -63,21 +63,23 @@ class Warehouse:
                 _delete(self.home.versions, ".v*")
                 if base is not None:
                     shutil.copyfile(base.file(), part)
-            with closing(connect_compact(part, self.memory_limit)) as db:
+            with closing(connect(part, self.memory_limit)) as db:
                 yield db
         finally:
             _delete(self.home.versions, f"{part.name}*")
 
-    def commit(self, db: duckdb.DuckDBPyConnection, number: int) -> Version:
+    def commit(
+        self, db: duckdb.DuckDBPyConnection, number: int, *, rewrite: bool = False
+    ) -> Version:
         """Finish a version: reopen it, compare it with what was written, make it durable, rename.
 
-        Not published yet. Raises BuildFailed for other rows, StorageFailed, and duckdb.Error for
-        what cannot be written or read.
+        Not published yet. With `rewrite`, nothing of deleted rows remains in the file. Raises
+        BuildFailed for other rows, StorageFailed, and duckdb.Error for what cannot be written or
+        read.
         """
         version, part = self._version(number), self._part(number)
         written = control_totals(db)
-        db.execute("CHECKPOINT")
-        db.close()
+        close_compact(db, part, rewrite=rewrite)
         with closing(connect(part, self.memory_limit, read_only=True)) as reader:
             tables = {table for table, _ in written.items() ^ control_totals(reader).items()}
         if tables:

@@ -1,0 +1,103 @@
+"""Scan files and versions are deleted by age; nothing that analysts see, or a rebuild needs, is."""
+
+from datetime import datetime
+
+import pytest
+
+from pipelines.core.errors import BuildFailed
+from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.prune import prune
+from pipelines.publish.rollback import rollback
+from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
+
+HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
+
+
+def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
+    scan_id = read(stores, Reading(usage(*ids, amount=amount)))
+    build(stores)
+    return scan_id
+
+
+def names(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[tuple[str, str]]:
+    return [(row["kind"], row["name"]) for row in prune(stores, before, dry_run=dry_run)]
+
+
+def files(stores: Stores) -> list[str]:
+    return sorted(file.name.partition(".")[0] for file in stores.archive.folder.glob("*/*/*"))
+
+
+def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
+    published: Stores,
+) -> None:
+    scans = [load(published, *range(1, 12), amount=f"{n}.20") for n in range(2, 6)]
+    everything = files(published)
+    before = published.clock.now - DAY
+    expected = [("scan", "acme/usage 2026-11-02 02:00"), ("scan", "acme/usage 2026-11-03 02:00")]
+    expected += [("scan", "acme/usage 2026-11-04 02:00")]
+    assert names(published, before, dry_run=True) == expected
+    assert files(published) == everything
+    assert names(published, before) == expected
+    assert files(published) == scans[2:]
+    assert published.versions()[3] == "checkpoint"
+    assert names(published, before) == []
+    for number in range(6, 10):  # more than are kept
+        load(published, *range(1, 12), amount=f"{number}.20")
+    assert [n for n, status in published.versions().items() if status == "checkpoint"] == [3]
+    history = published.rows(HISTORY)
+    assert rebuild(published).is_new
+    assert published.rows(HISTORY) == history
+    assert published.rows("SELECT count(*) FROM meta.loads") == [(9,)]
+
+
+def test_a_rebuild_is_refused_where_the_version_that_held_pruned_scans_is_lost(
+    published: Stores,
+) -> None:
+    load(published, *range(1, 12))
+    prune(published, published.clock.now)
+    (checkpoint,) = [n for n, status in published.versions().items() if status == "checkpoint"]
+    load(published, *range(1, 13))
+    file = published.warehouse.home.versions / f"v{checkpoint:08}.duckdb"
+    file.chmod(0o644)
+    file.unlink()
+    with pytest.raises(BuildFailed, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
+        rebuild(published)
+    assert len(published.keys()) == 12
+
+
+@pytest.mark.parametrize("status", [ScanStatus.FAILED, ScanStatus.SEALED])
+def test_what_waits_is_not_pruned(published: Stores, status: ScanStatus) -> None:
+    waiting = read(published, Reading(usage(*range(1, 12))))
+    read(published, Reading(usage(*range(1, 12))))
+    with published.metadata.transaction() as session:
+        set_status(session, waiting, status)
+    prune(published, published.clock.now + DAY)
+    assert waiting in files(published)
+
+
+def test_scans_that_never_will_be_loaded_go_with_their_rows(published: Stores) -> None:
+    rejected = read(published, Reading(usage(*range(1, 12))))
+    newest = read(published, Reading(usage(*range(1, 12))))
+    with published.metadata.transaction() as session:
+        set_status(session, rejected, ScanStatus.SUPERSEDED)
+    published.archive.folder.joinpath("acme/usage/lost.jsonl.zst.open").touch()
+    prune(published, published.clock.now + DAY)
+    assert rejected not in published.statuses()
+    assert published.statuses()[newest] == "sealed"
+    assert rejected not in files(published)
+
+
+def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:
+    assert names(published, BEGIN + 300 * DAY) == []
+    load(published, *range(1, 12))
+    load(published, *range(1, 13))
+    rollback(published, 2, "ann", "wrong")
+    assert names(published, BEGIN + 300 * DAY) == [
+        ("scan", "acme/usage 2026-11-02 02:00"),
+        ("scan", "acme/usage 2026-11-03 02:00"),
+        ("version", "1"),
+        ("version", "3"),
+    ]
+    assert len(published.keys()) == 11
+    assert published.versions()[2] == "checkpoint"
