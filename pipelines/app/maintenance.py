@@ -1,7 +1,8 @@
-"""Work on the files of a home: verify them, delete old ones."""
+"""Work on the files of a home: verify them, delete old ones, erase records."""
 
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 from sqlalchemy import select
@@ -12,9 +13,13 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish import prune
+from pipelines.publish import erase, prune
+from pipelines.publish.identifier import Identifier
+from pipelines.publish.stores import OnNote
 from pipelines.publish.versions import require_unchanged
 from pipelines.warehouse.duckdb_file import Version
+
+DIGEST_LENGTH = 16  # of an identifier, which is not kept itself
 
 
 def prune_files(
@@ -32,6 +37,24 @@ def prune_files(
         )
     before = utc_now(session.clock) - timedelta(days=days)
     return prune.prune(session, before, progress.note, dry_run=dry_run)
+
+
+def erase_records(
+    session: AppSession, identifier: str, reason: str, ask: erase.Ask, on_note: OnNote
+) -> list[erase.Row] | None:
+    """Erase every record that contains an identifier; return a row for each file that had one.
+
+    `ask` gets these rows first and returns whether to go on (else: None). Raises
+    ConfigurationError if nothing contains the identifier, ArchiveDamaged, StorageFailed.
+    """
+    if not identifier or identifier in reason:
+        raise ConfigurationError(
+            "The identifier is empty, or the reason contains it, which is kept for good. Nothing "
+            "was changed."
+        )
+    digest = sha256(identifier.encode()).hexdigest()[:DIGEST_LENGTH]
+    decision = session.decision("erase", digest, reason)
+    return erase.erase(session, Identifier(identifier), decision, ask, on_note)
 
 
 @dataclass(frozen=True)

@@ -269,6 +269,10 @@ class Archive:
         """Continue a scan whose row says that it is open. Raises ArchiveDamaged."""
         return OpenScan.resume(self.folder / scan.file)
 
+    def has_open(self, scan: Scan) -> bool:
+        """Return whether there is a file of a scan that has not ended."""
+        return open_path(self.folder / scan.file).exists()
+
     def open_sealed(self, scan: Scan) -> SealedScan:
         """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""
         sealed = SealedScan.open(self.folder / scan.file)

@@ -121,6 +121,16 @@ def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str
         )
 
 
+@Check("Run `partner-sync erase` again with the same identifier.", Severity.ERROR, "warehouse")
+def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Was everything erased that a person decided to erase?"""
+    for each in context.unfinished_erasures:
+        yield (
+            f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC did not end. "
+            "Files may still contain the identifier."
+        )
+
+
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     """Did the last sync of the connection run to its end?"""

@@ -13,8 +13,9 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import runs, scans
+from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import Run, Scan
+from pipelines.metadata.tables import Decision, Run, Scan
 from pipelines.metadata.versions import KEPT, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -108,6 +109,7 @@ class CheckContext:
     waiting: dict[ListName, Scan]
     runs: list[Run]
     versions: list[int]
+    unfinished_erasures: list[Decision]
     now: datetime
     stale_after_hours: float
 
@@ -145,6 +147,7 @@ def read_context(
             waiting=_by_list(scans.buildable_scans(session, published.scan_ids)),
             runs=runs.recent_runs(session, limit=0),
             versions=[row.number for row in rows if row.status in KEPT],
+            unfinished_erasures=unfinished_erasures(session),
             now=now,
             stale_after_hours=stale_after_hours,
         )

@@ -44,6 +44,11 @@ def line(text: str, remedy: str = "", *, style: str = "", longest: int = LONGEST
         line(f"  Run `{remedy}`." if remedy.startswith("partner-sync ") else f"  {remedy}")
 
 
+def note(message: str) -> None:
+    """Print one line about a step or a wait, on stderr."""
+    ERR.print(Text(printable(message), style="dim"))
+
+
 def show(rows: Rows, columns: Iterable[str] = (), *, as_json: bool = False, what: str = "") -> None:
     """Print rows as JSON, or as a table with these columns (none named: all)."""
     if as_json:
@@ -110,7 +115,7 @@ class _TerminalProgress(Progress):
 
     def note(self, message: str) -> None:
         self._last_line = time.monotonic()
-        self._bars.console.print(Text(printable(message), style="dim"))
+        note(message)
 
 
 @contextmanager

@@ -1,13 +1,19 @@
 """Commands for versions and files."""
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
 from pipelines import app
 from pipelines.cli.program import WAREHOUSE, Json, Reason, program, versions
-from pipelines.cli.terminal import line, print_json, run_sync, show, shown_progress
+from pipelines.cli.terminal import line, note, print_json, run_sync, show, shown_progress
 from pipelines.core.errors import ExitCode
+
+ERASED_TOO = (
+    "All exports in the home are deleted too, and versions with such records: rollback to them is "
+    "not possible any more. Copies elsewhere, and what the service sends again, are not erased."
+)
 
 
 @versions.command("list")
@@ -60,6 +66,37 @@ def prune(
     show(rows, as_json=json)
     if not json:
         line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
+
+
+@program.command(rich_help_panel=WAREHOUSE)
+def erase(
+    identifier: Annotated[
+        str, typer.Argument(help="Value that the records contain. Asked for if it is not given.")
+    ] = "",
+    *,
+    reason: Reason,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
+) -> int:
+    """Erase all records that contain a value from scan files, versions and exports."""
+    can_ask = sys.stdin.isatty()
+    identifier = identifier or (typer.prompt("Identifier") if can_ask else "")
+
+    def ask(rows: list[dict[str, Any]]) -> bool:
+        show(rows)
+        line(ERASED_TOO)
+        return yes or (can_ask and typer.confirm("Erase these records for good?"))
+
+    with app.session.open_session() as session:
+        rows = app.maintenance.erase_records(session, identifier, reason, ask, note)
+    if rows is None:
+        line(
+            "Nothing was erased."
+            if can_ask
+            else "Nothing was erased: nobody can be asked. Use --yes."
+        )
+        return ExitCode.USAGE
+    line(f"{len(rows):,} files were changed or deleted. Nothing contains the identifier any more.")
+    return ExitCode.DONE
 
 
 @program.command(rich_help_panel=WAREHOUSE)

@@ -1,6 +1,7 @@
 """Files that survive a crash: durable rename, atomic symlinks, private folders."""
 
 import os
+import shutil
 from pathlib import Path
 
 from pipelines.core.errors import StorageFailed
@@ -15,6 +16,15 @@ def private_folder(path: Path) -> Path:
     except OSError as error:
         raise StorageFailed(f"Cannot create {path}: {error.strerror}.") from error
     return path
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder with all that is in it, if there is one. Raises StorageFailed."""
+    try:
+        if path.exists():
+            shutil.rmtree(path)
+    except OSError as error:
+        raise StorageFailed(f"Cannot delete {path}: {error.strerror}.") from error
 
 
 def sync_file(path: Path) -> None:

@@ -51,7 +51,8 @@ def hold_lock(
 
 
 def _description() -> bytes:
-    command = printable(" ".join((Path(sys.argv[0]).name, *sys.argv[1:])))
+    # Without further words: they may be something that is to be erased.
+    command = printable(" ".join((Path(sys.argv[0]).name, *sys.argv[1:2])))
     since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"held by process {os.getpid()} (`{command}`) since {since}".encode()
 

@@ -145,7 +145,7 @@ class Decision(Base, kw_only=True):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
     decided_at: Mapped[datetime]
     person: Mapped[str]
-    kind: Mapped[str]  # approve | reject | rollback | accept_identity
+    kind: Mapped[str]  # approve, reject, rollback, accept_identity, erase, erased
     subject: Mapped[str]  # a scan, a version, a connection
     reason: Mapped[str]
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)

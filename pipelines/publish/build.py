@@ -87,7 +87,7 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
         if base and not scans:
             raise BuildFailed(
                 f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
-                f"Run `partner-sync versions rollback` with the number {base.number} to publish it.",
+                f"Run `partner-sync versions rollback` with number {base.number} to publish it.",
             )
         return _Building(stores, on_note, base, known).run(scans)
 
@@ -137,7 +137,7 @@ class _Building:
                     catalog.write_state(db, metadata)
                     version = warehouse.commit(db, number)
         except duckdb.Error as error:
-            raise _not_built(number, error) from error
+            raise not_built(number, error) from error
         if version is not None:
             versions.publish_version(self.stores, version)
         with metadata.transaction() as session:
@@ -165,7 +165,7 @@ class _Building:
             if isinstance(error.__cause__, KeyboardInterrupt):  # `change_versions` raises it again
                 raise
             if _storage_error(error):
-                raise _not_built(number, error) from error
+                raise not_built(number, error) from error
             self._mark_failed(scan, error)
             # Whatever goes wrong with one scan must not hold back the others.
             raise LoadFailed(str(error)) from error
@@ -196,7 +196,8 @@ def _storage_error(error: BaseException | None) -> BaseException | None:
     return found
 
 
-def _not_built(number: int, error: Exception) -> BuildFailed | StorageFailed:
+def not_built(number: int, error: Exception) -> BuildFailed | StorageFailed:
+    """Return the error for a version that could not be built."""
     refused = _storage_error(error)
     failure = StorageFailed if refused else BuildFailed
     return failure(

@@ -64,7 +64,7 @@ rate_limited: Requests answered with status 429.
 meta.decisions: What people decided, with name and reason, as of this build.
 number: Number of the version, which is part of its file's name, or of the decision.
 decided_at person: When it was decided, and who decided it.
-decisions.kind: approve, reject, rollback or accept_identity.
+decisions.kind: approve, reject, rollback, accept_identity, erase or erased (to its end).
 details: Further values, as JSON.
 meta.versions: Versions of the warehouse, as of this build; the last one is this version itself.
 versions.status: building (this version itself), published, checkpoint or deleted.

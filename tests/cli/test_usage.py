@@ -44,6 +44,7 @@ ARGUMENTS = {
     "discover": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
+    "erase": " name --reason why",
     "export": " csv",
     "trace": " acme usage key",
     "versions rollback": " --reason why",

@@ -5,6 +5,7 @@ import pytest
 
 from pipelines.publish.build import build
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, copy_home, read, usage
+from tests.publish.named import add_named_versions
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,10 @@ def published(tmp_path: Path, published_home: Path) -> Iterator[Stores]:
     opened = copy_home(published_home, tmp_path / "home", BEGIN + DAY)
     yield opened
     opened.metadata.close()
+
+
+@pytest.fixture
+def named(stores: Stores) -> Stores:
+    """A home whose versions 2 and 3 have records with a name."""
+    add_named_versions(stores)
+    return stores

@@ -1,14 +1,15 @@
-"""Builds in copies of a home, in processes that kill themselves at the k-th durable step.
+"""Work on copies of a home, in processes that kill themselves at the k-th durable step.
 
-`python -m tests.publish.test_kill HOME N` makes HOME-N, HOME-2N, … until a build meets fewer than k
-steps, and prints that k. It forks from a process without threads, so each copy costs little.
+`python -m tests.publish.test_kill HOME N WORK` makes HOME-N, HOME-2N, … until the work meets fewer
+than k steps, and prints that k. It forks from a process without threads, so each copy costs little.
 """
 
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from subprocess import run
@@ -20,8 +21,15 @@ import pytest
 import pytz
 from sqlalchemy import Engine, event
 
-from pipelines.publish.build import build
-from tests.publish.homes import Reading, Stores, read, usage
+from pipelines.app.maintenance import verify_files
+from pipelines.checks.catalogue import evaluate
+from pipelines.checks.context import read_context
+from pipelines.core.errors import BuildFailed
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.prune import prune
+from pipelines.publish.rollback import rollback
+from tests.publish.homes import DAY, Reading, Stores, read, usage
+from tests.publish.named import erase, files_with, session_of
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink")
@@ -52,15 +60,23 @@ def kill_at(k: int) -> None:
     event.listen(Engine, "commit", step)
 
 
-def kill_builds(home: Path, every: int) -> int:
-    """Kill a build at every n-th step, in a copy of the home each; return where none was left."""
+WORK: dict[str, Callable[[Stores], object]] = {
+    "build": build,
+    "rollback": lambda stores: rollback(stores, 1, "ann", "wrong"),
+    "prune": lambda stores: prune(stores, stores.clock.now + 9 * DAY),
+    "erase": erase,
+}
+
+
+def kill_work(home: Path, every: int, work: str) -> int:
+    """Kill the work at every n-th step, in a copy of the home each; return where none was left."""
     for k in count(every, every):
         copy = shutil.copytree(home, home.with_name(f"{home.name}-{k}"), symlinks=True)
         child = os.fork()
         if child == 0:
             stores = Stores.open(copy)
             kill_at(k)
-            build(stores)
+            WORK[work](stores)
             os._exit(0)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
             return k
@@ -72,17 +88,8 @@ def test_a_build_that_is_killed_at_any_durable_step_is_done_by_the_next_one(
     published: Stores, capsys: pytest.CaptureFixture[str], every: int
 ) -> None:
     read(published, Reading(usage(*range(1, 12), amount="2.20")))
-    published.metadata.close()
-    home = published.settings.home
-    command = [sys.executable, "-m", "tests.publish.test_kill", str(home), str(every)]
-    found = run(command, capture_output=True, text=True, check=True)
-    tried = range(every, int(found.stdout) + 1, every)
-    with capsys.disabled():
-        print(f" {len(tried) - 1} kills", end="")  # noqa: T201 - their number is a result
-    assert tried.stop > 11
     expected = None
-    for k in tried:
-        killed = Stores.open(Path(f"{home}-{k}"))
+    for killed in killed_homes(published, "build", capsys, every):
         assert killed.keys() in (BEFORE, AFTER)  # what analysts see after the kill
         build(killed)
         history = killed.rows(HISTORY)
@@ -93,8 +100,71 @@ def test_a_build_that_is_killed_at_any_durable_step_is_done_by_the_next_one(
         numbers = [version.number for version in killed.warehouse.versions()]
         assert {n for n, status in killed.versions().items() if status != "deleted"} == {*numbers}
         assert len([*killed.settings.places.versions.iterdir()]) == len(numbers)
+
+
+@pytest.mark.long
+def test_a_rollback_that_is_killed_is_done_by_the_next_one(
+    named: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for killed in killed_homes(named, "rollback", capsys):
+        rollback(killed, 1, "ann", "wrong")
+        assert killed.keys() == BEFORE
+        build(killed)
+        assert killed.keys() == BEFORE
+        assert set(killed.statuses().values()) == {"sealed", "held", "superseded"}
+
+
+@pytest.mark.long
+def test_a_prune_that_is_killed_is_done_by_the_next_one(
+    named: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = named.rows(HISTORY)
+    for killed in killed_homes(named, "prune", capsys):
+        assert killed.rows(HISTORY) == history
+        prune(killed, killed.clock.now + 9 * DAY)
+        assert sorted(killed.statuses().values()) == ["pruned", "pruned", "sealed"]
+        assert len([*killed.archive.folder.glob("*/*/*")]) == 1
+        assert verify_files(session_of(killed)).damaged == []
+        with suppress(BuildFailed):  # the checkpoint holds everything
+            rebuild(killed)
+        assert killed.rows(HISTORY) == history
+
+
+@pytest.mark.long
+def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
+    named: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = 0
+    for killed in killed_homes(named, "erase", capsys):
+        results = evaluate(read_context(killed.warehouse, killed.metadata, [], killed.clock.now, 1))
+        is_found = "erasure_unfinished" in {each.check.code for each in results if each.findings}
+        left = files_with(killed.settings.home)
+        assert is_found or len(left) in {0, 4}
+        found += is_found
+        if is_found or left:
+            erase(killed)
+        assert files_with(killed.settings.home) == []
+        assert killed.keys() == AFTER
+    assert found > 5
+
+
+def killed_homes(
+    stores: Stores, work: str, capsys: pytest.CaptureFixture[str], every: int = 1
+) -> Iterator[Stores]:
+    """Yield the homes in which the work was killed, and one in which it was not."""
+    stores.metadata.close()
+    home = stores.settings.home
+    command = [sys.executable, "-m", "tests.publish.test_kill", str(home), str(every), work]
+    found = run(command, capture_output=True, text=True, check=True)
+    tried = range(every, int(found.stdout) + 1, every)
+    with capsys.disabled():
+        print(f" {len(tried) - 1} kills", end="")  # noqa: T201 - their number is a result
+    assert tried.stop > 4
+    for k in tried:
+        killed = Stores.open(Path(f"{home}-{k}"))
+        yield killed
         killed.metadata.close()
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(kill_builds(Path(sys.argv[1]), int(sys.argv[2]))))
+    sys.stdout.write(str(kill_work(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

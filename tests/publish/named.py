@@ -1,0 +1,59 @@
+"""A home in which some records contain a name that is to be erased."""
+
+import json
+from pathlib import Path
+
+import zstandard
+
+from pipelines.app.maintenance import erase_records
+from pipelines.app.session import AppSession
+from pipelines.config.connections import add_connection
+from pipelines.core.text import Redactor
+from pipelines.publish.build import build
+from tests.publish.homes import Reading, Stores, read, usage
+
+NAME = "Ada Lövelace"
+OTHERS = usage(*range(1, 11))
+WITH_NAME = [
+    {"id": "t1", "name": NAME},
+    {"id": "t2", "buyer": {"name": NAME}},
+    {"id": "t3", "lines": [{"n": 1}, {"name": NAME}]},
+    {"id": "t4", "tags": ["x", NAME]},
+    {"id": "t5", "amount": NAME},  # in `_extra`: it fits no column of amounts
+    {"name": NAME},  # in quarantine: it has no key
+    {"id": NAME},
+]
+
+
+def session_of(stores: Stores) -> AppSession:
+    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
+    return AppSession(*fields, Redactor())
+
+
+def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | None:
+    session = session_of(stores)
+    rows = erase_records(session, identifier, "they asked", lambda _rows: yes, lambda _note: None)
+    return None if rows is None else len(rows)
+
+
+def files_with(home: Path, text: str = NAME) -> list[str]:
+    """Return the files of a home that contain a text; scan files are decompressed."""
+    spellings = (text.encode(), json.dumps(text)[1:-1].encode())
+    found = []
+    for file in home.rglob("*"):
+        content = file.read_bytes() if file.is_file() and not file.is_symlink() else b""
+        if ".jsonl.zst" in file.name:
+            reader = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
+            content = reader.read()
+        if any(each in content for each in spellings):
+            found.append(file.name)
+    return sorted(found)
+
+
+def add_named_versions(stores: Stores) -> None:
+    """Publish version 1 without the name, 2 and 3 with it."""
+    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
+    add_connection(stores.settings.places.connections_file, "acme", connection)
+    for records in (OTHERS, [*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
+        read(stores, Reading(records))
+        build(stores)

@@ -1,0 +1,105 @@
+"""Every record that contains an identifier is erased, and nothing else."""
+
+import shutil
+
+import pytest
+
+from pipelines.app.maintenance import verify_files
+from pipelines.config.connections import add_connection
+from pipelines.core.errors import ConfigurationError
+from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.tables import Scan
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.identifier import Identifier
+from pipelines.publish.prune import prune
+from tests.publish.homes import Reading, Stores, read, usage
+from tests.publish.named import NAME, OTHERS, erase, files_with, session_of
+
+CURRENT = "SELECT _key, amount, _valid_from FROM current.usage ORDER BY _key"
+HISTORY = "SELECT _key, amount, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
+
+
+def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -> None:
+    folder = named.settings.home
+    exports = named.settings.places.exports
+    exports.mkdir()
+    (exports / "usage.csv").write_text(NAME)
+    before = [row for row in named.rows(HISTORY) if row[0].startswith("u")]
+    assert len(files_with(folder)) == 5
+    assert erase(named, yes=False) is None
+    assert len(files_with(folder)) == 5
+    assert erase(named) == 4
+    assert files_with(folder) == []
+    assert named.rows(HISTORY) == before
+    assert named.rows("SELECT count(*) FROM history.usage__lines") == [(11,)]
+    assert named.rows("SELECT count(*) FROM quarantine.records") == [(0,)]
+    assert named.versions() == {1: "deleted", 2: "deleted", 3: "deleted", 4: "published"}
+    assert verify_files(session_of(named)).damaged == []
+    current = named.rows(CURRENT)
+    assert rebuild(named).is_new
+    assert named.rows(CURRENT) == current
+    assert named.rows("SELECT rows, sentence FROM meta.loads ORDER BY valid_time")[1][0] == 10
+    with pytest.raises(ConfigurationError, match="No file contains the identifier"):
+        erase(named)
+    read(named, Reading(usage(*range(1, 13))))
+    build(named)
+    assert len(named.keys()) == 12
+
+
+def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
+    prune(named, named.clock.now)
+    checkpoint = [number for number, status in named.versions().items() if status == "checkpoint"]
+    assert checkpoint == [2]
+    newest = read(named, Reading([*OTHERS, {"id": "late", "name": NAME}]))
+    file = next(named.settings.places.archive.rglob(f"{newest}*"))
+    with named.metadata.transaction() as session:
+        session.get_one(Scan, newest).status = ScanStatus.OPEN
+    shutil.move(file, f"{file}.open")
+    assert erase(named)
+    assert files_with(named.settings.home) == []
+    assert named.statuses()[newest] == "abandoned"
+    assert list(named.versions().values()).count("checkpoint") == 1
+    read(named, Reading(usage(*range(1, 13))))
+    build(named)
+    assert rebuild(named).is_new
+
+
+@pytest.mark.parametrize(
+    ("identifier", "raw", "is_in"),
+    [
+        ("a", b'{"x": "a"}', True),
+        ("a", b'{"x": "ab", "ba": 1}', False),
+        ("a", b'{"x": "\\u0061"}', True),
+        ("a", b'{"a": null}', False),
+        ('"', b'{"x": "\\""}', True),
+        ("12", b'{"x": [1, 12.0]}', True),
+        ("12", b'{"x": 1.2e1}', True),
+        ("12", b'{"x": 120, "y": "012", "z": 1.2}', False),
+        ("0.10", b'{"x": 1e-1}', True),
+        ("true", b'{"x": true}', False),
+        ("a", b'{"x": "a", "x": 1}', True),
+        ("NaN", b'{"x": "NaN"}', True),
+        ("1e99999", b'{"x": 1}', False),
+    ],
+)
+def test_an_identifier_is_a_whole_value_in_any_spelling(
+    identifier: str, raw: bytes, *, is_in: bool
+) -> None:
+    assert Identifier(identifier).is_in_record(raw) == is_in
+
+
+@pytest.mark.parametrize("number", ["17", "17.0", "1.25", "1.250"])
+def test_a_number_in_a_pruned_scan_is_found_by_its_value(stores: Stores, number: str) -> None:
+    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
+    add_connection(stores.settings.places.connections_file, "acme", connection)
+    records = [
+        *OTHERS,
+        {"id": "a", "n": 17, "price": 1.25, "list": [17, 1.25]},
+        {"id": "b", "n": 170},
+    ]
+    read(stores, Reading(records))
+    build(stores)
+    read(stores, Reading(records[:-1]))
+    prune(stores, stores.clock.now)
+    assert erase(stores, number)
+    assert {"a", "b"}.intersection(stores.keys()) == {"b"}
