@@ -12,6 +12,7 @@ from assets.automation import CHECK_JOB, PUBLISH_JOB, READ_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.resources import HomeResource
 from pipelines.app.checkup import evaluate_checks
+from pipelines.app.notify import notify_findings
 from pipelines.app.session import open_session
 from pipelines.config.settings import Settings
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
@@ -107,13 +108,14 @@ def _materialized(instance: dg.DagsterInstance, settings: Settings) -> set[str]:
 def findings(
     context: dg.SensorEvaluationContext, home: HomeResource
 ) -> dg.RunRequest | dg.SkipReason:
-    """Run the checks when a finding appears or clears.
+    """Run the checks when a finding appears or clears; tell people of it (setting `notify`).
 
     Lists become stale while nothing runs, and decisions on the command line change findings too.
     """
     try:
         with open_session(home.settings().places) as session:
             found = evaluate_checks(session)
+            notify_findings(session)
     except PartnerSyncError as error:
         return dg.SkipReason(str(error))
     names = sorted((each.code, each.connection, each.stream, each.subject) for each in found)

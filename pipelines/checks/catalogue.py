@@ -131,6 +131,14 @@ def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]
         )
 
 
+@Check("partner-sync notify test", scope="warehouse")
+def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Did every channel accept its last message?"""
+    for last in context.last_notifications:
+        if last.error:
+            yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
+
+
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     """Did the last sync of the connection run to its end?"""

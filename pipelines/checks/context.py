@@ -15,7 +15,8 @@ from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import runs, scans
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import Decision, Run, Scan
+from pipelines.metadata.findings import last_notifications
+from pipelines.metadata.tables import Decision, Notification, Run, Scan
 from pipelines.metadata.versions import KEPT, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -110,6 +111,7 @@ class CheckContext:
     runs: list[Run]
     versions: list[int]
     unfinished_erasures: list[Decision]
+    last_notifications: list[Notification]
     now: datetime
     stale_after_hours: float
 
@@ -148,6 +150,7 @@ def read_context(
             runs=runs.recent_runs(session, limit=0),
             versions=[row.number for row in rows if row.status in KEPT],
             unfinished_erasures=unfinished_erasures(session),
+            last_notifications=last_notifications(session),
             now=now,
             stale_after_hours=stale_after_hours,
         )

@@ -11,9 +11,8 @@ import pandas as pd
 
 from pipelines.app.results import ReadRequest
 from pipelines.app.sandbox import running_sandbox
-from pipelines.app.session import open_session
 from pipelines.app.sync import build_version
-from pipelines.cli.terminal import OUT, line, run_sync
+from pipelines.cli.terminal import OUT, line, opened, run_sync
 from pipelines.config.home import Home
 from pipelines.config.values import PREFIX
 from pipelines.core.errors import ConfigurationError
@@ -51,7 +50,7 @@ def demo(folder: str) -> int:
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]  # the demo uses no setting of the user
     home, began = Home(_emptied(Path(folder)).absolute()).prepare(), time.monotonic()
-    with running_sandbox(home, "demo", "--port=0", *SIZES), open_session(home) as session:
+    with running_sandbox(home, "demo", "--port=0", *SIZES), opened(home) as session:
         code = run_sync(session, [ReadRequest("demo")], build_version)
     if home.link.exists():
         answer(home.link)

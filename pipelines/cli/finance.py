@@ -7,7 +7,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import FINANCE, Connection, Json, program
-from pipelines.cli.terminal import line, print_json, show, shown, shown_progress
+from pipelines.cli.terminal import line, opened, print_json, show, shown, shown_progress
 from pipelines.core.errors import ExitCode
 
 COLUMNS = ("table", "rows", "numbers_as_text", "exported_to")
@@ -26,7 +26,7 @@ def trace(
     json: Json = False,
 ) -> int:
     """Show every version of a record, its request, and the bytes that the service sent."""
-    with app.session.open_session() as session:
+    with opened() as session:
         found = app.trace.trace(session, connection, stream, key)
     print_json(found) if json else _show_trace(found)
     is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
@@ -49,7 +49,7 @@ def export(
     json: Json = False,
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
-    with app.session.open_session() as session, shown_progress() as progress:
+    with opened() as session, shown_progress() as progress:
         request = app.export.ExportRequest(target, table or (), folder)
         rows = app.export.export_tables(session, request, progress)
     show(rows, COLUMNS, as_json=json)

@@ -21,9 +21,10 @@ from pipelines.cli.program import (
     Streams,
     Text,
     connections,
+    notify,
     program,
 )
-from pipelines.cli.terminal import line, print_json, run_sync, show, show_status
+from pipelines.cli.terminal import line, opened, print_json, run_sync, show, show_status
 from pipelines.core.errors import ExitCode
 
 __all__ = ["finance", "main", "program", "warehouse"]
@@ -76,7 +77,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 @program.command(rich_help_panel=SETUP)
 def check(*, connection: Connections = None, json: Json = False) -> int:
     """Check credentials, account and each list of each connection; one request a list."""
-    with app.session.open_session() as session:
+    with opened() as session:
         rows = app.plan.check_connections(session, connection)
     show(rows, as_json=json)
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
@@ -92,7 +93,7 @@ def discover(
     json: Json = False,
 ) -> None:
     """Show the lists in the interface description, and the lines that switch them on."""
-    with app.session.open_session() as session:
+    with opened() as session:
         rows = app.discover.discover(session, connection, description)
         settings = session.home.settings_file
     show(rows, ("path", "surface", "state"), as_json=json)
@@ -109,22 +110,33 @@ def discover(
 def list_connections(context: typer.Context, *, json: Json = False) -> None:
     """List connections: surface, address, where the secret is, streams."""
     if context.invoked_subcommand is None:
-        with app.session.open_session() as session:
+        with opened() as session:
             show(app.connect.list_connections(session), as_json=json)
 
 
 @connections.command()
 def accept(connection: Connection, *, reason: Reason) -> None:
     """Accept the account that the service now reports for a connection."""
-    with app.session.open_session() as session:
+    with opened() as session:
         line(app.connect.accept_account(session, connection, reason))
 
 
 @connections.command()
 def unblock(connection: Connection) -> None:
     """Forget a pause that the service asked for (Retry-After)."""
-    with app.session.open_session() as session:
+    with opened() as session:
         line(app.connect.forget_pause(session, connection))
+
+
+@notify.command("test")
+def send_test(*, json: Json = False) -> int:
+    """Send a test to every channel that the setting `notify` names."""
+    with opened() as session:
+        rows = app.notify.send_test(session)
+    show(rows, as_json=json)
+    if not rows and not json:
+        line("No channel is configured. Set notify in settings.toml.")
+    return ExitCode.DONE if rows and all(row["sent"] for row in rows) else ExitCode.USAGE
 
 
 @program.command(rich_help_panel=RUN)
@@ -136,7 +148,7 @@ def sync(
     json: Json = False,
 ) -> int:
     """Read lists completely, then build and publish one version of all of them."""
-    with app.session.open_session() as session:
+    with opened() as session:
         requests = app.results.requests_for(session, connection, stream)
         build = None if no_build else app.sync.build_version
         return run_sync(session, requests, build, as_json=json)
@@ -152,7 +164,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show how many requests and how much time the next sync takes."""
-    with app.session.open_session() as session:
+    with opened() as session:
         rows = app.plan.plan_sync(session, connection, ask=ask)
     show(rows, as_json=json)
     if not json:
@@ -162,7 +174,7 @@ def plan(
 @program.command(rich_help_panel=RUN)
 def status(*, json: Json = False) -> int:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
-    with app.session.open_session() as session:
+    with opened() as session:
         found = app.checkup.status(session)
     print_json(found) if json else show_status(found)
     return int(found["exit_code"])
@@ -175,7 +187,7 @@ def runs(
     json: Json = False,
 ) -> None:
     """List runs: when, what triggered them, requests, outcome."""
-    with app.session.open_session() as session:
+    with opened() as session:
         show(app.checkup.recent_runs(session, limit), as_json=json, what="runs")
 
 
@@ -189,7 +201,7 @@ def approve(
     no_build: NoBuild = False,
 ) -> int:
     """Approve the held scan of a list, then build a version that contains it."""
-    with app.session.open_session() as session:
+    with opened() as session:
         about = (connection, stream)
         line(app.versions.decide_held_scan(session, *about, reason, reject=reject))
         if reject or no_build:

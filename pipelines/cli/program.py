@@ -67,6 +67,8 @@ program = typer.Typer(
 )
 connections = typer.Typer(context_settings=HELP)
 program.add_typer(connections, name="connections", rich_help_panel=SETUP)
+notify = typer.Typer(help="Send findings to people.", no_args_is_help=True, context_settings=HELP)
+program.add_typer(notify, name="notify", rich_help_panel=SETUP)
 versions = typer.Typer(
     help="List, build and roll back versions.", no_args_is_help=True, context_settings=HELP
 )

@@ -1,6 +1,7 @@
 """What the terminal shows and asks. Foreign text is escaped here and nowhere else."""
 
 import json
+import logging
 import os
 import sys
 import time
@@ -9,9 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.filesize import decimal as readable_size
@@ -22,9 +24,14 @@ from rich.text import Text
 
 from pipelines import app
 from pipelines.app.progress import Progress
+from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 
+if TYPE_CHECKING:
+    from pipelines.config.home import Home
+
+LOG = logging.getLogger("pipelines")
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
 LONGEST_LINE = 2_000  # characters
 SECONDS_BETWEEN_LINES = 30  # of progress on a pipe
@@ -44,9 +51,42 @@ def line(text: str, remedy: str = "", *, style: str = "", longest: int = LONGEST
         line(f"  Run `{remedy}`." if remedy.startswith("partner-sync ") else f"  {remedy}")
 
 
+class _LogHandler(logging.Handler):
+    """Writes what happens to stderr: as text, or as one JSON object a line."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message, level = printable(record.getMessage(), LONGEST_LINE), record.levelname.lower()
+        if self._as_json:
+            time = datetime.fromtimestamp(record.created, UTC).isoformat()
+            entry = json.dumps({"time": time, "level": level, "message": message})
+            sys.stderr.write(f"{entry}\n")
+        else:
+            ERR.print(Text(message, style="dim" if level == "info" else "yellow"))
+
+
+@contextmanager
+def opened(home: "Home | None" = None) -> Iterator["app.session.AppSession"]:
+    """Open a home (None: that of the environment), and log as its setting `log_format` says."""
+    with app.session.open_session(home) as session:
+        as_json = session.settings.log_format == "json"
+        LOG.handlers = [_LogHandler(as_json=as_json)]
+        LOG.setLevel(logging.INFO)
+        try:
+            yield session
+        except PartnerSyncError as error:
+            if not as_json:
+                raise
+            LOG.error("%s %s", error, error.remedy)  # noqa: TRY400 - an expected failure
+            raise typer.Exit(error.exit_code) from None
+
+
 def note(message: str) -> None:
-    """Print one line about a step or a wait, on stderr."""
-    ERR.print(Text(printable(message), style="dim"))
+    """Log one sentence about a step or a wait."""
+    LOG.info("%s", message)
 
 
 def show(rows: Rows, columns: Iterable[str] = (), *, as_json: bool = False, what: str = "") -> None:
@@ -143,6 +183,8 @@ def run_sync(
     """Read lists, make a version, print what became of both; return the exit code."""
     with shown_progress() as progress:
         result = app.sync.sync(session, requests, progress, make)
+        if session.settings.notify:
+            app.notify.notify_findings(session)
     values = result.values(str(session.home.link))
     if as_json:
         print_json(values)

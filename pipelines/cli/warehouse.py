@@ -7,7 +7,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import WAREHOUSE, Json, Reason, program, versions
-from pipelines.cli.terminal import line, note, print_json, run_sync, show, shown_progress
+from pipelines.cli.terminal import line, note, opened, print_json, run_sync, show, shown_progress
 from pipelines.core.errors import ExitCode
 
 ERASED_TOO = (
@@ -19,14 +19,14 @@ ERASED_TOO = (
 @versions.command("list")
 def list_versions(*, json: Json = False) -> None:
     """List versions: which is published, size, when it was built from what."""
-    with app.session.open_session() as session:
+    with opened() as session:
         show(app.versions.list_versions(session), as_json=json, what="versions")
 
 
 @versions.command()
 def build(*, json: Json = False) -> int:
     """Build and publish a version from the scans that wait, without any request."""
-    with app.session.open_session() as session:
+    with opened() as session:
         return run_sync(session, [], app.sync.build_version, as_json=json)
 
 
@@ -39,7 +39,7 @@ def rollback(
     reason: Reason,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
-    with app.session.open_session() as session, shown_progress() as progress:
+    with opened() as session, shown_progress() as progress:
         text = app.versions.roll_back(session, number, reason, progress)
     line(text)
 
@@ -47,7 +47,7 @@ def rollback(
 @versions.command()
 def rebuild(*, json: Json = False) -> int:
     """Build a version anew from the archive, without a base and without any request."""
-    with app.session.open_session() as session:
+    with opened() as session:
         return run_sync(session, [], app.versions.rebuild, as_json=json)
 
 
@@ -61,7 +61,7 @@ def prune(
     json: Json = False,
 ) -> None:
     """Delete old scan files and versions; a version that holds their rows is kept for good."""
-    with app.session.open_session() as session, shown_progress() as progress:
+    with opened() as session, shown_progress() as progress:
         rows = app.maintenance.prune_files(session, days, progress, dry_run=dry_run)
     show(rows, as_json=json)
     if not json:
@@ -86,7 +86,7 @@ def erase(
         line(ERASED_TOO)
         return yes or (can_ask and typer.confirm("Erase these records for good?"))
 
-    with app.session.open_session() as session:
+    with opened() as session:
         rows = app.maintenance.erase_records(session, identifier, reason, ask, note)
     if rows is None:
         line(
@@ -102,7 +102,7 @@ def erase(
 @program.command(rich_help_panel=WAREHOUSE)
 def verify(*, json: Json = False) -> int:
     """Compare every scan file and version with what was recorded of it."""
-    with app.session.open_session() as session:
+    with opened() as session:
         found = app.maintenance.verify_files(session)
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
     if json:

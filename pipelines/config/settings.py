@@ -1,17 +1,18 @@
 """Settings: the environment over `config/settings.toml` over defaults."""
 
 import os
+import re
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
 from pipelines.config.streams import Stream, Streams
-from pipelines.config.values import PREFIX, Table, read_toml, validate
+from pipelines.config.values import PREFIX, Table, Variable, read_toml, validate
 from pipelines.core.errors import ConfigurationError
 
 
@@ -20,6 +21,11 @@ def _zone(name: str) -> str:
         return ZoneInfo(name).key
     except (KeyError, ValueError, OSError):
         raise ValueError("must be a time zone such as Europe/Berlin") from None
+
+
+def _split(names: Any) -> Any:
+    """Accept names with commas between them, as an environment variable has them."""
+    return tuple(re.findall(r"[^\s,]+", names)) if isinstance(names, str) else names
 
 
 class Settings(Table):
@@ -49,6 +55,10 @@ class Settings(Table):
     """first day that can be chosen in Dagster"""
     stale_after_hours: float = Field(default=36, gt=0)
     """hours after which published rows count as stale"""
+    notify: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
+    """environment variables that hold Apprise URLs, to which findings are sent"""
+    log_format: Literal["text", "json"] = "text"
+    """messages on standard error: text, or json with one object a line"""
     use_proxy: bool = False
     """use the proxy that the environment's variables name"""
     streams: Streams = Field(default={})

@@ -24,12 +24,16 @@ from pipelines.core.files import PRIVATE_FILE
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import Base
 
-HEAD = "0001"  # the newest revision in migrations/versions
+HEAD = "0002"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 WRITER = "BEGIN IMMEDIATE"  # a reader that has to become a writer fails where another wrote
-ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(7405112)"  # any number, for all transactions
+# One lock for all transactions (any number), the longest wait for it, and times in UTC.
+ADVISORY_LOCK = """
+SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
+    pg_advisory_xact_lock(7405112)
+"""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,13 @@ class Metadata:
     ) -> "Metadata":
         """Open the database and bring its tables up to date; the locks are beside the file.
 
-        With SQLite, `busy_seconds` bounds each wait for another writer.
+        `busy_seconds` bounds each wait for another transaction.
 
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
         """
         engine = _sqlite(file, busy_seconds) if url is None else _postgresql(url)
-        begin = WRITER if url is None else ADVISORY_LOCK
+        begin = WRITER if url is None else ADVISORY_LOCK.format(1 + 1000 * busy_seconds)
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         event.listen(engine, "handle_error", _translate_error)
         metadata = cls(engine, file.parent / "locks")
@@ -110,7 +114,9 @@ def _sqlite(file: Path, busy_seconds: float) -> Engine:
 def _postgresql(url: str) -> Engine:
     try:
         # SQLAlchemy's own default is a driver that is not maintained any more.
-        return create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+        driver = make_url(url).set(drivername="postgresql+psycopg")
+        # Not the server's default: a snapshot of before the wait would be an old one.
+        return create_engine(driver, isolation_level="READ COMMITTED")
     except (ArgumentError, ImportError) as error:
         raise ConfigurationError(
             "The setting metadata_url cannot be used: it is not a PostgreSQL URL, or the package "

@@ -1,26 +1,50 @@
 """Rows of `findings`: when each was first and last seen, and when it cleared."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 
-import msgspec
-from sqlalchemy import select
+from msgspec.structs import asdict
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from pipelines.core.finding import Finding
-from pipelines.metadata.tables import FindingRow
+from pipelines.core.finding import Finding, Severity
+from pipelines.metadata.tables import FindingRow, Notification
 
 
 def record_findings(session: Session, findings: Iterable[Finding], now: datetime) -> None:
     """Record everything that was found; an open finding that is not among it has cleared."""
+    known = {_identity(row): row for row in session.scalars(select(FindingRow))}
     reported = {_identity(finding): finding for finding in findings}
-    first_seen = {}
-    for row in session.scalars(select(FindingRow).where(FindingRow.cleared_at.is_(None))):
-        first_seen[_identity(row)] = row.first_seen
-        row.cleared_at = now
+    for identity, row in known.items():
+        if row.cleared_at is None and identity not in reported:
+            row.cleared_at = now
     for identity, finding in reported.items():
-        values = {**msgspec.structs.asdict(finding), "last_seen": now, "cleared_at": None}
-        session.merge(FindingRow(**values, first_seen=first_seen.get(identity, now)))
+        row = known.get(identity) or FindingRow(**asdict(finding), first_seen=now, last_seen=now)
+        if row.cleared_at is not None:
+            row.first_seen, row.cleared_at = now, None
+        for name, value in {**asdict(finding), "last_seen": now}.items():
+            setattr(row, name, value)
+        session.add(row)
+
+
+def due_findings(
+    session: Session, now: datetime, repeat: timedelta
+) -> Iterator[tuple[FindingRow, str]]:
+    """Yield what people should be told of: new findings, old ones again, cleared ones."""
+    for row in session.scalars(select(FindingRow).order_by(FindingRow.first_seen)):
+        if row.cleared_at is not None and row.notified_at is not None:
+            yield row, "cleared"
+        elif row.cleared_at is None and row.severity != Severity.INFO:
+            if row.notified_at is None:
+                yield row, "new"
+            elif now - row.notified_at >= repeat:
+                yield row, "still"
+
+
+def last_notifications(session: Session) -> list[Notification]:
+    """Return the last message to each channel."""
+    newest = select(func.max(Notification.number)).group_by(Notification.channel)
+    return list(session.scalars(select(Notification).where(Notification.number.in_(newest))))
 
 
 def _identity(finding: Finding | FindingRow) -> tuple[str, ...]:

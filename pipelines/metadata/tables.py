@@ -134,6 +134,21 @@ class FindingRow(Base, kw_only=True):
     first_seen: Mapped[datetime]
     last_seen: Mapped[datetime]
     cleared_at: Mapped[datetime | None] = mapped_column(default=None)
+    notified_at: Mapped[datetime | None] = mapped_column(
+        default=None
+    )  # None: nobody was, or of all
+
+
+class Notification(Base, kw_only=True):
+    """One message that was sent to a channel; `error` says why it was not."""
+
+    __tablename__ = "notifications"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
+    sent_at: Mapped[datetime]
+    channel: Mapped[str]  # the environment variable that holds its URL
+    text: Mapped[str]
+    error: Mapped[str | None] = mapped_column(default=None)
 
 
 class Decision(Base, kw_only=True):

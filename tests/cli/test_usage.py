@@ -58,7 +58,7 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(command, (*path, name))
 
 
-ON_A_HOME = set(commands()) - {"init", "versions", "demo", "sandbox"}
+ON_A_HOME = set(commands()) - {"init", "versions", "notify", "demo", "sandbox"}
 
 
 @pytest.mark.parametrize("command", sorted(ON_A_HOME))

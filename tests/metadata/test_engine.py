@@ -54,6 +54,21 @@ def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None
         assert compare_metadata(context, Base.metadata) == []
 
 
+def test_a_database_of_the_first_revision_is_upgraded(tmp_path: Path) -> None:
+    first = Metadata.open(tmp_path / "metadata.db")
+    with first.transaction() as session:
+        for statement in (
+            "DROP TABLE notifications",
+            "ALTER TABLE findings DROP COLUMN notified_at",
+            "UPDATE alembic_version SET version_num = '0001'",
+        ):
+            session.execute(text(statement))
+    first.close()
+    upgraded = Metadata.open(tmp_path / "metadata.db")
+    test_the_tables_are_those_of_the_newest_revision(upgraded)
+    upgraded.close()
+
+
 def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
     metadata = Metadata.open(tmp_path / "metadata.db")
     with metadata.transaction() as session:

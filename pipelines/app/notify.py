@@ -1,0 +1,87 @@
+"""Tells people of findings: new ones, those still open after a day, and that they have cleared."""
+
+import logging
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import apprise
+
+from pipelines.app.session import AppSession
+from pipelines.core.clock import utc_now
+from pipelines.core.text import printable
+from pipelines.metadata.findings import due_findings
+from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.tables import FindingRow, Notification
+
+REPEAT: Final = timedelta(hours=24)
+MOST_LINES: Final = 20
+TITLE: Final = "partner-sync: {count} findings need attention"
+TEST: Final = "This is a test. Findings of {home} are sent here."
+Row = dict[str, Any]
+logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would log parts of an URL
+
+
+def notify_findings(session: AppSession) -> None:
+    """Send what is due to every channel; what no channel accepts is sent again the next time.
+
+    A failure is recorded, and a check finds it. Raises LockHeld, StorageFailed.
+    """
+    if not session.settings.notify:
+        return
+    with hold_lock(session.metadata.locks, "notify"):
+        now = utc_now(session.clock)
+        with session.metadata.transaction() as db:
+            due = list(due_findings(db, now, REPEAT))
+        if due and any(row["sent"] for row in _send(session, _title(due), _text(due))):
+            with session.metadata.transaction() as db:
+                for row, _event in due:
+                    row.notified_at = None if row.cleared_at else now
+                    db.merge(row)
+
+
+def send_test(session: AppSession) -> list[Row]:
+    """Send a test to every channel; return a row for each."""
+    return _send(session, "partner-sync: test", TEST.format(home=session.home.root))
+
+
+def _title(due: Sequence[tuple[FindingRow, str]]) -> str:
+    return TITLE.format(count=sum(row.cleared_at is None for row, _event in due))
+
+
+def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
+    lines = []
+    for row, event in due:
+        place = "/".join(filter(None, (row.connection, row.stream))) or "warehouse"
+        remedy = "" if event == "cleared" else f" {row.remedy}"
+        lines.append(f"{event}: {place}: {printable(row.message)}{printable(remedy)}")
+    more = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _send(session: AppSession, title: str, text: str) -> list[Row]:
+    """Send a message to every channel, record it, and return a row for each."""
+    text = session.redactor.clean(text)
+    errors = {name: _send_to(session, name, title, text) for name in session.settings.notify}
+    with session.metadata.transaction() as db:
+        for name, error in errors.items():
+            sent_at = utc_now(session.clock)
+            db.add(Notification(sent_at=sent_at, channel=name, text=text, error=error))
+    return [
+        {"channel": name, "sent": error is None, "message": error or ""}
+        for name, error in errors.items()
+    ]
+
+
+def _send_to(session: AppSession, name: str, title: str, text: str) -> str | None:
+    """Return why a message could not be sent to the URL in a variable; None if it was."""
+    url = os.environ.get(name)
+    if not url:
+        return f"The environment variable {name} is not set."
+    session.redactor.add(url)
+    channel = apprise.Apprise()
+    if not channel.add(url):
+        return f"The environment variable {name} holds no URL that Apprise knows."
+    is_sent = channel.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT)
+    return None if is_sent else f"The service behind {name} did not accept the message."

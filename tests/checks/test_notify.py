@@ -1,0 +1,158 @@
+"""People are told of a finding once, again after a day, and when it has cleared."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from pipelines.app.checkup import run_checks
+from pipelines.app.notify import notify_findings, send_test
+from pipelines.app.session import AppSession
+from pipelines.config.connections import add_connection
+from pipelines.core.finding import Finding, Severity
+from pipelines.core.text import Redactor
+from pipelines.metadata.findings import record_findings
+from pipelines.metadata.tables import Notification
+from tests.publish.homes import Stores
+
+SECRET = "hunter2-of-the-channel"
+HOUR = timedelta(hours=1)
+
+
+class Channel(HTTPServer):
+    """A web hook on this machine that keeps what it gets."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Hook)
+        self.received: list[dict[str, Any]] = []
+        self.status = 200
+
+    @property
+    def url(self) -> str:
+        return f"json://user:{SECRET}@127.0.0.1:{self.server_port}/hook"
+
+
+class _Hook(BaseHTTPRequestHandler):
+    server: Channel
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.status == 200:
+            self.server.received.append(json.loads(body))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def channel() -> Iterator[Channel]:
+    with Channel() as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def session(stores: Stores, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> AppSession:
+    monkeypatch.setenv("OPS_HOOK", channel.url)
+    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
+    add_connection(stores.settings.places.connections_file, "acme", connection)
+    settings = stores.settings.model_copy(update={"notify": ("OPS_HOOK",)})
+    return AppSession(
+        settings, stores.metadata, stores.archive, stores.warehouse, stores.clock, Redactor()
+    )
+
+
+def finding(
+    code: str, severity: Severity = Severity.WARNING, message: str = "It is late."
+) -> Finding:
+    return Finding(code, severity, "acme", "usage", "", message, "partner-sync sync")
+
+
+def tell(session: AppSession, stores: Stores, *codes: str, hours: int = 0) -> None:
+    """Let some hours pass, record findings, and notify people."""
+    stores.clock.now += hours * HOUR
+    found = [*map(finding, codes), finding("note", Severity.INFO)]
+    with session.metadata.transaction() as db:
+        record_findings(db, found, stores.clock.now)
+    notify_findings(session)
+
+
+def lines(channel: Channel) -> list[str]:
+    """Return what was received since the last call."""
+    received = [line for each in channel.received for line in each["message"].splitlines()]
+    channel.received.clear()
+    return received
+
+
+def test_people_are_told_once_again_after_a_day_and_when_it_clears(
+    session: AppSession, stores: Stores, channel: Channel
+) -> None:
+    tell(session, stores, "a")
+    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
+    tell(session, stores, "a", hours=23)
+    assert lines(channel) == []
+    tell(session, stores, "a", "b", hours=1)
+    assert [line.split(":")[0] for line in lines(channel)] == ["still", "new"]
+    tell(session, stores, "b", hours=1)
+    assert [line.split(":")[0] for line in lines(channel)] == ["cleared"]
+    tell(session, stores, "a", "b", hours=1)
+    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
+
+
+def test_a_channel_that_fails_is_a_finding_and_gets_the_message_later(
+    session: AppSession, stores: Stores, channel: Channel
+) -> None:
+    channel.status = 500
+    tell(session, stores, "a")
+    found = {each.check.code: each.findings for each in run_checks(session) if each.findings}
+    (failed,) = found["notification_failed"]
+    assert "The service behind OPS_HOOK did not accept the message" in failed.message
+    assert failed.remedy == "partner-sync notify test"
+    channel.status = 200
+    tell(session, stores, "a")
+    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
+    run_checks(session)
+    assert not any(each.findings for each in run_checks(session) if "notif" in each.check.code)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("", "The environment variable OPS_HOOK is not set."),
+        ("nonsense", "The environment variable OPS_HOOK holds no URL that Apprise knows."),
+        (None, ""),
+    ],
+)
+def test_a_test_says_what_each_channel_did(
+    session: AppSession, monkeypatch: pytest.MonkeyPatch, url: str | None, message: str
+) -> None:
+    if url is not None:
+        monkeypatch.setenv("OPS_HOOK", url)
+    assert send_test(session) == [{"channel": "OPS_HOOK", "sent": not message, "message": message}]
+
+
+def test_a_message_shows_no_secret_and_no_control_character(
+    session: AppSession, stores: Stores, channel: Channel
+) -> None:
+    found = [finding(f"c{n}", message=f"\x1b[31m {SECRET} {channel.url}") for n in range(30)]
+    send_test(session)
+    lines(channel)
+    with session.metadata.transaction() as db:
+        record_findings(db, found, stores.clock.now)
+    notify_findings(session)
+    received = lines(channel)
+    assert len(received) == 21
+    assert received[-1] == "and 10 more"
+    assert "\x1b" not in "".join(received)
+    assert channel.url not in "".join(received)
+    with session.metadata.transaction() as db:
+        assert not any(channel.url in row.text for row in db.query(Notification))
