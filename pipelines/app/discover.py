@@ -1,18 +1,25 @@
 """Lists that the service's interface description shows, and the lines that switch them on."""
 
 import asyncio
+import json
 import re
+from hashlib import sha256
 from typing import Any, Final
 
 from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.config.streams import Stream
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.clock import utc_now
+from pipelines.core.errors import ConfigurationError, ServiceError
+from pipelines.core.text import printable
+from pipelines.http.client import ServiceClient
+from pipelines.metadata.tables import ApiSpec
 
 PREFIX: Final = "/v2/"  # of every business route
 DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another host
 DEFAULT_LIMIT: Final = Stream.model_fields["limit"].default
+MOST_NAMED: Final = 10  # parts of the description in a finding
 MOST_REFERENCES: Final = 20  # that are followed from one schema
 Json = dict[str, Any]
 
@@ -21,7 +28,8 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
     """Return one row for each list in the interface description of a connection's service.
 
     `path` is that of the description. `state` says whether the connection reads the list; `lines`,
-    of settings.toml, switch it on where it could. Raises ConfigurationError and ServiceError.
+    of settings.toml, switch it on where it could. From now on, each sync compares the description
+    with this one. Raises ConfigurationError and ServiceError.
     """
     connection = session.settings.connection(name)
     if not DOCUMENTATION.fullmatch(path):
@@ -30,6 +38,10 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
             "Open the service's HTML documentation; it links the description.",
         )
     document = asyncio.run(_read_description(session, connection, path))
+    now = utc_now(session.clock)
+    with session.metadata.transaction() as db:
+        seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now)
+        db.merge(seen).change = None
     found = []
     for route, operations in sorted(_table(document, "paths").items()):
         operation = _table(operations, "get")
@@ -41,6 +53,51 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
 async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
     async with open_service(session, connection) as client:
         return await client.description(path)
+
+
+async def compare_description(session: AppSession, client: ServiceClient) -> None:
+    """Note how the interface description differs from the one that a person saw last, if any."""
+    name = client.connection.name
+    with session.metadata.transaction() as db:
+        seen = db.get(ApiSpec, name)
+    if seen is None:
+        return
+    try:
+        change = _change(seen.parts, _parts(await client.description(seen.path)))
+    except ServiceError as error:
+        change = f"It could not be read: {session.redactor.clean(str(error))}"
+    with session.metadata.transaction() as db:
+        db.get_one(ApiSpec, name).change = change
+
+
+def _parts(document: Json) -> dict[str, str]:
+    """Return a digest of each route and each schema of a description, by name."""
+    parts = {
+        f"{method.upper()} {path}": operation
+        for path, operations in _table(document, "paths").items()
+        for method, operation in _table(operations).items()
+    }
+    schemas = _table(document, "components", "schemas")
+    parts |= {f"schema {name}": schema for name, schema in schemas.items()}
+    return {
+        printable(name, 80): sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
+        for name, part in parts.items()
+    }
+
+
+def _change(before: Json, now: Json) -> str | None:
+    """Return what is new, gone or different, in words; None if nothing is."""
+    kinds = {
+        "New": sorted(now.keys() - before.keys()),
+        "Gone": sorted(before.keys() - now.keys()),
+        "Changed": sorted(name for name in now.keys() & before.keys() if now[name] != before[name]),
+    }
+    texts = [
+        f"{kind}: {', '.join(names[:MOST_NAMED])}{', …' if len(names) > MOST_NAMED else ''}."
+        for kind, names in kinds.items()
+        if names
+    ]
+    return " ".join(texts) or None
 
 
 def _row(

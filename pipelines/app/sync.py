@@ -12,6 +12,7 @@ from functools import partial
 
 from pipelines.app.checkup import evaluate_checks
 from pipelines.app.connect import limiter_actor, open_service
+from pipelines.app.discover import compare_description
 from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
@@ -124,6 +125,7 @@ class _Run:
             async with service as client, asyncio.TaskGroup() as group:
                 for stream in streams:
                     group.create_task(self._read_list(stream, client))
+                group.create_task(compare_description(self.session, client))
         except PartnerSyncError as error:  # of the whole connection: credentials, identity
             self.fail(error)
 

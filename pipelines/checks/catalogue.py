@@ -156,6 +156,16 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     )
 
 
+@Check("partner-sync discover {connection}", scope="connection")
+def description_changed(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Is the service's interface description as it was at the last `discover`, if it ever ran?"""
+    if change := context.description_changes.get(about.connection):
+        yield (
+            f"The interface description of `{about.connection}` is not as it was. {change} What is "
+            "read stays the same; fields may mean something else."
+        )
+
+
 @Check(READ_LIST)
 def list_not_loaded(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does the published version hold the list?"""

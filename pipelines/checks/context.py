@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
+from sqlalchemy import select
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
@@ -16,7 +17,7 @@ from pipelines.metadata import runs, scans
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.findings import last_notifications
-from pipelines.metadata.tables import Decision, Notification, Run, Scan
+from pipelines.metadata.tables import ApiSpec, Decision, Notification, Run, Scan
 from pipelines.metadata.versions import KEPT, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -112,6 +113,7 @@ class CheckContext:
     versions: list[int]
     unfinished_erasures: list[Decision]
     last_notifications: list[Notification]
+    description_changes: dict[str, str | None]
     now: datetime
     stale_after_hours: float
 
@@ -151,6 +153,9 @@ def read_context(
             versions=[row.number for row in rows if row.status in KEPT],
             unfinished_erasures=unfinished_erasures(session),
             last_notifications=last_notifications(session),
+            description_changes={
+                each.connection: each.change for each in session.scalars(select(ApiSpec))
+            },
             now=now,
             stale_after_hours=stale_after_hours,
         )

@@ -118,6 +118,21 @@ class Identity(Base, kw_only=True):
     pinned_at: Mapped[datetime]
 
 
+class ApiSpec(Base, kw_only=True):
+    """The interface description of a connection's service, as a person saw it last.
+
+    `parts` are digests of its routes and schemas by name. `change` is what the last sync found.
+    """
+
+    __tablename__ = "api_specs"
+
+    connection: Mapped[str] = mapped_column(primary_key=True)
+    path: Mapped[str]
+    parts: Mapped[dict[str, Any]]
+    seen_at: Mapped[datetime]
+    change: Mapped[str | None] = mapped_column(default=None)
+
+
 class FindingRow(Base, kw_only=True):
     """One finding. `cleared_at` is None while it holds."""
 

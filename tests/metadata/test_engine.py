@@ -59,6 +59,7 @@ def test_a_database_of_the_first_revision_is_upgraded(tmp_path: Path) -> None:
     with first.transaction() as session:
         for statement in (
             "DROP TABLE notifications",
+            "DROP TABLE api_specs",
             "ALTER TABLE findings DROP COLUMN notified_at",
             "UPDATE alembic_version SET version_num = '0001'",
         ):

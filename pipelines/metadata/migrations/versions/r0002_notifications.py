@@ -1,15 +1,16 @@
-"""Messages that were sent, and when a finding was in one."""
+"""Messages that were sent, when a finding was in one, and interface descriptions."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from pipelines.metadata.tables import Notification, UtcTime
+from pipelines.metadata.tables import Base, UtcTime
 
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add a column and a table."""
+    """Add a column and two tables."""
     op.add_column("findings", sa.Column("notified_at", UtcTime()))
-    Notification.metadata.tables["notifications"].create(op.get_bind())
+    for name in ("notifications", "api_specs"):
+        Base.metadata.tables[name].create(op.get_bind())
