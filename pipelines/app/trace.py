@@ -20,6 +20,8 @@ from pipelines.core.errors import (
 )
 from pipelines.core.text import printable, quote_identifier
 from pipelines.load.stage import digests_of
+from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.tables import Scan
 
 Row = dict[str, Any]
 VERSIONS: Final = """
@@ -119,6 +121,7 @@ class _Tracer:
         """
         file, raw, remedy = self._file(found["scan_id"]), None, ""
         try:
+            self._require_file(found["scan_id"])
             raw = _raw_record(file, found["page"], found["row"])
             message = self._proof(found, raw)
         except ArchiveDamaged as error:
@@ -129,6 +132,17 @@ class _Tracer:
 
     def _file(self, scan_id: str) -> Path:
         return self.session.archive.folder / scan_file(*self.about, scan_id)
+
+    def _require_file(self, scan_id: str) -> None:
+        """Raise ArchiveDamaged, which says why, if the file of a scan does not exist."""
+        if (file := self._file(scan_id)).exists():
+            return
+        with self.session.metadata.transaction() as db:
+            scan = db.get(Scan, scan_id)
+        is_pruned = scan is not None and scan.status == ScanStatus.PRUNED
+        raise ArchiveDamaged(
+            f"Scan file {file} {'was pruned' if is_pruned else 'is missing'}.", RESTORE
+        )
 
     def _proof(self, found: Row, raw: bytes) -> str:
         """Return why a row was made of a raw record. Raises ArchiveDamaged if it was not."""
@@ -170,8 +184,6 @@ class _Tracer:
 
 def _raw_record(file: Path, page: int, row: int) -> bytes:
     """Return a record as received. Raises ArchiveDamaged if the file does not have it."""
-    if not file.exists():
-        raise ArchiveDamaged(f"Scan file {file} is missing.", RESTORE)
     for exchange in SealedScan.open(file).exchanges():
         if exchange.page == page:
             with suppress(UnexpectedAnswer, IndexError):  # the file is another one

@@ -16,7 +16,7 @@ from pipelines.core.files import remove_folder
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
-from pipelines.metadata.tables import Decision, FindingRow, Run, Scan, VersionRow
+from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan, VersionRow
 from pipelines.metadata.versions import VersionStatus
 from pipelines.publish import catalog, versions
 from pipelines.publish.build import not_built
@@ -151,23 +151,28 @@ def _nobody_else(stores: Stores, on_note: OnNote) -> Iterator[None]:
 
 
 def _erase_found(stores: Stores, identifier: Identifier, found: Found, on_note: OnNote) -> None:
+    """Erase texts first: a new version shows them too."""
+    _erase_texts(stores, identifier, found)
     _erase_versions(stores, identifier, found, on_note)
     for scan, rows in found.sealed.values():
         on_note(f"Erasing records of {scan.path.name}.")
         scan.erase(rows)
     stores.archive.delete(scan for scan, _count in found.unsealed.values())
+    remove_folder(stores.settings.places.exports)
+
+
+def _erase_texts(stores: Stores, identifier: Identifier, found: Found) -> None:
+    """Erase the identifier from messages; findings that still hold are found again."""
     with stores.metadata.transaction() as session:
         for row in session.scalars(select(Scan).where(Scan.scan_id.in_(found.unsealed))):
             row.status, row.reason = ScanStatus.ABANDONED, "Its records were erased."
-        for column in (Run.message, Scan.reason):
-            contains = column.contains(identifier.text, autoescape=True)
-            text = func.replace(column, identifier.text, ERASED)
-            session.execute(update(column.class_).where(contains).values({column: text}))
-        # What is still true is found again by the next check.
         for column in (FindingRow.subject, FindingRow.message):
             contains = column.contains(identifier.text, autoescape=True)
             session.execute(delete(FindingRow).where(contains))
-    remove_folder(stores.settings.places.exports)
+        for text in (Run.message, Scan.reason, Notification.text):
+            contains = text.contains(identifier.text, autoescape=True)
+            erased = func.replace(text, identifier.text, ERASED)
+            session.execute(update(text.class_).where(contains).values({text: erased}))
 
 
 def _erase_versions(stores: Stores, identifier: Identifier, found: Found, on_note: OnNote) -> None:

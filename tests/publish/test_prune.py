@@ -4,12 +4,14 @@ from datetime import datetime
 
 import pytest
 
+from pipelines.app.trace import trace
 from pipelines.core.errors import BuildFailed
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.rollback import rollback
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
+from tests.publish.named import session_of
 
 HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
 
@@ -46,6 +48,8 @@ def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
         load(published, *range(1, 12), amount=f"{number}.20")
     assert [n for n, status in published.versions().items() if status == "checkpoint"] == [3]
     history = published.rows(HISTORY)
+    (found, *_others) = trace(session_of(published), "acme", "usage", "u1")["versions"]
+    assert "was pruned. The row is as it was loaded" in found["message"]
     assert rebuild(published).is_new
     assert published.rows(HISTORY) == history
     assert published.rows("SELECT count(*) FROM meta.loads") == [(9,)]
