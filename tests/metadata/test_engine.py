@@ -139,7 +139,10 @@ def test_a_database_that_cannot_be_used_is_named(metadata: Metadata, tmp_path: P
 
 
 @pytest.mark.parametrize("url", ["postgresql://host/database", "not a url"])
-def test_a_url_that_cannot_be_used_is_refused(tmp_path: Path, url: str) -> None:
+def test_a_url_that_cannot_be_used_is_refused(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
     with pytest.raises(ConfigurationError, match="metadata_url cannot be used"):
         Metadata.open(tmp_path / "metadata.db", url)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,98 @@
+"""The metadata database on a real PostgreSQL: what holds on SQLite too, and what a server adds."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.core.errors import ExitCode, StorageFailed
+from pipelines.core.files import write_durably
+from pipelines.metadata.engine import Metadata
+from pipelines.metadata.tables import VersionRow
+from tests.homes import make_home, rows, sync_once, synced_home
+from tests.metadata import test_engine, test_rows, test_scans
+from tests.metadata.test_engine import child
+from tests.sandbox.running import Running
+
+pytest_plugins = ["tests.postgresql"]
+pytestmark = pytest.mark.long
+SHARED = vars(test_rows) | vars(test_scans)
+globals().update({name: each for name, each in SHARED.items() if name.startswith("test_")})
+test_the_tables = test_engine.test_the_tables_are_those_of_the_newest_revision
+test_a_transaction = test_engine.test_a_transaction_commits_at_its_end_or_rolls_back
+CHILD = test_engine.CHILD.replace("(Path(sys.argv[1])", "(Path(sys.argv[1]), sys.argv[3]")
+KILLED = "import os\n" + CHILD.replace(
+    "row.base += 1", "row.base += 1; _ == 3 and (session.flush(), os.kill(os.getpid(), 9))"
+)
+LOCK, UNLOCK = "SELECT pg_advisory_lock(7405112)", "SELECT pg_advisory_unlock_all()"
+TERMINATE = "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity WHERE state = 'idle'"
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+PUBLISHED = (  # without times and identifiers
+    "SELECT * EXCLUDE (_valid_from, _valid_to, _scan_id) FROM history.usage ORDER BY ALL",
+    "SELECT connection, trigger, outcome, message, rate_limited FROM meta.runs",
+    "SELECT code, subject, severity, message, blocks FROM meta.findings ORDER BY ALL",
+    "SELECT number, status, base, note FROM meta.versions ORDER BY ALL",
+)
+
+
+@pytest.fixture
+def metadata(tmp_path: Path, server_url: str) -> Iterator[Metadata]:
+    with closing(Metadata.open(tmp_path / "metadata.db", server_url)) as opened:
+        yield opened
+
+
+def test_an_old_database_is_upgraded(
+    tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Metadata, "open", partial(Metadata.open, url=server_url))
+    test_engine.test_a_database_of_the_first_revision_is_upgraded(tmp_path)
+
+
+def test_two_homes_create_one_database_and_one_process_is_killed(
+    tmp_path: Path, server_url: str, administrator: Any
+) -> None:
+    administrator.execute(LOCK)
+    codes = {"a": CHILD, "b": KILLED}.items()
+    children = [child(code, tmp_path / home / "metadata.db", 8, server_url) for home, code in codes]
+    while administrator.execute(WAITING).fetchone() != (2,):
+        assert [each.poll() for each in children] == [None, None]
+        time.sleep(0.01)
+    administrator.execute(UNLOCK)
+    assert [each.wait() for each in children] == [0, -9]
+    metadata = Metadata.open(tmp_path / "metadata.db", server_url)
+    with closing(metadata), metadata.transaction() as session:
+        assert session.get_one(VersionRow, 1).base == 8 + 3
+
+
+def test_a_server_that_cannot_be_used_is_named(metadata: Metadata, administrator: Any) -> None:
+    file = metadata.locks.with_name("metadata.db")
+    with pytest.raises(StorageFailed, match="refused") as refused:
+        Metadata.open(file, "postgresql://somebody:password@127.0.0.1:1/database")
+    assert "password" not in str(refused.value)
+    administrator.execute(LOCK)
+    with pytest.raises(StorageFailed, match="due to lock timeout"):
+        Metadata.open(file, metadata.engine.url.render_as_string(), busy_seconds=0)
+    administrator.execute(UNLOCK)
+    administrator.execute(TERMINATE)
+    with pytest.raises(StorageFailed, match="terminating connection"), metadata.transaction():
+        pass
+    with metadata.transaction():  # over a new connection
+        pass
+
+
+def test_a_sync_publishes_the_same_as_on_sqlite(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, server_url: str, sandbox: Running
+) -> None:
+    home = make_home(tmp_path / "home", sandbox)
+    write_durably(home.settings_file, f'metadata_url = "{server_url}"\n'.encode())
+    assert sync_once(home).exit_code == ExitCode.DONE
+    on_sqlite = synced_home(tmp_path_factory, sandbox)
+    for sql in PUBLISHED:
+        assert rows(home, sql) == rows(on_sqlite, sql)
+    assert sync_once(home).exit_code == ExitCode.DONE
+    assert rows(home, "SELECT count(*), count(_valid_to) FROM history.usage") == [(1500, 0)]
+    assert not home.metadata_file.exists()

@@ -1,0 +1,55 @@
+"""The limiter on a real PostgreSQL: simulations, and real processes with the server's clock."""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from sqlalchemy.orm import Session
+
+from pipelines.core.clock import Clock
+from pipelines.metadata.engine import Metadata
+from tests.rate_limit import test_limiter, test_sharing
+from tests.rate_limit.simulated import VirtualMetadata
+from tests.rate_limit.test_contention import OPTIONS, contend
+
+pytest_plugins = ["tests.postgresql"]
+pytestmark = pytest.mark.long
+test_slots = test_limiter.test_a_request_holds_its_slot_for_one_window
+test_cancelled_waits = test_limiter.test_a_cancelled_wait_gives_its_slot_back
+test_retry_after = test_limiter.test_a_retry_after_holds_for_everybody_and_can_be_forgotten
+test_killed_owners = (
+    test_sharing.test_slots_are_held_while_their_owner_lives_and_its_request_for_the_deadline
+)
+
+
+class VirtualServer(VirtualMetadata):
+    """A metadata database on a server that has the simulated clock."""
+
+    def now(self, session: Session, clock: Clock) -> float:
+        super().now(session, clock)
+        return clock.monotonic()
+
+
+@pytest.fixture
+def metadata(server_url: str, tmp_path: Path) -> Iterator[Metadata]:
+    with closing(VirtualServer.open(tmp_path / "metadata.db", server_url)) as opened:
+        yield opened
+
+
+def contend_on(url: str, file: Path) -> list[float]:
+    Metadata.open = partial(Metadata.open, url=url)  # type: ignore[method-assign]
+    return contend(file)
+
+
+def test_real_processes_share_the_limit(server_url: str, tmp_path: Path) -> None:
+    files = [tmp_path / name / "metadata.db" for name in "ab"]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        arrivals = sorted(chain.from_iterable(pool.map(partial(contend_on, server_url), files)))
+    pairs = zip(arrivals, arrivals[OPTIONS.limit :], strict=False)
+    assert all(later - one > OPTIONS.window_seconds for one, later in pairs)
+    assert list(tmp_path.rglob("*.db")) == []
