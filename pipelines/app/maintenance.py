@@ -11,6 +11,7 @@ from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
+from pipelines.metadata.engine import Metadata
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish import erase, prune
@@ -59,22 +60,20 @@ def erase_records(
 
 @dataclass(frozen=True)
 class Verified:
-    """How many files were compared with their digests, and what is wrong with which."""
+    """How many files were read, and what is wrong with which."""
 
     files: int
     damaged: list[PartnerSyncError]
 
 
 def verify_files(session: AppSession) -> Verified:
-    """Read every scan file and every version again; compare them with what was recorded of them."""
+    """Read every scan file, every version and the metadata database; compare digests."""
     with session.metadata.transaction() as db:
         scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
     published, versions = session.warehouse.published(), session.warehouse.versions()
     lost = [published] if published and published not in versions else []
-    files: list[Scan | Version] = [
-        each for each in scans if each.sha256 and each.status != ScanStatus.PRUNED
-    ]
-    files += lost + versions
+    files: list[Scan | Version | Metadata] = [session.metadata, *lost, *versions]
+    files += [each for each in scans if each.sha256 and each.status != ScanStatus.PRUNED]
     unknown = session.archive.unknown_files(scans)
     damaged: list[PartnerSyncError] = [_unknown_file(file) for file in unknown]
     for file in files:
@@ -92,8 +91,10 @@ def _unknown_file(file: Path) -> ArchiveDamaged:
     )
 
 
-def _verify(session: AppSession, file: Scan | Version) -> None:
-    if isinstance(file, Scan):
+def _verify(session: AppSession, file: Scan | Version | Metadata) -> None:
+    if isinstance(file, Metadata):
+        file.verify()
+    elif isinstance(file, Scan):
         session.archive.open_sealed(file)
     else:
         require_unchanged(session.metadata, file)

@@ -99,7 +99,7 @@ def evaluate(context: CheckContext) -> list[CheckResult]:
     return [check.ask(context, about) for check in CHECKS for about in subjects[check.scope]]
 
 
-@Check("partner-sync versions rollback", Severity.ERROR, "warehouse")
+@Check("partner-sync versions rebuild", Severity.ERROR, "warehouse")
 def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Can analysts open the published version?"""
     if context.published.problem:
@@ -118,6 +118,18 @@ def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str
         yield (
             f"Analysts see version {version.number}, which was published again. Newer versions "
             f"exist: {', '.join(newer)}."
+        )
+
+
+@Check("Restore metadata.db from a backup.", Severity.ERROR, "warehouse")
+def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Does the metadata database know every scan of the published version?"""
+    context.require_readable()
+    known(context.published.version, "Nothing is published yet.")
+    if count := len(context.unknown_scans):
+        yield (
+            f"{count:,} scans of the published version are not in the metadata database: it was "
+            "lost or is an old copy. Rows stay as they are; they could not be rebuilt."
         )
 
 
@@ -152,7 +164,7 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     seen = f"Analysts still see version {version.number}." if version else "Nothing is published."
     yield (
         f"The sync of `{run.connection}` that began at {run.started_at:{MINUTE}} UTC {how}. "
-        f"{run.message or 'Its process was killed.'} {seen}"
+        f"{run.message or f'Its process was killed. {seen}'}"
     )
 
 

@@ -111,16 +111,21 @@ class CheckContext:
     waiting: dict[ListName, Scan]
     runs: list[Run]
     versions: list[int]
+    unknown_scans: frozenset[str]
     unfinished_erasures: list[Decision]
     last_notifications: list[Notification]
     description_changes: dict[str, str | None]
     now: datetime
     stale_after_hours: float
 
-    def load(self, about: ListName) -> LoadedList | None:
-        """Return what is published of a list. Raises CannotKnow if the version is unreadable."""
+    def require_readable(self) -> None:
+        """Raise CannotKnow if the published version is unreadable."""
         if self.published.problem:
             raise CannotKnow(f"The published version cannot be read: {self.published.problem}")
+
+    def load(self, about: ListName) -> LoadedList | None:
+        """Return what is published of a list. Raises CannotKnow if the version is unreadable."""
+        self.require_readable()
         return self.published.loaded.get(about)
 
     def require_load(self, about: ListName) -> LoadedList:
@@ -151,6 +156,7 @@ def read_context(
             waiting=_by_list(scans.buildable_scans(session, published.scan_ids)),
             runs=runs.recent_runs(session, limit=0),
             versions=[row.number for row in rows if row.status in KEPT],
+            unknown_scans=published.scan_ids.difference(session.scalars(select(Scan.scan_id))),
             unfinished_erasures=unfinished_erasures(session),
             last_notifications=last_notifications(session),
             description_changes={

@@ -16,6 +16,7 @@ from pipelines.cli.terminal import OUT, line, opened, run_sync
 from pipelines.config.home import Home
 from pipelines.config.values import PREFIX
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import printable
 
 MARKER = ".partner-sync-demo"
 SIZES = ("--partners=250", "--usage=20000", "--billing=2000")
@@ -70,7 +71,11 @@ def answer(link: Path) -> None:
 def exact_frame(db: duckdb.DuckDBPyConnection, sql: str) -> pd.DataFrame:
     """Return a query's rows as a frame of Python objects: `.df()` would make decimals floats."""
     found = db.sql(sql)
-    return pd.DataFrame(found.fetchall(), columns=found.columns, dtype=object)
+    rows = [
+        [printable(each) if isinstance(each, str) else each for each in row]
+        for row in found.fetchall()
+    ]
+    return pd.DataFrame(rows, columns=found.columns, dtype=object)
 
 
 def _emptied(folder: Path) -> Path:

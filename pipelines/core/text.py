@@ -1,14 +1,16 @@
 """Text from outside: credentials removed, control characters made visible, SQL names quoted."""
 
 import base64
-import json
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, quote_plus
 
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 6  # shorter values would redact ordinary text
 LONGEST_MESSAGE = 300
+# An escape of a letter that credentials may have. Few answers have any; the others are not searched
+# letter by letter.
+ESCAPE = re.compile(rb"[\\%](?:u00[2-7]|[2-7][0-9A-Fa-f]|[\"/\\])")
+ANY_ESCAPE = re.compile(rb"[\\%]")
 
 
 class Redactor:
@@ -19,6 +21,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._needles: tuple[bytes, ...] = ()
+        self._escaped: re.Pattern[bytes] | None = None
+        self._escape = ESCAPE
         for secret in secrets:
             self.add(secret)
 
@@ -27,11 +31,17 @@ class Redactor:
         if len(secret) >= SHORTEST_SECRET:
             forms = {*self._needles, *_encodings(secret)}
             self._needles = tuple(sorted(forms, key=len, reverse=True))
+            pattern = "".join(map(_spellings, secret)).encode()
+            known = self._escaped.pattern + b"|" if self._escaped else b""
+            self._escaped = re.compile(known + pattern)
+            self._escape = self._escape if secret.isascii() else ANY_ESCAPE
 
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
         for needle in self._needles:
             data = data.replace(needle, REDACTED.encode())
+        if self._escaped and self._escape.search(data):
+            data = self._escaped.sub(REDACTED.encode(), data)
         return data
 
     def clean(self, text: str) -> str:
@@ -43,20 +53,24 @@ class Redactor:
 
 def _encodings(secret: str) -> set[bytes]:
     plain = secret.encode()
-    percent = quote(secret, safe="")
-    escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    texts = {
-        percent,
-        re.sub("%..", lambda found: found[0].lower(), percent),
-        quote_plus(secret),
-        *escaped,
-        *(text.replace("/", "\\/") for text in escaped),
-        "".join(f"\\u{ord(letter):04x}" for letter in secret),
-        plain.hex(),
-        base64.b64encode(plain).decode().rstrip("="),
-        base64.urlsafe_b64encode(plain).decode().rstrip("="),
+    base64s = base64.b64encode(plain), base64.urlsafe_b64encode(plain)
+    hexes = plain.hex().encode(), plain.hex().upper().encode()
+    return {
+        plain,
+        plain.replace(b" ", b"+"),
+        *hexes,
+        *base64s,
+        *(each.rstrip(b"=") for each in base64s),
     }
-    return {plain, base64.b64encode(plain), *(text.encode() for text in texts)}
+
+
+def _spellings(letter: str) -> str:
+    """Return a pattern for a letter in JSON, a URL or a form: as it is or escaped."""
+    percent = "".join(f"%{byte:02x}" for byte in letter.encode())
+    units = letter.encode("utf-16-be").hex(" ", -2).split()  # JSON escapes those of UTF-16
+    escaped = "".join(rf"\\u{unit}" for unit in units)
+    space = r"\+|" if letter == " " else ""
+    return rf"(?:{space}\\?{re.escape(letter)}|(?i:{escaped}|{percent}))"
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:

@@ -82,6 +82,7 @@ class SigningTransport(Transport):
     def _secret(self) -> str:
         secret = self.connection.read_secret()
         self.redactor.add(secret)
+        self.redactor.add(f"{self.connection.client_id}:{secret}")  # as HTTP Basic spells both
         if self.connection.surface == "merchant" and not re.fullmatch(HEADER_VALUE, secret):
             raise errors.ConfigurationError(
                 f"The API key of connection `{self.connection.name}` holds characters that no HTTP "

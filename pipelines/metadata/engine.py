@@ -93,6 +93,14 @@ class Metadata:
         """The name of the clock that `now` reads: another one after a restart of the machine."""
         return _this_boot() if self.engine.dialect.name == "sqlite" else "PostgreSQL"
 
+    def verify(self) -> None:
+        """Read a SQLite file whole. Raises StorageFailed if it is damaged."""
+        if self.engine.dialect.name == "sqlite":
+            with self.transaction() as session:
+                found = session.scalars(text("PRAGMA integrity_check")).all()
+            if found != ["ok"]:
+                raise _storage_failed(str(self.engine.url.database), "; ".join(found[:3]))
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()

@@ -76,7 +76,7 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
         held = versions.loaded_scans(stores.warehouse, base)
         if base:
             versions.require_unchanged(stores.metadata, base)
-        _require_all([scan for scan in _pruned(every) if scan.scan_id not in held])
+        _require_all(known - held, every)
         with stores.metadata.transaction() as session:
             failed = {scan.scan_id for scan in every if scan.status == ScanStatus.FAILED}
             for scan_id in failed:
@@ -96,9 +96,16 @@ def _pruned(scans: Sequence[Scan]) -> list[Scan]:
     return [scan for scan in scans if scan.status == ScanStatus.PRUNED]
 
 
-def _require_all(lost: Sequence[Scan]) -> None:
-    """Raise BuildFailed for scans that were pruned and that no version holds."""
-    if lost:
+def _require_all(needed: frozenset[str], every: Sequence[Scan]) -> None:
+    """Raise BuildFailed if scans that are needed cannot be loaded again."""
+    unknown = needed.difference(scan.scan_id for scan in every)
+    if unknown:
+        raise BuildFailed(
+            f"{len(unknown):,} scans of the published version are not in the metadata database: it "
+            "was lost or is an old copy. Nothing was rebuilt.",
+            "Restore metadata.db from a backup, then run `partner-sync versions rebuild`.",
+        )
+    if lost := [scan for scan in _pruned(every) if scan.scan_id in needed]:
         raise BuildFailed(
             f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the version "
             "that was kept for them is lost or damaged. Nothing was rebuilt. Analysts still see "
@@ -179,7 +186,8 @@ class _Building:
         if scan.scan_id in self.known:
             raise BuildFailed(
                 f"Scan {scan.scan_id} of {scan.connection}/{scan.stream} ({scan.day}) cannot be "
-                f"loaded: {reason}. Nothing was rebuilt. Analysts still see the published version.",
+                f"loaded: {reason.rstrip('.')}. Nothing was rebuilt. Analysts still see the "
+                "published version.",
                 "Restore the scan file from a backup. Then run `partner-sync versions rebuild`.",
             ) from error
         self.failed[scan.scan_id] = reason

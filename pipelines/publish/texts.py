@@ -54,6 +54,7 @@ error: Why the request has no page. NULL: it has one.
 meta.load_findings: What each load had to say, such as new columns: several rows per scan, or none.
 meta.findings: What needs attention, as of this build. `partner-sync status` shows the live list.
 first_seen last_seen: When it was found first, and last.
+notified_at: When people were told of it last. NULL: they were not, or it is over.
 cleared_at: When it was over. NULL: it holds.
 meta.runs: Every sync as of this build.
 run_id: The run.

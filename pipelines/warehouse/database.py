@@ -57,7 +57,7 @@ def connect(file: Path, memory_limit: str, *, read_only: bool = False) -> duckdb
         if LOCKED in str(error) or isinstance(error, duckdb.ConnectionException):
             raise LockHeld(f"{file} cannot be shared: {printable(error)}.") from error
         raise StorageFailed(
-            f"{file} cannot be opened: {printable(error)}. No other file is affected.",
+            f"{file} cannot be opened: {printable(error).rstrip('.!')}. No other file is affected.",
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
             "rollback`.",
         ) from error

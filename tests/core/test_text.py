@@ -17,6 +17,7 @@ ENCODINGS = {
     "json": json.dumps(SECRET)[1:-1],
     "json, not ASCII": json.dumps(SECRET, ensure_ascii=False)[1:-1],
     "hex": SECRET.encode().hex(),
+    "HEX": SECRET.encode().hex().upper(),
 }
 
 
@@ -27,6 +28,21 @@ def test_a_credential_is_removed_in_every_encoding(encoded: str) -> None:
     assert SECRET not in repr(redactor)
     data = b'{"data": []}'
     assert redactor.clean_bytes(data) is data  # no copy of a page without credentials
+
+
+def spelled(letter: str, way: int) -> str:
+    """Return a letter as it is, as JSON escapes it, or as a URL does."""
+    units = letter.encode("utf-16-be").hex(" ", -2).split()
+    escaped = "".join(f"\\u{unit}" for unit in units)
+    percent = "".join(f"%{byte:02x}" for byte in letter.encode())
+    plain = f"\\{letter}" if letter in '"\\' else letter
+    return (plain, escaped, escaped.upper().replace("U", "u"), percent)[way]
+
+
+@given(st.lists(st.integers(0, 3), min_size=len(SECRET), max_size=len(SECRET)))
+def test_each_letter_of_a_credential_may_be_escaped_in_its_own_way(ways: list[int]) -> None:
+    encoded = "".join(map(spelled, SECRET, ways))
+    assert Redactor([SECRET]).clean(f"before {encoded} after") == f"before {REDACTED} after"
 
 
 @given(st.text())

@@ -167,3 +167,14 @@ def test_a_process_is_alive_until_it_ends() -> None:
 def test_identifiers_sort_by_time() -> None:
     assert new_id(NOW).startswith("20261001T120000-")
     assert len({new_id(NOW) for _ in range(100)}) == 100
+
+
+def test_a_damaged_file_is_found(metadata: Metadata, tmp_path: Path) -> None:
+    metadata.verify()
+    metadata.close()  # writes all to the file
+    file = tmp_path / "metadata.db"
+    content = bytearray(file.read_bytes())
+    content[8192:16384] = bytes(8192)
+    file.write_bytes(content)
+    with pytest.raises(StorageFailed, match="cannot be used"):
+        metadata.verify()

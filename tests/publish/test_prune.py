@@ -3,10 +3,14 @@
 from datetime import datetime
 
 import pytest
+from sqlalchemy import delete
 
 from pipelines.app.trace import trace
+from pipelines.checks.catalogue import evaluate
+from pipelines.checks.context import read_context
 from pipelines.core.errors import BuildFailed
 from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.rollback import rollback
@@ -105,3 +109,13 @@ def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: St
     ]
     assert len(published.keys()) == 11
     assert published.versions()[2] == "checkpoint"
+
+
+def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stores) -> None:
+    with published.metadata.transaction() as session:
+        session.execute(delete(Scan))
+    with pytest.raises(BuildFailed, match="1 scans of the published version are not in the meta"):
+        rebuild(published)
+    context = read_context(published.warehouse, published.metadata, [], published.clock.now, 1)
+    found = {each.check.code: each.findings for each in evaluate(context)}
+    assert "could not be rebuilt" in found["scans_unknown"][0].message
