@@ -9,6 +9,3 @@ class Progress:
 
     def note(self, message: str) -> None:
         """Report one sentence: a wait, a resumed scan, a build step."""
-
-
-NoProgress = Progress

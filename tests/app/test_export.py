@@ -3,13 +3,16 @@
 import csv
 import gc
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
+from zipfile import ZipFile
 
 import duckdb
 import pyarrow as pa
@@ -20,12 +23,11 @@ from sqlalchemy import make_url
 from pipelines.app.export import ExportRequest, export_tables
 from pipelines.app.export_sql import target_table
 from pipelines.app.export_table import list_tables
+from pipelines.app.export_xlsx import is_exact, to_excel_time, write_workbook
 from pipelines.app.progress import Progress
-from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
-from pipelines.core.text import Redactor
 from pipelines.publish.build import build
-from tests.app.workbooks import Cell, read_cells
+from tests.app.conftest import session_of
 from tests.publish.homes import Reading, copy_home, read
 from tests.warehouse.versions import full_disk
 
@@ -34,26 +36,14 @@ TEXTS: tuple[str | None, ...] = (
     *(None, "", " ", 'a,"b"\r\nc\rd', "\x00\x01\x1f\ufffe\uffff", "_x0041_", "<b>&amp;</b>", "é🎈"),
 )
 AMOUNTS = (
-    "0.10",
-    "-0.01",
-    "9.00000000000001",
-    "123456789012.345",
-    "1234567890123456",
-    "12345678901234567890.12345678",
+    *("0.10", "-0.01", "9.00000000000001", "123456789012.345"),
+    *("1234567890123456", "12345678901234567890.12345678"),
 )
 TIMES = ("0001-01-03T00:00:00Z", "9999-12-29T23:59:59.999Z", "2026-10-01T01:00:00.123456+05:30")
 DAYS = ("0001-01-01", "1899-12-31", "1900-03-01", "9999-12-31")
 LISTS: tuple[Any, ...] = (["a,b", None, "", "NULL", '"'], [], None, ["x"])
-META = (
-    "columns",
-    "completeness",
-    "decisions",
-    "findings",
-    "freshness",
-    "loads",
-    "requests",
-    "runs",
-)
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"  # of a workbook's elements
+META = "columns completeness decisions findings freshness loads requests runs"
 RECORDS = [
     {
         "id": f"r{number:02}",
@@ -84,13 +74,13 @@ Export = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def export(odd_home: Path, tmp_path: Path) -> Iterator[Export]:
-    """Exports from a copy of that home."""
+def export(odd_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Export]:
+    """Exports from a copy of that home; `url` becomes the variable BOOKS_URL."""
     stores = copy_home(odd_home, tmp_path / "home")
-    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    session = AppSession(*fields, Redactor())
+    session = session_of(stores)
 
-    def run(target: str, *tables: str, folder: Path | None = None) -> list[dict[str, Any]]:
+    def run(target: str, *tables: str, folder: Path | None = None, url: str = "") -> Any:
+        monkeypatch.setenv("BOOKS_URL", url)
         return export_tables(session, ExportRequest(target, tables, folder), Progress())
 
     yield run
@@ -144,43 +134,67 @@ def test_parquet_has_every_value_and_type(export: Export) -> None:
         assert row["day"].isoformat() == record["day"]
 
 
+class Cell(NamedTuple):
+    """One cell of a workbook. `type` is inlineStr, b, or n for numbers and times."""
+
+    type: str
+    text: str
+
+    def day(self) -> str:
+        if self.type == "inlineStr":
+            return self.text
+        return (date(1899, 12, 30) + timedelta(int(self.text))).isoformat()
+
+    def time(self) -> datetime:
+        """Read a time as Excel does: to the millisecond."""
+        if self.type == "inlineStr":
+            return utc(self.text)
+        milliseconds = round(Decimal(self.text) * 24 * 3600 * 1000)
+        return datetime(1899, 12, 30, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+
+
+def read_cells(file: Path) -> list[dict[str, Cell]]:
+    """Return the rows below the headings, by heading; a cell that is not there is missing.
+
+    As any reader of the format does, without the library that writes it.
+    """
+    with ZipFile(file) as archive:
+        sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 - our own
+    assert not list(sheet.iter(f"{MAIN}f")), "a formula"
+    assert not list(sheet.iter(f"{MAIN}hyperlink")), "a link"
+    rows = [
+        {re.sub(r"\d", "", cell.attrib["r"]): _cell(cell) for cell in row.iter(f"{MAIN}c")}
+        for row in sheet.iter(f"{MAIN}row")
+    ]
+    names = {at: cell.text for at, cell in rows[0].items()}
+    return [{names[at]: cell for at, cell in row.items()} for row in rows[1:]]
+
+
+def _cell(cell: ET.Element) -> Cell:
+    text = "".join(each.text or "" for tag in ("t", "v") for each in cell.iter(MAIN + tag))
+    unescaped = re.sub("_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), text)
+    return Cell(cell.get("t", "n"), unescaped)
+
+
 def test_a_workbook_has_exact_numbers_and_text_that_is_no_formula(export: Export) -> None:
     (exported,) = export("xlsx")
     assert exported["numbers_as_text"] == ["size", "amount"]
     for row, record in zip(read_cells(Path(exported["exported_to"])), RECORDS, strict=True):
-        assert row.get("text") == (
-            None if record["text"] is None else Cell("inlineStr", record["text"])
-        )
+        text = None if record["text"] is None else Cell("inlineStr", record["text"])
+        assert row.get("text") == text
         is_short = len(record["amount"].strip("-").replace(".", "")) <= 15
         assert row["amount"].type == ("n" if is_short else "inlineStr")
         assert Decimal(row["amount"].text) == Decimal(record["amount"])
         assert row["size"] == Cell("inlineStr", str(record["size"]))
         assert row["flag"] == Cell("b", "1" if record["flag"] else "0")
         assert row.get("tags", Cell("", "")).text == (as_json(record["tags"]) or "")
-        assert day_of(row["day"]) == record["day"]
-        assert time_of(row["at"]) == utc(record["at"])
+        assert row["day"].day() == record["day"]
+        assert row["at"].time() == utc(record["at"])
 
 
-def day_of(cell: Cell) -> str:
-    if cell.type == "inlineStr":
-        return cell.text
-    return (date(1899, 12, 30) + timedelta(int(cell.text))).isoformat()
-
-
-def time_of(cell: Cell) -> datetime:
-    """Read a time as Excel does: to the millisecond."""
-    if cell.type == "inlineStr":
-        return utc(cell.text)
-    milliseconds = round(Decimal(cell.text) * 24 * 3600 * 1000)
-    return datetime(1899, 12, 30, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
-
-
-def test_a_database_has_exact_values(
-    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BOOKS_URL", f"sqlite:///{tmp_path}/books.db")
+def test_a_database_has_exact_values(export: Export, tmp_path: Path) -> None:
     for _ in range(2):  # the second one replaces the first
-        (exported,) = export("BOOKS_URL")
+        (exported,) = export("BOOKS_URL", url=f"sqlite:///{tmp_path}/books.db")
     assert exported["exported_to"] == "usage in BOOKS_URL"
     with closing(sqlite3.connect(tmp_path / "books.db")) as db:
         db.row_factory = sqlite3.Row
@@ -194,17 +208,18 @@ def test_a_database_has_exact_values(
         assert row["tags"] == as_json(record["tags"])
 
 
-@pytest.mark.parametrize(
-    ("driver", "decimal", "text"),
-    [
-        ("sqlite", "TEXT", "TEXT"),
-        ("postgresql+psycopg", "NUMERIC(38, 8)", "TEXT"),
-        ("mysql+pymysql", "NUMERIC(38, 8)", "LONGTEXT"),
-        ("mssql+pyodbc", "NUMERIC(38, 8)", "NTEXT"),
-        ("oracle+oracledb", "NUMERIC(38, 8)", "CLOB"),
-    ],
-)
-def test_every_database_gets_decimals_exactly(driver: str, decimal: str, text: str) -> None:
+TEXTS_OF = {
+    "sqlite": "TEXT",
+    "postgresql+psycopg": "TEXT",
+    "mysql+pymysql": "LONGTEXT",
+    "mssql+pyodbc": "NTEXT",
+    "oracle+oracledb": "CLOB",
+}
+
+
+@pytest.mark.parametrize(("driver", "text"), TEXTS_OF.items(), ids=TEXTS_OF)
+def test_every_database_gets_decimals_exactly(driver: str, text: str) -> None:
+    decimal = text if driver == "sqlite" else "NUMERIC(38, 8)"
     dialect = make_url(f"{driver}://").get_dialect()()
     with duckdb.connect() as db:
         db.execute("CREATE SCHEMA current")
@@ -214,43 +229,36 @@ def test_every_database_gets_decimals_exactly(driver: str, decimal: str, text: s
     assert types == [decimal, text, text]
 
 
-def test_a_failed_export_leaves_the_table_as_it_was(
-    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "books.db"
-    monkeypatch.setenv("BOOKS_URL", f"sqlite:///{file}")
-    export("BOOKS_URL")
+def test_a_failed_export_leaves_the_table_as_it_was(export: Export, tmp_path: Path) -> None:
+    file, tables = tmp_path / "books.db", ("current.usage", "meta.columns")
+    url = f"sqlite:///{file}"
+    export("BOOKS_URL", url=url)
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("DELETE FROM usage WHERE _key > 'r03'")
     with full_disk(file.stat().st_size), pytest.raises(StorageFailed, match="BOOKS_URL: ") as error:
-        export("BOOKS_URL", "current.usage", "meta.columns")
+        export("BOOKS_URL", *tables, url=url)
     assert str(tmp_path) not in str(error.value)
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("SELECT count(*) FROM usage").fetchone() == (4,)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "nothing",
-        "nobody://u:s3cret-word@host/db",
-        "postgresql+nothing://u:s3cret-word@host/db",
-        "postgresql://u:s3cret-word@host:s3cret-word/db",
-        "sqlite:////s3cret-word/nowhere/books.db",
-    ],
-)
-def test_a_url_that_cannot_be_used_is_never_shown(
-    url: str, export: Export, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BOOKS_URL", url)
+URLS = {
+    "no URL": "nothing",
+    "no dialect": "nobody://u:s3cret-word@host/db",
+    "no driver": "postgresql+nothing://u:s3cret-word@host/db",
+    "no port": "postgresql://u:s3cret-word@host:s3cret-word/db",
+    "no folder": "sqlite:////s3cret-word/nowhere/books.db",
+}
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_url_that_cannot_be_used_is_never_shown(url: str, export: Export) -> None:
     with pytest.raises(PartnerSyncError, match="BOOKS_URL") as error:
-        export("BOOKS_URL")
+        export("BOOKS_URL", url=url)
     assert "s3cret" not in f"{error.value} {error.value.remedy}"
 
 
-def test_what_is_unknown_is_refused(
-    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unknown_is_refused(export: Export, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^Unknown format `pdf`\. Use csv, parquet, xlsx"):
         export("pdf")
     with pytest.raises(ConfigurationError, match=r"^Unknown format\. Use csv"):
@@ -259,13 +267,12 @@ def test_what_is_unknown_is_refused(
         export("csv", "current.nothing")
     with pytest.raises(ConfigurationError, match="is not empty"):
         export("csv", folder=tmp_path)
-    monkeypatch.setenv("BOOKS_URL", "sqlite://")
     with pytest.raises(ConfigurationError, match="--folder is for files"):
-        export("BOOKS_URL", folder=tmp_path / "new")
+        export("BOOKS_URL", folder=tmp_path / "new", url="sqlite://")
 
 
 def test_tables_of_every_schema_can_be_exported(export: Export, tmp_path: Path) -> None:
-    titles = ("history.usage", "quarantine.records", *(f"meta.{name}" for name in META))
+    titles = ("history.usage", "quarantine.records", *(f"meta.{name}" for name in META.split()))
     for target in ("csv", "parquet", "xlsx"):
         rows = export(target, *titles, folder=tmp_path / "new" / target)
         assert [row["table"] for row in rows] == list(titles)
@@ -294,3 +301,43 @@ def test_a_full_disk_leaves_no_workbook(export: Export, tmp_path: Path) -> None:
         export("xlsx")
     assert list((tmp_path / "home" / "exports").iterdir()) == []
     gc.collect()  # xlsxwriter does not close its temporary file then
+
+
+def test_what_a_workbook_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE long AS SELECT unnest(range(1048576)) AS n")
+        db.execute("CREATE TABLE texts AS SELECT repeat('🎈', 16384) AS text")
+        db.execute("CREATE TABLE markup AS SELECT '<r><b>x</r>' AS text")
+        tables = list_tables(db)
+        for name, reason in (
+            ("long", "has 1,048,576 rows, but a sheet holds 1,048,575"),
+            ("texts", "a text in row 1 of column `text`"),
+            ("markup", "is <r> markup"),
+        ):
+            with pytest.raises(StorageFailed, match=reason) as error:
+                write_workbook(tables[f"main.{name}"], tmp_path / "x.xlsx")
+            assert error.value.remedy == "Export it as parquet or csv."
+
+
+def test_wide_integers_stay_exact(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    with duckdb.connect() as db:
+        values = f"{10**30 + 1}::HUGEINT AS a, {2**64 - 1}::UBIGINT AS b"
+        db.execute(f"CREATE TABLE wide AS SELECT {values}")
+        table = list_tables(db)["main.wide"]
+        db.execute(f"COPY ({table.query()}) TO '{file}' (FORMAT parquet)")
+    assert pq.read_table(file).to_pylist() == [{"a": Decimal(10**30 + 1), "b": Decimal(2**64 - 1)}]
+
+
+def test_excel_keeps_numbers_of_15_digits() -> None:
+    kept = (Decimal("0.1"), Decimal("-12345678901234.5"), 10**15 - 1, 10**20, 0, 0.5)
+    assert [number for number in kept if not is_exact(number)] == []
+    rounded = (Decimal("1234567890.123456"), 10**15 + 1, 1 / 3, float("nan"), float("inf"))
+    assert [number for number in rounded if is_exact(number)] == []
+
+
+def test_excel_keeps_times_of_milliseconds_from_march_1900_on() -> None:
+    time = datetime(2026, 10, 1, 12, 0, 0, 123000, tzinfo=UTC)
+    assert to_excel_time("2026-10-01 12:00:00.123+00") == time.replace(tzinfo=None)
+    for text in ("1900-02-28", "2026-10-01 12:00:00.1234+00", "infinity", "0044-03-15 (BC)"):
+        assert to_excel_time(text) is None

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pipelines.metadata.tables import RateLimitSlot, Run, Scan
 from tests.homes import make_home, opened, rows, sync_once
 from tests.sandbox.running import Running
 
+SILENT = Progress()
 LISTS = ("/v2/partners", "/v2/usage", "/v2/billing")
 
 
@@ -40,11 +42,9 @@ def all_runs(home: Home) -> list[Run]:
         return recent_runs(db, 0)
 
 
-def read(
-    home: Home, request: ReadRequest, progress: Progress | None = None
-) -> tuple[StreamResult, ...]:
+def read(home: Home, request: ReadRequest, progress: Progress = SILENT) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return read_connection(session, request, progress or Progress()).streams
+        return read_connection(session, request, progress).streams
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
@@ -84,9 +84,7 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     assert again[0].source == "read"
 
 
-def test_the_second_of_two_syncs_waits_and_says_what_it_does(
-    sandbox: Running, synced: Home
-) -> None:
+def test_the_second_of_two_syncs_waits_and_says_so(sandbox: Running, synced: Home) -> None:
     sandbox.fault("late", "/v2/partners", value=0.7)
     first = threading.Thread(target=sync_once, args=(synced,))
     first.start()
@@ -120,9 +118,7 @@ def test_a_damaged_open_scan_is_read_again(sandbox: Running, synced: Home) -> No
     assert (billing.state, billing.source) == (Outcome.COMPLETE, "read")
 
 
-def test_a_connection_without_credentials_does_not_stop_the_others(
-    sandbox: Running, tmp_path: Path
-) -> None:
+def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox, "first")
     (home.root / "config" / "first-secret").unlink()
     make_home(home.root, sandbox, "second")

@@ -9,6 +9,7 @@ import pytest
 from assets.keys import register_connections
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
+from tests.assets.homes import Site
 from tests.homes import make_home
 from tests.sandbox.running import Running, started
 
@@ -16,9 +17,8 @@ from tests.sandbox.running import Running, started
 @pytest.fixture(scope="session")
 def small_process() -> Iterator[Running]:
     """One sandbox for each worker whose lists fit on a page: these tests are about Dagster."""
-    with started(
-        "--rate", "1000", "--partners", "5", "--usage", "60", "--billing", "20"
-    ) as running:
+    sizes = ("--partners=5", "--usage=60", "--billing=20")
+    with started("--rate=1000", *sizes) as running:
         yield running
 
 
@@ -36,8 +36,8 @@ def home(tmp_path: Path, sandbox: Running) -> Home:
 
 
 @pytest.fixture
-def instance(home: Home) -> Iterator[dg.DagsterInstance]:
-    """Yield an instance that knows the connections."""
-    with dg.DagsterInstance.ephemeral() as made:
-        register_connections(made, load_settings(home))
-        yield made
+def site(home: Home, sandbox: Running) -> Iterator[Site]:
+    """Dagster in this process on a home with the connections `acme` and `beta`."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        register_connections(instance, load_settings(home))
+        yield Site(home, instance, sandbox)

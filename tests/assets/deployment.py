@@ -17,8 +17,7 @@ import psutil
 from dagster._core.scheduler.instigation import InstigatorStatus
 
 from assets.dev import CHECKOUT, dagster_command, prepare_instance
-from pipelines.config.home import Home
-from tests.assets.homes import RAW
+from tests.assets.homes import RAW, Site
 
 BACKFILL = """
 mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
@@ -34,6 +33,13 @@ query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
   ... on MessageEvent { message } ... on ErrorEvent { error { message stack } }
 } } } }
 """
+SELECTION = [{"path": key.path} for key in RAW]
+JOB = {
+    "repositoryName": "__repository__",
+    "repositoryLocationName": "partner-sync",
+    "pipelineName": "__ASSET_JOB",
+    "assetSelection": SELECTION,
+}
 T = TypeVar("T")
 
 
@@ -48,22 +54,17 @@ def until(found: Callable[[], T | None], what: str, seconds: float = 240) -> T:
 
 
 @dataclass
-class Deployment:
-    """One home and the processes on it; `answers` is all that GraphQL ever returned."""
+class Deployment(Site):
+    """A home and the processes on it; `answers` is all that GraphQL ever returned."""
 
-    home: Home
-    instance: dg.DagsterInstance
     port: int
     answers: list[str] = field(default_factory=list)
 
     def ask(self, query: str, **variables: Any) -> Any:
         """Ask over GraphQL; return the one field of the answer."""
-        answer = httpx.post(
-            f"http://127.0.0.1:{self.port}/graphql",
-            json={"query": query, "variables": variables},
-            trust_env=False,
-            timeout=60,
-        )
+        url = f"http://127.0.0.1:{self.port}/graphql"
+        body = {"query": query, "variables": variables}
+        answer = httpx.post(url, json=body, trust_env=False, timeout=60)
         self.answers.append(answer.text)
         content = answer.json()
         assert "errors" not in content, content
@@ -71,38 +72,20 @@ class Deployment:
 
     def backfill(self, partitions: list[str]) -> str:
         """Launch a backfill of every raw asset; return its id."""
-        selection = [{"path": key.path} for key in RAW]
-        params = {"partitionNames": partitions, "assetSelection": selection}
+        params = {"partitionNames": partitions, "assetSelection": SELECTION}
         return str(self.ask(BACKFILL, params=params)["backfillId"])
 
     def run(self, partition: str) -> str:
         """Launch a run of one partition of every raw asset, as a person does; return its id."""
         connection, day = partition.split("|")
-        tags = {"": partition, "/connection": connection, "/day": day}
-        params = {
-            "mode": "default",
-            "selector": {
-                "repositoryName": "__repository__",
-                "repositoryLocationName": "partner-sync",
-                "pipelineName": "__ASSET_JOB",
-                "assetSelection": [{"path": key.path} for key in RAW],
-            },
-            "executionMetadata": {
-                "tags": [
-                    {"key": f"dagster/partition{name}", "value": value}
-                    for name, value in tags.items()
-                ]
-            },
-        }
+        names = {"": partition, "/connection": connection, "/day": day}
+        tags = [{"key": f"dagster/partition{name}", "value": names[name]} for name in names]
+        params = {"mode": "default", "selector": JOB, "executionMetadata": {"tags": tags}}
         return str(self.ask(RUN, params=params)["run"]["runId"])
 
     def runs(self, job: str | None = None) -> Sequence[dg.DagsterRun]:
         """Return the runs, of one job where it is given."""
         return self.instance.get_runs(dg.RunsFilter(job_name=job))
-
-    def is_idle(self) -> bool:
-        """Return whether every run has ended."""
-        return all(run.is_finished for run in self.runs())
 
     def ended(self, run_id: str) -> str:
         """Wait for the end of a run; return its status."""
@@ -117,14 +100,12 @@ class Deployment:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Return whether a webserver answers."""
     with suppress(httpx.TransportError):
         return httpx.get(f"http://127.0.0.1:{port}/server_info", trust_env=False).is_success
     return False
@@ -154,13 +135,13 @@ def started(
 
 
 @contextmanager
-def deployed(home: Home, **environment: str) -> Iterator[Deployment]:
+def deployed(site: Site, **environment: str) -> Iterator[Deployment]:
     """Yield a deployment whose processes run; end them at the end of the block."""
+    home, port = site.home, free_port()
     prepare_instance(home)
-    port = free_port()
     own = {"PARTNER_SYNC_HOME": str(home.root), "DAGSTER_HOME": str(home.dagster), **environment}
     with (
         started(dagster_command(str(port)), own, port, home.root / "dagster.log"),
         dg.DagsterInstance.from_config(str(home.dagster)) as instance,
     ):
-        yield Deployment(home, instance, port)
+        yield Deployment(home, instance, site.sandbox, port)

@@ -1,25 +1,31 @@
-"""Scans of past days in a home, and runs on an instance."""
+"""A home and a Dagster instance that works on it: scans of past days, runs, what they showed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import dagster as dg
+from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import partition_key, raw_key
-from pipelines.app.progress import NoProgress
+from pipelines.app.progress import Progress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, read_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Scan
+from tests.sandbox.running import Running
 
 STREAMS = ("billing", "partners", "usage")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 RAW = [raw_key(stream) for stream in STREAMS]
+Result = dg.ExecuteInProcessResult
 
 
 def days_ago(days: int) -> date:
-    """Return an earlier UTC day."""
     return datetime.now(UTC).date() - timedelta(days=days)
 
 
@@ -28,59 +34,67 @@ def key(connection: str, days: int = 0) -> str:
     return str(partition_key(connection, days_ago(days)))
 
 
-def archive_day(home: Home, connection: str, days: int, *streams: str) -> None:
-    """Read lists (none named: all) now and record their scans under an earlier day."""
-    with open_session(home) as session:
-        request = ReadRequest(connection, streams or None)
-        read = read_connection(session, request, NoProgress())
-        with session.metadata.transaction() as db:
+@dataclass
+class Site:
+    """A home with connections to a sandbox, and the instance that knows them."""
+
+    home: Home
+    instance: dg.DagsterInstance
+    sandbox: Running
+
+    @property
+    def defs(self) -> dg.Definitions:
+        """The code location, with the settings as they are now."""
+        return build_defs(load_settings(self.home))
+
+    @contextmanager
+    def database(self) -> Iterator[Session]:
+        with open_session(self.home) as session, session.metadata.transaction() as db:
+            yield db
+
+    def requests(self) -> int:
+        return int(self.sandbox.statistics()["admitted"])
+
+    def archive_day(self, connection: str, days: int, *streams: str) -> None:
+        """Read lists (none named: all) now and record their scans under an earlier day."""
+        with open_session(self.home) as session:
+            read = read_connection(session, ReadRequest(connection, streams or None), Progress())
+        with self.database() as db:
             for stream in read.streams:
                 db.get_one(Scan, stream.scan_id).day = days_ago(days)
 
+    def run_raw(self, first: str, last: str = "", **tags: str) -> Result:
+        """Materialize all raw assets of a range of partitions, as a backfill's run does."""
+        bounds = {"start": first, "end": last or first}
+        tags |= {f"dagster/asset_partition_range_{name}": each for name, each in bounds.items()}
+        job = self.defs.resolve_implicit_job_def_def_for_assets(RAW)
+        assert job
+        return self._run(job, tags=tags, asset_selection=RAW)
 
-def run_raw(
-    home: Home, instance: dg.DagsterInstance, first: str, last: str = "", **tags: str
-) -> dg.ExecuteInProcessResult:
-    """Materialize all raw assets of a range of partitions, as a backfill's run does."""
-    bounds = {
-        "dagster/asset_partition_range_start": first,
-        "dagster/asset_partition_range_end": last or first,
-    }
-    job = build_defs(load_settings(home)).resolve_implicit_job_def_def_for_assets(RAW)
-    assert job
-    return job.execute_in_process(
-        instance=instance,
-        tags={**bounds, **tags},
-        asset_selection=RAW,
-        run_config=QUIET,
-        raise_on_error=False,
-    )
+    def run_job(self, name: str) -> Result:
+        """Run an unpartitioned job."""
+        return self._run(self.defs.resolve_job_def(name))
 
+    def _run(self, job: dg.JobDefinition, **options: Any) -> Result:
+        options |= {"run_config": QUIET, "raise_on_error": False}
+        return job.execute_in_process(instance=self.instance, **options)
 
-def run_job(home: Home, instance: dg.DagsterInstance, name: str) -> dg.ExecuteInProcessResult:
-    """Run an unpartitioned job."""
-    job = build_defs(load_settings(home)).resolve_job_def(name)
-    return job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+    def materialized(self, stream: str) -> set[str]:
+        """Return the partitions of a raw asset that are materialized."""
+        return set(self.instance.get_materialized_partitions(raw_key(stream)))
 
-
-def materialized(instance: dg.DagsterInstance, stream: str) -> set[str]:
-    """Return the partitions of a raw asset that are materialized."""
-    return set(instance.get_materialized_partitions(raw_key(stream)))
-
-
-def proofs(instance: dg.DagsterInstance, stream: str) -> dict[str, dict[str, object]]:
-    """Return the metadata of the newest materialization of each partition of a raw asset."""
-    records = instance.fetch_materializations(raw_key(stream), limit=100).records
-    return {
-        str(record.partition_key): {
-            name: value.value for name, value in record.asset_materialization.metadata.items()
+    def shown(self, asset: dg.AssetKey) -> dict[str, dict[str, object]]:
+        """Return the metadata of the newest materialization of each partition of an asset."""
+        records = self.instance.fetch_materializations(asset, limit=100).records
+        events = [each.asset_materialization for each in reversed(records)]
+        return {
+            str(each.partition): {name: value.value for name, value in each.metadata.items()}
+            for each in events
+            if each
         }
-        for record in reversed(records)
-        if record.asset_materialization
-    }
 
 
-def failure_text(result: dg.ExecuteInProcessResult, step: str = "read") -> str:
+def failure_text(result: Result, step: str = "read") -> str:
     """Return the message with which a step failed."""
     assert not result.success
     data = result.failure_data_for_node(step)

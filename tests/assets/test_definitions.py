@@ -16,9 +16,7 @@ from tests.assets.homes import STREAMS
 
 def test_importing_reads_no_setting_and_loading_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTNER_SYNC_MISSPELLED", "1")
-
     importlib.reload(definitions)
-
     with pytest.raises(ConfigurationError, match="no setting PARTNER_SYNC_MISSPELLED"):
         definitions.defs()
 
@@ -28,7 +26,6 @@ def test_the_definitions_are_complete_and_loadable_without_connections(home: Hom
     defs = definitions.build_defs(load_settings(home))
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
-
     layers = {f"{layer}/{stream}" for layer in ("raw", "warehouse") for stream in STREAMS}
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
     assert names == layers | {"service", "published/warehouse"}

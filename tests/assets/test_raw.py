@@ -6,48 +6,33 @@ import threading
 import time
 from datetime import timedelta
 
-import dagster as dg
 from sqlalchemy import select
 
-from assets.keys import CONNECTIONS, register_connections
+from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG, lists_of_day
-from pipelines.app.progress import NoProgress
+from pipelines.app.progress import Progress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
 from pipelines.metadata.tables import Run, Scan
-from tests.assets.homes import (
-    archive_day,
-    days_ago,
-    failure_text,
-    key,
-    materialized,
-    proofs,
-    run_raw,
-)
+from tests.assets.homes import Site, days_ago, failure_text, key
 from tests.homes import make_home
-from tests.sandbox.running import SECRET, Running
+from tests.sandbox.running import SECRET
+
+USAGE, BILLING = raw_key("usage"), raw_key("billing")
 
 
-def requests(sandbox: Running) -> int:
-    return int(sandbox.statistics()["admitted"])
-
-
-def test_a_range_of_good_days_succeeds_and_each_partition_carries_its_proof(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
-) -> None:
-    make_home(home.root, sandbox, "gamma", skip=["billing"])
-    register_connections(instance, load_settings(home))
+def test_a_range_of_good_days_succeeds_and_each_partition_carries_its_proof(site: Site) -> None:
+    make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
+    register_connections(site.instance, load_settings(site.home))
     for name in ("acme", "beta", "gamma"):
-        archive_day(home, name, 1)
-
-    result = run_raw(home, instance, key("acme", 1), key("gamma"))
-
+        site.archive_day(name, 1)
+    result = site.run_raw(key("acme", 1), key("gamma"))
     assert result.success
     all_days = {key(name, day): day for name in ("acme", "beta", "gamma") for day in (0, 1)}
-    shown = proofs(instance, "usage")
+    shown = site.shown(USAGE)
     assert {day: proof["source"] for day, proof in shown.items()} == {
         day: "archive" if days else "service" for day, days in all_days.items()
     }
@@ -58,59 +43,46 @@ def test_a_range_of_good_days_succeeds_and_each_partition_carries_its_proof(
     assert proof["method"] == "one_page"
     # What a connection skips is neither read nor marked.
     billing = all_days.keys() - {key("gamma"), key("gamma", 1)}
-    assert materialized(instance, "billing") == proofs(instance, "billing").keys() == billing
-    assert SECRET not in str(instance.all_logs(result.run_id))
+    assert site.materialized("billing") == site.shown(BILLING).keys() == billing
+    assert SECRET not in str(site.instance.all_logs(result.run_id))
 
 
-def test_past_days_are_shown_without_a_request_and_days_without_a_scan_fail_alone(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
-) -> None:
-    archive_day(home, "acme", 3)
-    archive_day(home, "acme", 1, "usage")
-    before = requests(sandbox)
-
-    text = failure_text(run_raw(home, instance, key("acme", 3), key("acme", 1)))
-
-    assert requests(sandbox) == before
-    assert materialized(instance, "usage") == {key("acme", 3), key("acme", 1)}
-    assert (
-        materialized(instance, "billing") == materialized(instance, "partners") == {key("acme", 3)}
-    )
-    scans = {day: proof["scan_id"] for day, proof in proofs(instance, "usage").items()}
-    assert len(set(scans.values())) == 2
+def test_past_days_need_no_request_and_days_without_a_scan_fail_alone(site: Site) -> None:
+    site.archive_day("acme", 3)
+    site.archive_day("acme", 1, "usage")
+    before = site.requests()
+    text = failure_text(site.run_raw(key("acme", 3), key("acme", 1)))
+    assert site.requests() == before
+    assert site.materialized("usage") == {key("acme", 3), key("acme", 1)}
+    assert site.materialized("billing") == site.materialized("partners") == {key("acme", 3)}
+    assert len({proof["scan_id"] for proof in site.shown(USAGE).values()}) == 2
     assert f"acme/usage {days_ago(2)}: The archive has no scan" in text
     assert f"acme/billing {days_ago(1)}" in text
     assert f"acme/usage {days_ago(1)}" not in text
 
 
-def test_a_misspelled_connection_fails_by_name_and_creates_nothing(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
-) -> None:
-    instance.add_dynamic_partitions(CONNECTIONS, ["amce"])
-    before = requests(sandbox)
-
-    text = failure_text(run_raw(home, instance, key("amce")))
-
+def test_a_misspelled_connection_fails_by_name_and_creates_nothing(site: Site) -> None:
+    site.instance.add_dynamic_partitions(CONNECTIONS, ["amce"])
+    before = site.requests()
+    text = failure_text(site.run_raw(key("amce")))
     assert "There is no connection `amce`. Connections: acme, beta." in text
-    assert requests(sandbox) == before
-    assert not (home.archive / "amce").exists()
+    assert site.requests() == before
+    assert not (site.home.archive / "amce").exists()
 
 
-def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
-) -> None:
+def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(site: Site) -> None:
     def run(**tags: str) -> object:
-        assert run_raw(home, instance, key("acme"), **tags).success
-        return proofs(instance, "usage")[key("acme")]["scan_id"]
+        assert site.run_raw(key("acme"), **tags).success
+        return site.shown(USAGE)[key("acme")]["scan_id"]
 
     first = run(**{BACKFILL_TAG: "abc"})
-    with open_session(home) as session, session.metadata.transaction() as db:
+    with site.database() as db:
         began = min(scan.started_at for scan in db.scalars(select(Scan)))
-    before = requests(sandbox)
+    before = site.requests()
     assert run(**{SCHEDULED_AT_TAG: (began - timedelta(seconds=1)).isoformat()}) == first
-    assert requests(sandbox) - before <= 1  # the identity at most
+    assert site.requests() - before <= 1  # the identity at most
     assert run(**{SCHEDULED_AT_TAG: (began + timedelta(hours=1)).isoformat()}) != first
-    with open_session(home) as session, session.metadata.transaction() as db:
+    with site.database() as db:
         runs = db.scalars(select(Run).order_by(Run.started_at))
         assert [each.trigger for each in runs] == ["backfill", "schedule", "schedule"]
 
@@ -118,44 +90,37 @@ def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(
 class MidnightClock(Clock):
     """A clock that shows the last second of yesterday once, and today from then on."""
 
-    asked = False
+    is_today = False
 
     def time(self) -> float:
-        now = time.time()
-        if self.asked:
-            return now
-        self.asked = True
-        return now - now % 86_400 - 1
+        now, is_today, self.is_today = time.time(), self.is_today, True
+        return now if is_today else now - now % 86_400 - 1
 
 
 def test_a_scan_that_began_after_midnight_counts_for_the_day_on_which_it_began(home: Home) -> None:
     with open_session(home, clock=MidnightClock()) as session:
         request = ReadRequest("acme", ("partners",))
-        read, missing = lists_of_day(session, days_ago(1), request, NoProgress())
-
+        read, missing = lists_of_day(session, days_ago(1), request, Progress())
     assert read.scan
     assert (read.day, missing.day, missing.scan) == (days_ago(0), days_ago(1), None)
     assert f"a scan that began on {days_ago(0)}, so it counts for that day" in missing.note
 
 
-def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(
-    home: Home, instance: dg.DagsterInstance, sandbox: Running
-) -> None:
-    number = sandbox.fault("late", "/v2/usage", value=30.0)
+def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(site: Site) -> None:
+    number = site.sandbox.fault("late", "/v2/usage", value=30.0)
 
     def stop() -> None:
         """Interrupt this process, as Dagster does, once a request waits for its answer."""
         end = time.monotonic() + 60
-        while not sandbox.befallen(number) and time.monotonic() < end:
+        while not site.sandbox.befallen(number) and time.monotonic() < end:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=stop)
     thread.start()
-    result = run_raw(home, instance, key("acme"))
-
+    result = site.run_raw(key("acme"))
     thread.join()
     assert not result.success
-    with open_session(home) as session, session.metadata.transaction() as db:
+    with site.database() as db:
         assert [run.outcome for run in db.scalars(select(Run))] == ["interrupted"]
         assert "usage" in [scan.stream for scan in db.scalars(select(Scan)) if not scan.sha256]

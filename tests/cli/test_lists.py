@@ -1,5 +1,7 @@
 """What commands print: tables for people, JSON with stable keys for programs."""
 
+import csv
+import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,7 +11,7 @@ import pytest
 from pipelines.cli.terminal import shown
 from pipelines.metadata.tables import Run
 from tests.cli.conftest import Cli
-from tests.homes import opened
+from tests.homes import opened, rows
 
 EVIL = "red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
@@ -43,15 +45,8 @@ def test_a_sync_as_json(synced: Cli) -> None:
     assert usage.pop("requests") >= 4
     assert usage.pop("scan")
     assert usage.pop("message").startswith("usage: COMPLETE. 1,500 rows")
-    assert usage == {
-        "connection": "acme",
-        "stream": "usage",
-        "rows": 1500,
-        "rate_limited": 0,
-        "proof": "COMPLETE",
-        "result": "read",
-        "remedy": "",
-    }
+    expected = {"connection": "acme", "stream": "usage", "rows": 1500, "rate_limited": 0}
+    assert usage == expected | {"proof": "COMPLETE", "result": "read", "remedy": ""}
     build = printed["build"]
     assert (build["version"], build["is_new"], build["failed"]) == (2, True, {})
     assert build["scans"][0]["unchanged"] == 1500
@@ -60,11 +55,8 @@ def test_a_sync_as_json(synced: Cli) -> None:
 def test_status_as_json(synced: Cli) -> None:
     found = synced.json("status")
     assert (found["version"], found["findings"], found["unknown"]) == (1, [], [])
-    assert [(row["stream"], row["rows"], row["complete"]) for row in found["lists"]] == [
-        ("partners", 25, True),
-        ("usage", 1500, True),
-        ("billing", 150, True),
-    ]
+    lists = [(row["stream"], row["rows"], row["complete"]) for row in found["lists"]]
+    assert lists == [("partners", 25, True), ("usage", 1500, True), ("billing", 150, True)]
 
 
 def test_tables_are_for_people(synced: Cli) -> None:
@@ -98,3 +90,40 @@ def test_values_are_shown_exactly() -> None:
     assert shown(1234567) == "1,234,567"
     assert shown(NOW) == "2026-10-01 12:00:00 UTC"
     assert [shown(value) for value in (None, True, EVIL)] == ["", "yes", ESCAPED]
+
+
+def test_a_record_is_traced(synced: Cli) -> None:
+    ((key,),) = rows(synced.home, "SELECT _key FROM current.partners ORDER BY ALL LIMIT 1")
+    found = synced.json("trace", "acme", "partners", key)
+    (version,) = found["versions"]
+    assert " ".join(sorted(version)) == (
+        "digest end_reason file limit message offset page proven raw received_at remedy request_id "
+        "row scan_id sent_at status valid_from valid_to"
+    )
+    assert (found["version"], found["key"], found["quarantine"]) == (1, key, [])
+    assert json.loads(version["raw"])["partnerId"] == key
+    text = synced("trace", "acme", "partners", key).stdout
+    assert f"Record {key} of acme/partners in version 1:" in text
+    assert "Proven: the record in the scan file has the digest of the row." in text
+    assert f"{version['raw']}\n" in text
+    (synced.home.archive / version["file"]).unlink()
+    missing = synced("trace", "acme", "partners", key, code=3).stdout
+    assert "is missing. The row is as it was loaded" in missing
+    assert "Restore the scan file from a backup." in missing
+
+
+def test_tables_are_exported(synced: Cli) -> None:
+    (row,) = synced.json("export", "csv", "--table", "current.partners")
+    file = synced.home.root / "exports" / "v00000001-csv" / "partners.csv"
+    exported = {"table": "current.partners", "rows": 25, "numbers_as_text": []}
+    assert row == exported | {"exported_to": str(file)}
+    assert len(list(csv.reader(file.read_text(encoding="utf-8").splitlines()))) == 26
+    text = synced("export", "xlsx", "-t", "current.usage").stdout
+    assert re.search(r"current.usage +1,500 +.*sequence.*usage\.xlsx", text)
+    assert "Excel keeps 15 digits of a number." in text
+    assert "SUM" not in synced("export", "xlsx", "-t", "current.partners").stdout
+
+
+def test_nothing_is_traced_or_exported_before_a_sync(fresh: Cli) -> None:
+    for command in ("trace acme usage key", "export csv"):
+        assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr

@@ -25,13 +25,8 @@ def options(sandbox: Running, folder: Path) -> list[str]:
     secret = folder / "secret"
     secret.write_text(SECRET)
     secret.chmod(0o600)
-    return [
-        f"--base-url={sandbox.url}",
-        f"--auth-url={sandbox.url}",
-        f"--audience={AUDIENCE}",
-        "--client-id=demo",
-        f"--secret-file={secret}",
-    ]
+    urls = [f"--base-url={sandbox.url}", f"--auth-url={sandbox.url}"]
+    return [*urls, f"--audience={AUDIENCE}", "--client-id=demo", f"--secret-file={secret}"]
 
 
 def test_init_writes_checks_and_syncs(sandbox: Running, empty: Cli, tmp_path: Path) -> None:
@@ -77,18 +72,14 @@ def test_init_asks_on_a_terminal(sandbox: Running, tmp_path: Path) -> None:
             b"API key: ": "ACME_SECRET",
         }
         for question, answer in answers.items():
-            read_until(ours, question)
+            shown, end = b"", time.monotonic() + ANSWER_SECONDS
+            while question not in shown and time.monotonic() < end:
+                shown += os.read(ours, 4096)
+            assert question in shown
             os.write(ours, f"{answer}\n".encode())
         assert process.wait(ANSWER_SECONDS) == 0
     os.close(ours)
     assert Home(tmp_path / "home").connections_file.read_text().count("ACME_SECRET") == 1
-
-
-def read_until(terminal: int, text: bytes) -> None:
-    shown, end = b"", time.monotonic() + ANSWER_SECONDS
-    while text not in shown and time.monotonic() < end:
-        shown += os.read(terminal, 4096)
-    assert text in shown
 
 
 def test_wrong_credentials_publish_nothing(fresh: Cli) -> None:
@@ -123,11 +114,8 @@ def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synce
     assert synced(*accept).stdout.startswith("Accepted: connection `acme` is ")
     with opened(synced.home) as session, session.metadata.transaction() as db:
         decision = db.query(Decision).one()
-    assert (decision.kind, decision.subject, decision.reason) == (
-        "accept_identity",
-        "acme",
-        "renamed",
-    )
+    decided = (decision.kind, decision.subject, decision.reason)
+    assert decided == ("accept_identity", "acme", "renamed")
     assert decision.details["before"] == {"id": "somebody else"}
     synced("sync")
     assert "as before" in synced(*accept).stdout

@@ -50,12 +50,9 @@ def test_the_demo_syncs_the_sandbox_and_says_how_long_it_took(tmp_path: Path) ->
 
 @pytest.mark.long
 def test_the_sandbox_serves_until_it_is_stopped() -> None:
-    with subprocess.Popen(
-        [*PROGRAM, "sandbox", "--port=0", "--usage=1"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"SANDBOX_CLIENT_SECRET": "a-secret"},
-    ) as process:
+    command, own = [*PROGRAM, "sandbox", "--port=0", "--usage=1"], {"SANDBOX_CLIENT_SECRET": "a"}
+    pipe, environment = subprocess.PIPE, os.environ | own
+    with subprocess.Popen(command, stdout=pipe, text=True, env=environment) as process:
         assert process.stdout
         assert process.stdout.readline().startswith("sandbox ready: http://127.0.0.1:")
         process.send_signal(signal.SIGTERM)

@@ -57,6 +57,7 @@ class Unlimited(RateLimiter):
             await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
             self.slots.append(Slot(len(self.slots) + 1))
             yield self.slots[-1]
+            self.slots[-1].ended = self._hand_clock.passed
 
     def block(self, seconds: float) -> None:
         self._free_at = max(self._free_at, self._hand_clock.passed + seconds)
@@ -90,8 +91,7 @@ class Harness:
         self.attempts: list[Attempt] = []
 
     def client(self) -> ServiceClient:
-        parts = (self.connection, self.options, self.limiter, self.redactor, self.clock)
-        return ServiceClient(*parts)
+        return ServiceClient(self.connection, self.options, self.limiter, self.redactor, self.clock)
 
     def run(self, ask: Callable[[ServiceClient], Awaitable[T]]) -> T:
         """Open a client, ask, close it."""
@@ -128,14 +128,14 @@ class Reply(NamedTuple):
     seconds: float = 0.0
 
 
-def json_reply(status: int = 200, seconds: float = 0.0, **members: Any) -> Reply:
-    return Reply(status, json.dumps(members).encode(), seconds=seconds)
+def json_reply(status: int = 200, **members: Any) -> Reply:
+    return Reply(status, json.dumps(members).encode())
 
 
 def page_reply(rows: Iterable[Any] = (), seconds: float = 0.0, **headers: str) -> Reply:
     pagination = {"limit": 10, "offset": 0, "has_more": False, "next_offset": None}
-    reply = json_reply(seconds=seconds, data=list(rows), pagination=pagination)
-    return reply._replace(headers=headers)
+    reply = json_reply(data=list(rows), pagination=pagination)
+    return reply._replace(headers=headers, seconds=seconds)
 
 
 class Script(Harness):
@@ -144,20 +144,23 @@ class Script(Harness):
     Tokens are `token-1`, `token-2` …; `refused` ones and those older than `expires_in` get 401.
     """
 
-    def __init__(self, *replies: Reply, connection: Connection | None = None) -> None:
+    def __init__(
+        self,
+        *replies: Reply,
+        connection: Connection | None = None,
+        tokens: Iterable[Reply] = (),
+        refused: Iterable[str] = (),
+        expires_in: float = 3600,
+    ) -> None:
         super().__init__(connection, transport=httpx.ASGITransport(self))
-        self.replies = list(replies)
-        self.token_replies: list[Reply] = []
-        self.refused: set[str] = set()
-        self.expires_in: Any = 3600
+        self.replies, self.token_replies = list(replies), list(tokens)
+        self.refused, self.expires_in = set(refused), expires_in
         self.requests: list[tuple[float, httpx.Request]] = []
         self.token_requests: list[tuple[float, httpx.Request]] = []
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        body = (await receive()).get("body", b"")
-        request = httpx.Request(
-            scope["method"], scope["path"], headers=scope["headers"], content=body
-        )
+        method, content = scope["method"], (await receive()).get("body", b"")
+        request = httpx.Request(method, scope["path"], headers=scope["headers"], content=content)
         is_token = scope["path"].endswith("/oauth/token")
         (self.token_requests if is_token else self.requests).append((self.clock.passed, request))
         reply = self._token() if is_token else self._reply(request)

@@ -1,24 +1,15 @@
 """What each failure means: retried or not, and the words that a user reads."""
 
-import httpx
 import pytest
 
 from pipelines.core.errors import AccessDenied, Forbidden, RateLimited, ServiceError, Unavailable
 from pipelines.core.errors import UnexpectedAnswer as Unexpected
 from pipelines.http.retry import TRIES, UNCHANGED
-from tests.http.support import (
-    Harness,
-    Reply,
-    Script,
-    http_date,
-    json_reply,
-    merchant,
-    page_reply,
-    partner,
-)
+from tests.http.support import Harness, Reply, Script, http_date, json_reply, merchant, page_reply
 
 HTML = b" <html>Bad gateway</html>"
 NO_GZIP = Reply(200, page_reply().body, {"Content-Encoding": "gzip"})
+A_DAY_AHEAD = page_reply(Date=http_date(90_000))
 RED = "\x1b[31mred\x1b[0m \u202e left " + "long " * 10_000
 
 
@@ -58,34 +49,14 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "mapping": (problem(403, "Requires companyAdmin"), Forbidden, "lacks a mapping", "companyAdm"),
     "scope": (problem(403, "missing SCOPE"), Forbidden, "lacks the OAuth scope", "grant the scope"),
     "actor": (problem(403, "actor_type"), Forbidden, "actor type of connection", "another actor"),
-    "403": (
-        problem(403, "why"),
-        Forbidden,
-        "do not open this route",
-        "`skip` of connection `sh",
-    ),
+    "403": (problem(403, "why"), Forbidden, "do not open this route", "`skip` of connection `sh"),
     "400": (problem(400, "why"), Unexpected, "document does not know this status. The s", "check"),
     "404": (problem(404, "why"), Unexpected, "does not exist at http://127.0.0.1:8000", "base_url"),
     "304": (Reply(304), Unexpected, "status 304", "check"),
     "501": (Reply(501), Unexpected, "status 501", "check"),
-    "clock": (
-        page_reply(Date=http_date(90_000)),
-        Unexpected,
-        "which says 2026-11-24 12:00:0",
-        "set",
-    ),
-    "moved": (
-        moved("https://else/login?session=1#x"),
-        Unexpected,
-        "to https://else/login.",
-        "base",
-    ),
-    "moved with password": (
-        moved("https://me:pass@else/"),
-        Unexpected,
-        "to https://else/.",
-        "base",
-    ),
+    "clock": (A_DAY_AHEAD, Unexpected, "which says 2026-11-24 12:00:0", "set"),
+    "moved": (moved("https://else/in?session=1#x"), Unexpected, "to https://else/in.", "base"),
+    "moved, password": (moved("https://me:pass@else/"), Unexpected, "to https://else/.", "base"),
     "moved within": (moved("/v3/usage?offset=1", 307), Unexpected, "to /v3/usage. It was not", ""),
     "moved oddly": (moved("http:\\\\me:pass@else/x"), Unexpected, "to http:\\\\else/x. It", ""),
     "moved to no host": (moved("http://host:port/"), Unexpected, "to http://host:port/. It", ""),
@@ -126,20 +97,20 @@ def test_a_failure(reply: Reply, error: type[ServiceError], words: str, remedy: 
 
 
 @pytest.mark.parametrize(("client", "words"), [("merchant", "actor type"), ("narrow", "scope")])
-def test_the_words_of_the_sandbox(
-    sandbox_app: httpx.ASGITransport, client: str, words: str
-) -> None:
+def test_the_words_of_the_sandbox(sandboxed: dict[str, Harness], client: str, words: str) -> None:
     with pytest.raises(Forbidden, match=words):
-        Harness(partner(client_id=client), sandbox_app).page()
+        sandboxed[client].page()
 
 
-# The service's Date, and words of the warning.
-CLOCKS = [(http_date(0), ""), (http_date(290), ""), ("yesterday", ""), ("", "")]
-CLOCKS += [("Fri, 99 Dec 2026 23:59:59 GMT", ""), (http_date(310), "310 s ahead of")]
-CLOCKS += [(http_date(-310), "behind the clock of this machine")]
+CLOCKS = {  # The service's Date, and words of the warning.
+    **dict.fromkeys((http_date(0), http_date(290), "yesterday", ""), ""),
+    "Fri, 99 Dec 2026 23:59:59 GMT": "",
+    http_date(310): "310 s ahead of",
+    http_date(-310): "behind the clock of this machine",
+}
 
 
-@pytest.mark.parametrize(("date", "words"), CLOCKS)
+@pytest.mark.parametrize(("date", "words"), CLOCKS.items(), ids=CLOCKS)
 def test_clocks_that_differ(date: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
     script = Script(page_reply(Date=date))
     script.run(lambda client: script.pages(client, 2))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from pipelines.http.identity import actor_key, service_identity
@@ -34,10 +33,10 @@ def test_what_stands_in_for_an_answer_that_says_nothing() -> None:
     assert str(service_identity(partner(), {"name": "\x1b[2J" * 500}, {})).isprintable()
 
 
-def test_the_sandbox_identifies_its_clients(sandbox_app: httpx.ASGITransport) -> None:
+def test_the_sandbox_identifies_its_clients(sandboxed: dict[str, Harness]) -> None:
     found = []
     for client_id in ("demo", "demo", "reseller"):
-        harness = Harness(partner(client_id=client_id), sandbox_app)
+        harness = sandboxed[client_id]
         whoami = harness.run(lambda client: client.whoami())
         found.append(service_identity(harness.connection, whoami, {}))
     assert found[0] == found[1] != found[2]
@@ -45,9 +44,7 @@ def test_the_sandbox_identifies_its_clients(sandbox_app: httpx.ASGITransport) ->
     assert "demo" in str(found[0])
 
 
-def test_the_actor_is_the_setting_or_the_identity_or_the_client(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_actor_is_a_setting_an_identity_or_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = {"id": "p1"}
     key = actor_key(merchant(), None)
     monkeypatch.setenv("HTTP_TEST_KEY", "another-key-4711")

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import httpx
 import jwt
 import pytest
 
@@ -12,20 +11,16 @@ from pipelines.http.client import ServiceClient
 from tests.http.support import SECRET, Harness, Reply, Script, json_reply, merchant, page_reply
 
 
-def test_the_body_is_json_of_the_four_members(sandbox_app: httpx.ASGITransport) -> None:
+def test_the_body_is_json_of_the_four_members(sandboxed: dict[str, Harness]) -> None:
     script = Script(page_reply())
     script.page()
     ((_, request),) = script.token_requests
     assert request.headers["content-type"] == "application/json"
     assert "authorization" not in request.headers
-    assert json.loads(request.content) == {
-        "client_id": "demo",
-        "client_secret": SECRET,
-        "audience": "partner-sync-sandbox",
-        "grant_type": "client_credentials",
-    }
+    client = {"client_id": "demo", "client_secret": SECRET, "audience": "partner-sync-sandbox"}
+    assert json.loads(request.content) == client | {"grant_type": "client_credentials"}
     assert len(script.limiter.slots) == 1  # the token request needs none
-    assert Harness(transport=sandbox_app).page().status == 200
+    assert sandboxed["demo"].page().status == 200
 
 
 # Lifetime, seconds that a request takes, and the age at which the token is renewed.
@@ -34,23 +29,20 @@ RENEWALS = [(3600, 0, 3540), (300, 0, 270), (10, 0, 9), (10, 4, 6), (2, 0, 1), (
 
 @pytest.mark.parametrize(("life", "took", "age"), RENEWALS)
 def test_a_token_is_renewed_before_it_expires(life: Any, took: float, age: float) -> None:
-    script = Script(page_reply(seconds=took))
-    script.token_replies = [json_reply(access_token="a-token", expires_in=life)]
+    token = json_reply(access_token="a-token", expires_in=life)
+    script = Script(page_reply(seconds=took), tokens=[token])
 
-    async def ask(client: ServiceClient) -> list[int]:
-        counts = []
-        for moment in (0.0, age - 0.01, age + 0.01):
+    async def ask(client: ServiceClient) -> None:
+        for moment, tokens in ((0.0, 1), (age - 0.01, 1), (age + 0.01, 2)):
             await script.clock.sleep(moment - script.clock.passed)
             await script.pages(client)
-            counts.append(len(script.token_requests))
-        return counts
+            assert len(script.token_requests) == tokens
 
-    assert script.run(ask) == [1, 1, 2]
+    script.run(ask)
 
 
 def test_a_token_of_two_seconds_is_never_refused() -> None:
-    script = Script(page_reply(seconds=0.1))
-    script.expires_in = 2
+    script = Script(page_reply(seconds=0.1), expires_in=2)
 
     async def ask(client: ServiceClient) -> None:
         for _ in range(30):
@@ -62,8 +54,7 @@ def test_a_token_of_two_seconds_is_never_refused() -> None:
 
 @pytest.mark.parametrize("count", [1, 20])
 def test_a_401_renews_the_token_once_for_all_and_repeats(count: int) -> None:
-    script = Script(page_reply(seconds=0.5))
-    script.refused = {"token-1"}
+    script = Script(page_reply(seconds=0.5), refused=["token-1"])
     assert script.run(lambda client: script.pages(client, count)) == [200] * count
     assert len(script.token_requests) == 2
     assert set(script.statuses) == {401}
@@ -71,8 +62,7 @@ def test_a_401_renews_the_token_once_for_all_and_repeats(count: int) -> None:
 
 
 def test_a_second_401_is_an_error() -> None:
-    script = Script(page_reply())
-    script.refused = {"token-1", "token-2"}
+    script = Script(page_reply(), refused=["token-1", "token-2"])
     with pytest.raises(errors.AccessDenied, match="connection `acme` are not accepted") as got:
         script.page()
     assert "client_id, secret and audience" in got.value.remedy
@@ -81,8 +71,7 @@ def test_a_second_401_is_an_error() -> None:
 
 
 def test_a_token_that_expired_on_its_way_was_not_refused() -> None:
-    script = Script(Reply(401, seconds=12), Reply(401, seconds=12), page_reply())
-    script.expires_in = 10
+    script = Script(*[Reply(401, seconds=12)] * 2, page_reply(), expires_in=10)
     assert script.page().status == 200
     assert script.statuses == [401, 401]
 
@@ -104,8 +93,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("reply", "error", "words"), REFUSALS.values(), ids=REFUSALS)
 def test_a_refused_token_request(reply: Reply, error: type[Exception], words: str) -> None:
-    script = Script(page_reply())
-    script.token_replies = [reply] * 5
+    script = Script(page_reply(), tokens=[reply] * 5)
     with pytest.raises(error) as got:
         script.page()
     assert words in str(got.value)
@@ -115,9 +103,8 @@ def test_a_refused_token_request(reply: Reply, error: type[Exception], words: st
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_provider_is_not_asked_earlier_than_it_says(status: int) -> None:
-    script = Script(page_reply())
-    pauses = ("30", "86400")
-    script.token_replies = [Reply(status, headers={"Retry-After": each}) for each in pauses]
+    replies = [Reply(status, headers={"Retry-After": pause}) for pause in ("30", "86400")]
+    script = Script(page_reply(), tokens=replies)
     with pytest.raises(errors.Postponed, match="connection `acme` ends"):
         script.page()
     (first, _), (second, _) = script.token_requests
@@ -125,16 +112,15 @@ def test_the_provider_is_not_asked_earlier_than_it_says(status: int) -> None:
 
 
 def test_claims_are_read_unverified() -> None:
-    script = Script(page_reply())
     claims = {"actor": "partner", "sub": "demo"}
-    script.token_replies = [json_reply(access_token=jwt.encode(claims, "k" * 32))]
+    script = Script(page_reply(), tokens=[json_reply(access_token=jwt.encode(claims, "k" * 32))])
 
-    async def ask(client: ServiceClient) -> list[dict[str, Any]]:
-        before = client.claims()
+    async def ask(client: ServiceClient) -> None:
+        assert client.claims() == {}
         await script.pages(client)
-        return [before, client.claims()]
+        assert client.claims() == claims
 
-    assert script.run(ask) == [{}, claims]
+    script.run(ask)
 
 
 def test_a_key_that_no_header_may_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

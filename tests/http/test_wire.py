@@ -1,10 +1,10 @@
 """What goes wrong between the service and us, on real connections."""
 
 import asyncio
-import contextlib
 import gzip
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -34,20 +34,13 @@ class Wire(Harness):
         self.answers = list(answers)
         self.seconds = seconds  # between pieces
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        for piece in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
-            yield piece
-            await asyncio.sleep(self.seconds)
-
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-            try:
-                await reader.readuntil(b"\r\n\r\n")
-                async for piece in self.pieces():
-                    writer.write(piece)
-                    await writer.drain()
-            finally:
-                writer.close()
+        with suppress(ConnectionError, asyncio.CancelledError), closing(writer):
+            await reader.readuntil(b"\r\n\r\n")
+            for piece in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(self.seconds)
 
     def page(self, context: ssl.SSLContext | None = None, ca_file: Path | None = None) -> Attempt:
         async def main() -> Attempt:
@@ -111,18 +104,16 @@ def test_a_broken_answer_is_asked_for_again(data: bytes, words: str) -> None:
 
 
 def test_the_slot_ends_with_the_headers_and_not_with_the_body() -> None:
-    class Late(Wire):
-        async def pieces(self) -> AsyncIterator[bytes]:
-            yield HEAD + b"\r\n\r\n"
-            await asyncio.sleep(0.05)  # the client notes the headers meanwhile
-            self.clock.passed += 7
-            yield BODY
+    def late() -> Iterator[bytes]:
+        yield HEAD + b"\r\n\r\n"
+        wire.clock.passed += 7
+        yield BODY
 
-    wire = Late()
+    wire = Wire(late(), seconds=0.05)  # in which the client notes the headers
     found = wire.page()
     (slot,) = wire.limiter.slots
     assert slot.sent_at == slot.answered_at == found.received_at - 7
-    assert (slot.status, slot.headers) == (200, {})
+    assert (slot.status, slot.headers, slot.ended) == (200, {}, 0)
 
 
 def test_nobody_listens() -> None:

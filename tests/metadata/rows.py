@@ -1,6 +1,7 @@
 """Runs, scans and proofs for tests of the metadata database."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -22,30 +23,19 @@ def add_run(
     session: Session, run_id: str, outcome: Outcome | None = None, *, killed: bool = False
 ) -> Run:
     """Add a run of this process, or of a killed one; with an outcome it has ended."""
-    run = Run(
-        run_id=run_id,
-        connection="acme",
-        trigger="command",
-        started_at=NOW,
-        owner=this_process() + ("0" if killed else ""),
-        outcome=outcome,
-        ended_at=NOW if outcome else None,
-    )
+    owner = this_process() + ("0" if killed else "")
+    run = Run(run_id=run_id, connection="acme", trigger="command", started_at=NOW, owner=owner)
+    run.outcome, run.ended_at = outcome, NOW if outcome else None
     session.add(run)
     session.flush()
     return run
 
 
 def opened(scan_id: str, minute: float, run_id: str = "run", stream: str = "usage") -> Scan:
-    return Scan(
-        scan_id=scan_id,
-        run_id=run_id,
-        connection="acme",
-        stream=stream,
-        day=minutes(minute).date(),
-        started_at=minutes(minute),
-        file=f"{scan_id}.jsonl.zst",
-    )
+    began = minutes(minute)
+    values: dict[str, Any] = {"started_at": began, "day": began.date(), "stream": stream}
+    file = f"{scan_id}.jsonl.zst"
+    return Scan(scan_id=scan_id, run_id=run_id, connection="acme", file=file, **values)
 
 
 def seal(session: Session, *scans: Scan) -> None:

@@ -1,6 +1,7 @@
 """Locks: one holder at a time, who it is, and what remains of a killed one."""
 
 import threading
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from sys import executable
@@ -25,14 +26,8 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> 
     messages: list[str] = []
 
     def hold(timeout_seconds: float = 3600) -> bool:
-        waiting = hold_lock(
-            tmp_path,
-            "build",
-            timeout_seconds=timeout_seconds,
-            on_wait=messages.append,
-            repeat_seconds=0.1,
-        )
-        with waiting as has_waited, hold_lock(tmp_path, "other"):
+        build = partial(hold_lock, tmp_path, "build", on_wait=messages.append, repeat_seconds=0.1)
+        with build(timeout_seconds=timeout_seconds) as has_waited, hold_lock(tmp_path, "other"):
             return has_waited
 
     assert [hold(), hold()] == [False, False]
@@ -55,9 +50,7 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> 
             raise FileNotFoundError
 
 
-@pytest.mark.parametrize(
-    ("folder", "says"), [("file/locks", "Cannot create"), ("", "cannot be us")]
-)
+@pytest.mark.parametrize(("folder", "says"), [("file/a", "Cannot create"), ("", "cannot be us")])
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, folder: str, says: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "build.holder").mkdir()

@@ -30,9 +30,7 @@ def statuses(session: Session, *scan_ids: str) -> list[str]:
     return [get_scan(session, scan_id).status for scan_id in scan_ids]
 
 
-def test_a_sealed_scan_has_the_numbers_of_its_proof_and_its_list_remembers_it(
-    session: Session,
-) -> None:
+def test_a_sealed_scan_and_its_list_remember_the_proof(session: Session) -> None:
     assert list_memory(session, "acme", "usage") == ListMemory()
     seal(session, opened("a", 0))
     session.add(opened("open", 1))
@@ -115,11 +113,7 @@ def test_the_newest_sealed_scan_of_a_day_is_found(session: Session) -> None:
     seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
     session.add(opened("open", 24 * 60 + 1))
     set_status(session, "b", ScanStatus.FAILED, "defect")
-    for day, expected in (
-        (None, "next day"),
-        (date(2026, 10, 1), "b"),
-        (date(2026, 10, 3), None),
-    ):
+    for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
         scan = newest_sealed(session, "acme", "usage", day=day)
         assert (scan.scan_id if scan else None) == expected
     assert newest_sealed(session, "acme", "billing") is None

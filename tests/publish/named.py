@@ -10,11 +10,11 @@ from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
 from pipelines.core.text import Redactor
 from pipelines.publish.build import build
-from tests.publish.homes import Reading, Stores, read, usage
+from tests.publish.homes import Reading, Record, Stores, read, usage
 
 NAME = "Ada Lövelace"
 OTHERS = usage(*range(1, 11))
-WITH_NAME = [
+WITH_NAME: list[Record] = [
     {"id": "t1", "name": NAME},
     {"id": "t2", "buyer": {"name": NAME}},
     {"id": "t3", "lines": [{"n": 1}, {"name": NAME}]},

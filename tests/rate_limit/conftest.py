@@ -1,5 +1,6 @@
 """One metadata database for all simulations of a worker; each has an actor of its own."""
 
+import asyncio
 import inspect
 import socket
 import subprocess
@@ -9,7 +10,7 @@ from itertools import count
 import pytest
 
 from pipelines.metadata.engine import _start_of
-from tests.rate_limit.simulated import VirtualClock, VirtualMetadata, World, run
+from tests.rate_limit.simulated import VirtualClock, VirtualLoop, VirtualMetadata, World
 
 ACTORS = count(1)
 
@@ -20,7 +21,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
 
 

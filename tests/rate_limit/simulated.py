@@ -4,9 +4,8 @@ import asyncio
 import math
 import random
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
@@ -28,7 +27,9 @@ class _Leap(selectors.SelectSelector):
         return super().select(0)
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time."""
+
     def __init__(self) -> None:
         super().__init__(_Leap())
 
@@ -36,15 +37,16 @@ class _Loop(asyncio.SelectorEventLoop):
         return _Leap.now
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in virtual time."""
-    with asyncio.Runner(loop_factory=_Loop) as runner:
-        runner.run(main)
-
-
 def now() -> float:
     """Return the seconds of the simulations."""
     return _Leap.now
+
+
+async def seconds_of(work: Awaitable[None]) -> float:
+    """Wait for something; return how many seconds that took."""
+    begun = now()
+    await work
+    return now() - begun
 
 
 class VirtualClock(Clock):
@@ -97,11 +99,9 @@ class Service:
         return 200, headers | {"x-ratelimit-remaining": str(self.limit - len(window) - 1)}
 
     def moments(self, since: float = 0.0) -> list[float]:
-        """Return the moments of the admitted arrivals."""
         return [at for at, _ in self.admitted if at >= since]
 
     def span(self) -> float:
-        """Return the seconds from the first to the last admitted arrival."""
         return self.admitted[-1][0] - self.admitted[0][0]
 
 
@@ -124,7 +124,6 @@ class World:
         return Process(self, limiter, random.Random(seed))
 
     def restart(self) -> None:
-        """Restart the machine."""
         self.clock.started_at = now()
         self.metadata.clock_name = f"start at {now()}"
 
@@ -159,7 +158,6 @@ class Process:
         await asyncio.sleep((self.world.latency + jitter) / 2)
 
     async def ask_together(self, requests: int = 5) -> None:
-        """Send requests at the same time."""
         await asyncio.gather(*(self.ask() for _ in range(requests)))
 
     async def read(self, requests: int) -> None:
@@ -172,15 +170,6 @@ class Process:
             await asyncio.sleep(0)
         await asyncio.gather(*under_way)
 
-    async def read_lists(self, requests: int) -> float:
-        """Read three lists side by side, `requests` in all; return how many seconds that took."""
-        begun = now()
+    async def read_lists(self, requests: int) -> None:
+        """Read three lists side by side, `requests` in all."""
         await asyncio.gather(*(self.read(requests // 3) for _ in range(3)))
-        return now() - begun
-
-
-async def send_evenly(world: World, interval: float, until: float) -> None:
-    """Be another client of the actor, which sends whatever the answers say."""
-    while now() < until:
-        world.service.arrive("other")
-        await asyncio.sleep(interval)

@@ -1,0 +1,141 @@
+"""Every command on a terminal, on a home full of control and bidirectional characters."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pipelines.config.home import Home
+from pipelines.core.errors import ExitCode
+from tests.cli.test_usage import commands
+from tests.end_to_end.proxy import changed_answers
+from tests.homes import copied, make_home, rows, sync_once
+from tests.sandbox.running import AUDIENCE, SECRET, Running
+
+pytestmark = pytest.mark.long
+# Clear the screen, set its title, backspace, CSI as one character, bidirectional, a line separator.
+KEY = "\x1b[2J\x1b]0;owned\x07\r\x08\x9b31m\u202e\u2066\u200f\u2028"
+EVIL = f"{KEY}\x00"
+ESCAPED = r"\x1b[2J\x1b]0;owned\x07\r\x08\x9b31m\u202e\u2066\u200f\u2028"
+# What rich writes: styles, the cursor hidden and shown, progress bars drawn again.
+OURS = re.compile(r"\r?\x1b\[([0-9;]*m|\?25l|\?25h\r?|1A|2K)|\r+\n")
+DONE, USAGE, ATTENTION = ExitCode.DONE, ExitCode.USAGE, ExitCode.NEEDS_ATTENTION
+# How a command is called, its exit code, and whether it shows what the service said.
+CALLS = {
+    "approve": ("acme partners --reason=why", ATTENTION, True),
+    "check": ("", USAGE, True),
+    "connections": ("", DONE, False),
+    "connections accept": ("acme --reason=why", DONE, True),
+    "connections unblock": ("acme", DONE, False),
+    "demo": ("--home=HOME", USAGE, False),
+    "discover": ("acme", DONE, True),
+    "erase": ("KEY --reason=why --yes", DONE, False),
+    "export": ("xlsx", DONE, False),
+    "init": ("--name=second OPTIONS", USAGE, True),
+    "notify test": ("", USAGE, False),
+    "plan": ("", DONE, False),
+    "prune": ("--days=1", DONE, False),
+    "runs": ("", DONE, True),
+    "status": ("", ATTENTION, True),
+    "sync": ("", ATTENTION, True),
+    "trace": ("acme partners KEY", DONE, True),
+    "verify": ("", DONE, False),
+    "versions build": ("", ATTENTION, True),
+    "versions list": ("", DONE, False),
+    "versions rebuild": ("", ATTENTION, True),
+    "versions rollback": ("--reason=why", DONE, False),
+}
+HELP = ("--help", DONE, False)
+# Commands that have no call of their own; those of reconciliation are still to come.
+ONLY_HELP = {"notify", "sandbox", "versions", "breaks", "close", "mapping", "report"}
+
+
+@dataclass
+class Evil:
+    """Puts hostile characters into every answer; there are `partners` at most."""
+
+    partners: int = 100
+    turn: int = 0
+
+    def __call__(self, request: httpx.Request, answer: httpx.Response) -> httpx.Response:
+        path, headers = request.url.path, {b"x-request-id": b"\x9b2J" + KEY[-4:].encode()}
+        if path == "/v2/plans":
+            problem = {"title": EVIL, "detail": EVIL, "type": EVIL}
+            return httpx.Response(403, headers=headers, json=problem)
+        if not path.startswith(("/v2/", "/docs/")):
+            return answer
+        document = answer.json()
+        if path.startswith("/docs/"):
+            document["paths"] |= {f"/v2/{EVIL}": document["paths"]["/v2/plans"]}
+        elif path == "/v2/whoami":
+            document |= {"name": EVIL, EVIL: "name"}
+        elif path == "/v2/partners":
+            left = max(0, self.partners - int(request.url.params["offset"]))
+            document["data"] = [
+                record | {"partnerId": KEY + record["partnerId"]}
+                for record in document["data"][:left]
+            ]
+        for record in document.get("data", ()):
+            record |= {"note": f"{self.turn}{EVIL}", KEY: [{KEY: EVIL}], "long": 10**30}
+        return httpx.Response(200, headers=headers, json=document)
+
+
+@pytest.fixture(scope="module")
+def evil(
+    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running
+) -> Iterator[tuple[Home, str]]:
+    """A home with two versions, a failed list and a held scan; the service's options for `init`."""
+    change = Evil()
+    with changed_answers(sandbox_process, change) as service:
+        home = make_home(tmp_path_factory.mktemp("evil") / "home", service)
+        home.settings_file.write_text('[streams.plans]\npath = "/v2/plans"\n')
+        for change.turn, change.partners in enumerate((100, 100, 5)):
+            assert sync_once(home).exit_code == ATTENTION
+        secret = home.root.with_name("secret")
+        secret.touch(0o600)
+        secret.write_text(SECRET)
+        addresses = f"--base-url={service.url} --auth-url={service.url} --audience={AUDIENCE}"
+        yield home, f"{addresses} --client-id=demo --secret-file={secret}"
+
+
+def on_terminal(home: Home, arguments: list[str]) -> tuple[int, str]:
+    """Run a command on a pseudo-terminal; return its exit code and what the terminal received."""
+    ours, theirs = pty.openpty()
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "500", "LINES": "100"}
+    environment = os.environ | terminal | {"PARTNER_SYNC_HOME": str(home.root)}
+    command = [sys.executable, "-m", "pipelines.cli.main", *arguments]
+    received = []
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        with suppress(OSError):  # nobody has the other side open any more
+            while True:
+                received.append(os.read(ours, 65536))
+    os.close(ours)
+    return process.returncode, b"".join(received).decode()
+
+
+@pytest.mark.parametrize("command", sorted(commands()))
+def test_no_character_of_a_record_reaches_the_terminal(
+    command: str, evil: tuple[Home, str], tmp_path: Path
+) -> None:
+    home = copied(evil[0], tmp_path / "home")
+    ((key,),) = rows(home, "SELECT min(_key) FROM current.partners")
+    assert command in CALLS or ONLY_HELP.intersection(command.split()), "Add a call."
+    call, code, shows = CALLS.get(command, HELP)
+    call = call.replace("OPTIONS", evil[1]).replace("HOME", str(home.root))
+    arguments = [each.replace("KEY", key) for each in f"{command} {call}".split()]
+    found, received = on_terminal(home, arguments)
+    shown = OURS.sub("", received)
+    assert [character for character in shown if not character.isprintable()] == []
+    assert "Traceback" not in shown
+    assert (found, ESCAPED in shown) == (code, shows), shown
