@@ -1,5 +1,6 @@
 """Docs that repeat the code are compared with it; links between pages are followed."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -43,6 +44,23 @@ def test_the_page_of_findings_has_every_code() -> None:
     page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     codes = {check.code for check in CHECKS} | TEXTS.keys()
     assert {code for code in codes if f"| `{code}` |" not in page} == set()
+
+
+def test_the_tests_that_the_page_of_failures_names_exist() -> None:
+    page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/\S+\.py)::(\w+)` \|$", page, re.MULTILINE)
+    sections = page.partition("## Situations")[2].split("\n### ")[1:]
+    rows = sum(len(re.findall(r"^\| ", each, re.MULTILINE)) - 1 for each in sections)
+    assert len(named) == rows > 50
+    missing = [f"{file}::{name}" for file, name in named if name not in functions(ROOT / file)]
+    assert missing == []
+
+
+def functions(file: Path) -> set[str]:
+    """Return the names of the functions of a file, which is not imported."""
+    tree = ast.parse(file.read_text(encoding="utf-8")) if file.is_file() else ast.Module([], [])
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {each.name for each in tree.body if isinstance(each, kinds)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,9 +7,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipelines.app.progress import Progress
+from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
-from tests.homes import KEYS, make_home, records, rows, sync_once
+from tests.homes import KEYS, make_home, opened, records, rows, sync_once
 from tests.sandbox.running import Running, started
 from tests.truth import Row, by_key, differences, same, table_records, was_served
 
@@ -22,6 +24,7 @@ limit = 20
 [streams.usage]
 limit = 300
 """
+SHORT = '[streams.s]\npath = "/v2/plans"\n[streams.t]\npath = "/v2/organizations"\n'
 RATES = {"insert": 0.5, "delete": 0.5, "update": 3}  # by page
 Truth = dict[str, list[str]]
 
@@ -131,6 +134,35 @@ def test_a_failed_list_does_not_stop_the_others(sandbox: Running, synced: Home) 
     failed = next(each for each in result.streams if each.stream == "billing")
     assert "Traceback" not in failed.message
     assert "redirect" in failed.message
+
+
+class Faulty(Progress):
+    """Fails as nobody foresaw, within the read of one list."""
+
+    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        if stream == "acme/usage":
+            raise ZeroDivisionError(f"\x1b[2J {rows} {requests} {expected_rows}")
+
+
+def test_a_defect_in_one_list_does_not_stop_the_others(synced: Home) -> None:
+    with opened(synced) as session:
+        result = sync(session, [ReadRequest("acme")], Faulty())
+    states = {each.stream: str(each.state) for each in result.streams}
+    assert states == {"partners": "complete", "usage": "failed", "billing": "complete"}
+    (message,) = (each.message for each in result.streams if each.stream == "usage")
+    assert message.startswith("Unexpected ZeroDivisionError at test_sync.py:")
+    assert r"\x1b[2J" in message
+    assert "Traceback" not in message
+    assert (result.exit_code, result.build and result.build.is_new) == (3, True)
+
+
+def test_lists_with_short_names_are_loaded(sandbox: Running, tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", sandbox)
+    home.settings_file.write_text(SHORT)
+    sync_once(home, "s", "t")
+    for name, path in (("s", "/v2/plans"), ("t", "/v2/organizations")):
+        held = rows(home, f"SELECT count(*) FROM current.{name}")
+        assert held == [(len(sandbox.records(path)),)]
 
 
 @pytest.mark.parametrize(
