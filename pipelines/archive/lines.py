@@ -2,14 +2,16 @@
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 import zstandard
+from msgspec.structs import replace
 
+from pipelines.archive.records import erase_records, parse_page
 from pipelines.core.completeness import Completeness, ListMemory, ReadBudget
 
 STOP: Final = "stop"  # purpose of a line that is no request
@@ -69,6 +71,17 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
             return raw
         text = msgspec.json.decode(raw, type=str | None)
         return None if text is None else text.encode("latin-1")
+
+    def rows_where(self, holds: Callable[[bytes], bool]) -> list[int]:
+        """Return the rows of the page whose raw records fulfil a condition."""
+        records = parse_page(self.body).records if self.body else ()
+        return [row for row, raw in enumerate(records) if holds(raw)]
+
+    def without(self, rows: Collection[int]) -> "Exchange":
+        """Return the exchange with null in place of some records."""
+        if not rows:
+            return self
+        return replace(self, raw=encode_body(erase_records(self.body or b"", rows)))
 
 
 def encode_body(body: bytes | None) -> msgspec.Raw:

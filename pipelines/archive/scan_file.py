@@ -7,11 +7,10 @@ The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.archive.records import erase_records, parse_page
+from pipelines.archive.records import parse_page
 from pipelines.core.completeness import Completeness, Ranges
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from pipelines.core.files import PRIVATE_FILE, durable_rename, private_folder, write_durably
@@ -36,6 +35,8 @@ __all__ = [
     "scan_row",
 ]
 
+IsErased = Callable[[bytes], bool]
+"""Says of a raw record whether it is erased."""
 IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 
 
@@ -103,14 +104,6 @@ def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
     if not isinstance(header, ScanHeader):
         raise ValueError("it does not begin with a header")  # noqa: TRY004 - of the file
     return header, before, last
-
-
-def _without(exchange: Exchange, rows: Mapping[int, Collection[int]]) -> Exchange:
-    """Return an exchange without the records that are erased."""
-    if exchange.page not in rows:
-        return exchange
-    body = erase_records(exchange.body or b"", rows[exchange.page])
-    return replace(exchange, raw=lines.encode_body(body))
 
 
 @dataclass
@@ -214,22 +207,30 @@ class SealedScan:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
         return _exchanges(self.path, self.sha256)
 
-    def erase(self, rows: Mapping[int, Collection[int]]) -> None:
-        """Replace records, by page, by null in the file. Raises ArchiveDamaged, StorageFailed.
+    def erase(self, is_erased: IsErased) -> None:
+        """Replace records by null in the file. Raises ArchiveDamaged, StorageFailed.
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
-        part = self.path.with_name(f".{self.path.name}.part")
+        part, rows = self.path.with_name(f".{self.path.name}.part"), dict[int, list[int]]()
         with _failure_named(self.path), part.open("wb") as file:
             part.chmod(PRIVATE_FILE)
-            frame, seal = lines.START, Seal(self.completeness.without(rows), self.original)
-            kept = (_without(each, rows) for each in self.exchanges())
-            for line in chain[lines.Line]([self.header], kept, [seal]):
+            frame = lines.START
+            for line in self._lines_without(is_erased, rows):
                 frame = frame.followed_by_line(line)
                 file.write(frame.head() + frame.data)
             file.flush()
             os.fsync(file.fileno())
             durable_rename(part, self.path)
+
+    def _lines_without(
+        self, is_erased: IsErased, rows: dict[int, list[int]]
+    ) -> Iterator[lines.Line]:
+        yield self.header
+        for exchange in self.exchanges():
+            rows[exchange.page] = exchange.rows_where(is_erased)
+            yield exchange.without(rows[exchange.page])
+        yield Seal(self.completeness.without(rows), self.original)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 6  # shorter values would redact ordinary text
 LONGEST_MESSAGE = 300
-# An escape of a letter that credentials may have. Few answers have any; the others are not searched
-# letter by letter.
-ESCAPE = re.compile(rb"[\\%](?:u00[2-7]|[2-7][0-9A-Fa-f]|[\"/\\])")
-ANY_ESCAPE = re.compile(rb"[\\%]")
+# An escape of a letter, in JSON or a URL; and the few that ASCII letters have.
+ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|%([0-9A-Fa-f]{2})|\\([\"/\\])")
+ASCII_ESCAPE = re.compile(rb"\\u(00[2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\([\"/\\])")
 
 
 class Redactor:
@@ -20,9 +19,9 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: dict[bytes, re.Pattern[bytes]] = {}  # unescaped, and in any spelling
         self._needles: tuple[bytes, ...] = ()
-        self._escaped: re.Pattern[bytes] | None = None
-        self._escape = ESCAPE
+        self._escape = ASCII_ESCAPE
         for secret in secrets:
             self.add(secret)
 
@@ -31,17 +30,19 @@ class Redactor:
         if len(secret) >= SHORTEST_SECRET:
             forms = {*self._needles, *_encodings(secret)}
             self._needles = tuple(sorted(forms, key=len, reverse=True))
-            pattern = "".join(map(_spellings, secret)).encode()
-            known = self._escaped.pattern + b"|" if self._escaped else b""
-            self._escaped = re.compile(known + pattern)
-            self._escape = self._escape if secret.isascii() else ANY_ESCAPE
+            pattern = re.compile("".join(map(_spellings, secret)).encode())
+            self._secrets |= {secret.encode(): pattern}
+            self._escape = self._escape if secret.isascii() else ESCAPE
 
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
         for needle in self._needles:
             data = data.replace(needle, REDACTED.encode())
-        if self._escaped and self._escape.search(data):
-            data = self._escaped.sub(REDACTED.encode(), data)
+        if b"\\" in data or b"%" in data:
+            plain = self._escape.sub(_unescaped, data)
+            for secret, pattern in self._secrets.items():
+                if secret in plain or secret.replace(b" ", b"+") in plain:
+                    data = pattern.sub(REDACTED.encode(), data)
         return data
 
     def clean(self, text: str) -> str:
@@ -62,6 +63,13 @@ def _encodings(secret: str) -> set[bytes]:
         *base64s,
         *(each.rstrip(b"=") for each in base64s),
     }
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    unit, percent, letter = found.groups()
+    if unit:
+        return chr(int(unit, 16)).encode(errors="surrogatepass")
+    return letter or bytes([int(percent, 16)])
 
 
 def _spellings(letter: str) -> str:

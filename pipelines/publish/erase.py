@@ -1,16 +1,15 @@
 """Erases every record that contains an identifier from scan files, versions and exports."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 from sqlalchemy import delete, func, select, update
 
-from pipelines.archive.records import parse_page
-from pipelines.archive.scan_file import Exchange, SealedScan
+from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.core.files import remove_folder
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
@@ -20,86 +19,93 @@ from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, S
 from pipelines.metadata.versions import VersionStatus
 from pipelines.publish import catalog, versions
 from pipelines.publish.build import not_built
-from pipelines.publish.identifier import Identifier
+from pipelines.publish.identifier import Identifier, RowVersions
 from pipelines.publish.stores import OnNote, Stores
 from pipelines.warehouse.duckdb_file import Version
 
 ERASED: Final = "[erased]"
 Row = dict[str, Any]
-Rows = dict[int, list[int]]  # rows of a scan by page
 Ask = Callable[[list[Row]], bool]
 
 
 @dataclass
 class Found:
-    """Where an identifier is: rows of scans, rows of versions, exports."""
+    """Files that contain an identifier; how many records, None: a file that cannot be read.
 
-    sealed: dict[str, tuple[SealedScan, Rows]] = field(default_factory=dict)  # by scan
-    unsealed: dict[str, tuple[Scan, int | None]] = field(
-        default_factory=dict
-    )  # scans that never ended
-    versions: dict[Version, int] = field(default_factory=dict)
+    `unsealed` are scans that never ended; of `versions`, the rows by stream.
+    """
 
-    def positions(self) -> list[tuple[str, int, int]]:
-        """Return scan, page and row of each record."""
-        return [
-            (scan_id, page, row)
-            for scan_id, (_scan, rows) in self.sealed.items()
-            for page, numbers in rows.items()
-            for row in numbers
-        ]
+    sealed: list[tuple[SealedScan, int]] = field(default_factory=list)
+    unsealed: list[tuple[Scan, int | None]] = field(default_factory=list)
+    versions: dict[Version, RowVersions] = field(default_factory=dict)
+    quarantined: Counter[Version] = field(default_factory=Counter)
 
     def rows(self) -> list[Row]:
-        """Return a row for each file: how many records contain it; None: it cannot be read."""
+        """Return a row for each file."""
         return [
-            *(_row(scan.path, sum(map(len, rows.values()))) for scan, rows in self.sealed.values()),
-            *(_row(scan.file, count) for scan, count in self.unsealed.values()),
-            *(_row(version.path, count) for version, count in self.versions.items()),
+            *({"file": str(scan.path), "records": count} for scan, count in self.sealed),
+            *({"file": scan.file, "records": count} for scan, count in self.unsealed),
+            *(
+                {"file": str(version.path), "records": self._count(version)}
+                for version in self.versions
+                if self._count(version)
+            ),
         ]
 
+    def _count(self, version: Version) -> int:
+        return self.quarantined[version] + sum(map(len, self.versions[version].values()))
 
-def _row(file: Path | str, records: int | None) -> Row:
-    return {"file": str(file), "records": records}
+    def holds(self, version: Version | None) -> bool:
+        """Return whether a version contains the identifier."""
+        return version in self.versions and self._count(version) > 0
 
 
 def find(stores: Stores, identifier: Identifier, on_note: OnNote) -> Found:
     """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
-    found = Found()
+    found, opened = Found(), dict[Version, duckdb.DuckDBPyConnection]()
     with stores.metadata.transaction() as session:
         scans = list(session.scalars(select(Scan).order_by(Scan.started_at)))
-    for scan in scans:
-        if scan.status in UNSEALED:
-            count = _count_unsealed(stores, scan, identifier)
-            found.unsealed |= {} if count == 0 else {scan.scan_id: (scan, count)}
-        elif scan.status != ScanStatus.PRUNED:
-            on_note(f"Searching the scan of {scan.connection}/{scan.stream} of {scan.day}.")
-            sealed = stores.archive.open_sealed(scan)
-            if rows := dict(_find_rows(sealed.exchanges(), identifier)):
-                found.sealed[scan.scan_id] = sealed, rows
-    for version in stores.warehouse.versions():
-        on_note(f"Searching version {version.number}.")
-        with closing(stores.warehouse.open(version.number)) as db:
-            rows_by_stream = identifier.rows_of_version(db, found.positions())
-            count = sum(map(len, rows_by_stream.values())) + len(identifier.quarantined(db))
-        if count:
-            found.versions[version] = count
+    with ExitStack() as stack:
+        for version in stores.warehouse.versions():
+            on_note(f"Searching version {version.number}.")
+            db = stack.enter_context(closing(stores.warehouse.open(version.number)))
+            opened[version] = db
+            found.versions[version] = identifier.rows_with_value(db)
+            found.quarantined[version] = len(identifier.quarantined(db))
+        for scan in scans:
+            if scan.status in UNSEALED:
+                count = _count_unsealed(stores, scan, identifier)
+                found.unsealed += [] if count == 0 else [(scan, count)]
+            elif scan.status != ScanStatus.PRUNED:
+                on_note(f"Searching the scan of {scan.connection}/{scan.stream} of {scan.day}.")
+                _search(found, stores.archive.open_sealed(scan), identifier, opened)
     return found
 
 
-def _find_rows(
-    exchanges: Iterable[Exchange], identifier: Identifier
-) -> Iterator[tuple[int, list[int]]]:
-    for exchange in exchanges:
-        records = parse_page(exchange.body).records if exchange.body else ()
-        if rows := [row for row, raw in enumerate(records) if identifier.is_in_record(raw)]:
-            yield exchange.page, rows
+def _search(
+    found: Found,
+    scan: SealedScan,
+    identifier: Identifier,
+    opened: Mapping[Version, duckdb.DuckDBPyConnection],
+) -> None:
+    """Search a scan, and in the versions for the rows that were made of what is found."""
+    positions = [
+        (scan.scan_id, exchange.page, row)
+        for exchange in scan.exchanges()
+        for row in exchange.rows_where(identifier.is_in_record)
+    ]
+    if positions:
+        found.sealed.append((scan, len(positions)))
+        for version, db in opened.items():
+            stream = scan.header.stream
+            found.versions[version][stream] |= identifier.rows_at(db, stream, positions)
 
 
 def _count_unsealed(stores: Stores, scan: Scan, identifier: Identifier) -> int | None:
     """Return how many records of a scan that never ended contain it; None: it cannot be read."""
     try:
         exchanges = stores.archive.resume(scan).exchanges() if stores.archive.has_open(scan) else ()
-        return sum(len(rows) for _page, rows in _find_rows(exchanges, identifier))
+        return sum(len(each.rows_where(identifier.is_in_record)) for each in exchanges)
     except ArchiveDamaged:
         return None
 
@@ -154,18 +160,19 @@ def _erase_found(stores: Stores, identifier: Identifier, found: Found, on_note: 
     """Erase texts first: a new version shows them too."""
     _erase_texts(stores, identifier, found)
     _erase_versions(stores, identifier, found, on_note)
-    for scan, rows in found.sealed.values():
+    for scan, _count in found.sealed:
         on_note(f"Erasing records of {scan.path.name}.")
-        scan.erase(rows)
-    stores.archive.delete(scan for scan, _count in found.unsealed.values())
+        scan.erase(identifier.is_in_record)
+    stores.archive.delete(scan for scan, _count in found.unsealed)
     remove_folder(stores.settings.places.exports)
 
 
 def _erase_texts(stores: Stores, identifier: Identifier, found: Found) -> None:
     """Erase the identifier from messages; findings that still hold are found again."""
     with stores.metadata.transaction() as session:
-        for row in session.scalars(select(Scan).where(Scan.scan_id.in_(found.unsealed))):
-            row.status, row.reason = ScanStatus.ABANDONED, "Its records were erased."
+        for scan, _count in found.unsealed:
+            abandoned = session.get_one(Scan, scan.scan_id)
+            abandoned.status, abandoned.reason = ScanStatus.ABANDONED, "Its records were erased."
         for column in (FindingRow.subject, FindingRow.message):
             contains = column.contains(identifier.text, autoescape=True)
             session.execute(delete(FindingRow).where(contains))
@@ -178,22 +185,21 @@ def _erase_texts(stores: Stores, identifier: Identifier, found: Found) -> None:
 def _erase_versions(stores: Stores, identifier: Identifier, found: Found, on_note: OnNote) -> None:
     """Publish a version without the records, if the published one has them; delete the others."""
     newest = stores.warehouse.published()
-    if newest in found.versions:
+    if newest and found.holds(newest):
         versions.require_unchanged(stores.metadata, newest)
         number = versions.start_version(stores, newest, "records were erased")
         on_note(f"Version {number}: erasing records.")
         try:
             with stores.warehouse.begin(newest, number) as db:
-                rows = identifier.rows_of_version(db, found.positions())
-                identifier.delete_from_version(db, rows)
+                identifier.delete_from_version(db, found.versions[newest])
                 catalog.write_state(db, stores.metadata)
                 newest = stores.warehouse.commit(db, number, rewrite=True)
         except duckdb.Error as error:
             raise not_built(number, error) from error
         versions.publish_version(stores, newest)
     checkpoint = versions.checkpoint(stores)
-    if newest and checkpoint in found.versions:
+    if newest and found.holds(checkpoint):
         with stores.metadata.transaction() as session:
             session.get_one(VersionRow, newest.number).status = VersionStatus.CHECKPOINT
-    for version in found.versions:
+    for version in filter(found.holds, found.versions):
         stores.warehouse.drop(version.number)

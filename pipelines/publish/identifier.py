@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -28,6 +29,8 @@ ROWS: Final = pa.schema(
     ]
 )
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+RowVersions = dict[str, set[RowVersion]]
+"""Versions of records by stream."""
 TABLES: Final = """
 SELECT columns.table_name, list((columns.column_name, columns.data_type))
 FROM duckdb_columns() AS columns
@@ -107,19 +110,21 @@ class Identifier:
             self.number is not None and Identifier(text).number == self.number
         )
 
-    def rows_of_version(
-        self, db: duckdb.DuckDBPyConnection, positions: Collection[Position]
-    ) -> dict[str, set[RowVersion]]:
-        """Return by stream the versions of records that contain it, or that stand at positions."""
-        _register(db, "erased_positions", POSITIONS, positions)
-        found: dict[str, set[RowVersion]] = {}
+    def rows_with_value(self, db: duckdb.DuckDBPyConnection) -> RowVersions:
+        """Return the versions of records whose columns, or those of their lists, contain it."""
+        found: RowVersions = defaultdict(set)
         for table, columns in db.execute(TABLES).fetchall():
-            versions = found.setdefault(table.partition("__")[0], set())
-            versions.update(self._in_table(db, table, columns))
-            if "__" not in table:
-                query = SELECT_AT.format(table=quote_identifier(table))
-                versions.update(db.execute(query).fetchall())
-        return {stream: versions for stream, versions in found.items() if versions}
+            found[_stream(table)].update(self._in_table(db, table, columns))
+        return found
+
+    def rows_at(
+        self, db: duckdb.DuckDBPyConnection, stream: str, positions: Iterable[Position]
+    ) -> set[RowVersion]:
+        """Return the versions of records that were made of the records at positions."""
+        if stream not in {table for table, _columns in db.execute(TABLES).fetchall()}:
+            return set()
+        _register(db, "erased_positions", POSITIONS, positions)
+        return set(db.execute(SELECT_AT.format(table=quote_identifier(stream))).fetchall())
 
     def _in_table(
         self, db: duckdb.DuckDBPyConnection, table: str, columns: Sequence[tuple[str, str]]
@@ -153,13 +158,10 @@ class Identifier:
                 continue
             yield f"list_contains({column}, {value})" if is_list else f"{column} = {value}"
 
-    def delete_from_version(
-        self, db: duckdb.DuckDBPyConnection, rows: dict[str, set[RowVersion]]
-    ) -> None:
+    def delete_from_version(self, db: duckdb.DuckDBPyConnection, rows: RowVersions) -> None:
         """Delete versions of records with their children, quarantined records and texts."""
         for table, _columns in db.execute(TABLES).fetchall():
-            found = rows.get(table.partition("__")[0], ())
-            _register(db, "erased_rows", ROWS, found)
+            _register(db, "erased_rows", ROWS, rows[_stream(table)])
             db.execute(DELETE_ROWS.format(table=quote_identifier(table), key=_key(table)))
         db.execute(DELETE_QUARANTINED, {"raws": self.quarantined(db)})
         db.execute(DELETE_FINDINGS, {"identifier": self.text})
@@ -168,6 +170,10 @@ class Identifier:
         """Return the quarantined records that contain it."""
         found = db.execute(SELECT_QUARANTINED).fetchall()
         return [raw for (raw,) in found if self.is_in_record(raw.encode())]
+
+
+def _stream(table: str) -> str:
+    return table.partition("__")[0]
 
 
 def _key(table: str) -> str:
