@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import rate, startup
+from benchmarks import rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
     "rate": rate.main,
     "startup": startup.main,
+    "sync": sync.main,
 }
 
 
