@@ -26,6 +26,7 @@ from pipelines.metadata.scans import get_scan, newest_sealed
 
 SCHEDULED_AT_TAG = "partner-sync/scheduled_at"  # the schedule's tick, ISO 8601
 BACKFILL_TAG = "dagster/backfill"
+RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 
 
@@ -83,11 +84,28 @@ def _days_of_run(context: dg.AssetExecutionContext, session: AppSession) -> list
     """Return what there is of all partitions. A backfill's run may have many connections too."""
     streams = tuple(sorted(key.path[-1] for key in context.selected_asset_keys))
     progress, days = LogProgress(context.log), list[ListDay]()
-    for key in context.partition_keys:
+    for key in _partition_keys(context):
         connection, day = key.split("|")
         request = read_request(connection, streams, context.run.tags)
         days += lists_of_day(session, date.fromisoformat(day), request, progress)
     return days
+
+
+def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:
+    """Return all partitions of the run.
+
+    A backfill of a job has the dimensions of its first partition as tags too, and Dagster's
+    `partition_keys` is then that partition alone: github.com/dagster-io/dagster/issues/28861.
+    """
+    partitions = context.assets_def.partitions_def
+    ends = [context.run.tags.get(name) for name in RANGE_TAGS]
+    if not isinstance(partitions, dg.MultiPartitionsDefinition) or None in ends:
+        return list(context.partition_keys)
+    first, last = (partitions.get_partition_key_from_str(str(end)) for end in ends)
+    days = dg.PartitionKeyRange(first, last)
+    return list(
+        partitions.get_partition_keys_in_range(days, dynamic_partitions_store=context.instance)
+    )
 
 
 def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, str]) -> ReadRequest:

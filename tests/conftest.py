@@ -20,6 +20,7 @@ from tests.sandbox.running import SMALL, Running, started
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
+BROWSER = FOLDER / "browser"  # needs a browser: `make test-browser`
 LONG = (FOLDER / "sandbox", FOLDER / "interface")  # all tests in these folders are long
 
 # Examples are the same each time where CI is set, and random elsewhere.
@@ -34,6 +35,8 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import what `make test` leaves out."""
+    if collection_path == BROWSER:
+        return None if any("browser" in each for each in config.args) else True
     return True if collection_path in LONG and config.option.markexpr == "not long" else None
 
 

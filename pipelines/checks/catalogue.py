@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.core.finding import Finding, Severity
-from pipelines.metadata.runs import Outcome, is_running
+from pipelines.metadata.runs import KILLED, Outcome, is_running
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 
@@ -152,7 +152,7 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 
 
 @Check(READ, Severity.ERROR, "connection")
-def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
+def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding]:
     """Did the last sync of the connection run to its end?"""
     own = (run for run in context.runs if run.connection == about.connection)
     last = next((run for run in own if not is_running(run)), None)
@@ -162,10 +162,16 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     how = "failed" if run.outcome == Outcome.FAILED else "was interrupted"
     version = context.published.version
     seen = f"Analysts still see version {version.number}." if version else "Nothing is published."
-    yield (
+    message = (
         f"The sync of `{run.connection}` that began at {run.started_at:{MINUTE}} UTC {how}. "
         f"{run.message or f'Its process was killed. {seen}'}"
     )
+    if run.outcome == Outcome.INTERRUPTED and run.message not in {None, KILLED}:
+        # A person has stopped it, and knows.
+        remedy = READ.format(connection=about.connection)
+        yield Finding("run_failed", Severity.INFO, *about, "", message, remedy)
+    else:
+        yield message
 
 
 @Check("partner-sync discover {connection}", scope="connection")

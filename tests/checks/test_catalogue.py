@@ -188,3 +188,11 @@ def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None
     assert states == dict(zip(lists, (State.PASSED, State.UNKNOWN, State.UNKNOWN), strict=True))
     runs = [each.about.connection for each in results if each.check.code == "run_failed"]
     assert runs == ["acme", "zen"]
+
+
+def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
+    published.clock.now += timedelta(hours=1)
+    add_run(published, Outcome.INTERRUPTED, message="usage: Interrupted before its end.")
+    result = ask(published)["run_failed"]
+    assert result.state is State.PASSED
+    assert [each.severity for each in result.findings] == [Severity.INFO]
