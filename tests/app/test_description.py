@@ -40,8 +40,6 @@ def test_a_change_is_a_finding_until_a_person_has_seen_it(home: Home) -> None:
     with opened(home) as session:
         discover(session, "acme", PATH)
     assert changes(home) == []
-    sync_once(home, "partners")
-    assert changes(home) == []
 
 
 def test_a_description_that_cannot_be_read_is_said(home: Home) -> None:

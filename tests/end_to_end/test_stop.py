@@ -52,7 +52,10 @@ def open_exchanges(home: Home) -> tuple[str, list[Exchange]]:
 
 @pytest.mark.parametrize(
     "how",
-    [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+    [
+        signal.SIGKILL,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGINT, signal.SIGTERM)),
+    ],
 )
 def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox)

@@ -12,7 +12,31 @@ from tests.effort import EFFORT
 from tests.load.rebuild import stored_values, values_of
 from tests.load.scans import Reading, open_warehouse
 
-NAMES = st.sampled_from(["a", "b", "Id", "é", "a__b", "_extra", "", "count", "_key"])
+# Names of SQL, of our own columns and aliases, names that become equal, and odd characters.
+HOSTILE = ["a", "b", "Id", "id_", "ID", "é", "a__b", "a b", "a-b", "a.b", "A__B", "aB", "a_b", ""]
+HOSTILE += [
+    "_extra",
+    "_key",
+    "_digest",
+    "_index",
+    "_parent_key",
+    "_connection",
+    "_valid_to",
+    "_page",
+]
+HOSTILE += [
+    "rowid",
+    "idx",
+    "select",
+    "count",
+    "a__count",
+    "a__offset",
+    "history",
+    "added",
+    "staged",
+]
+HOSTILE += ["$.a", "[*]", "%s", "{a}", "\x00", "\x1b[2J", "\u202e", "\N{GRINNING FACE}", "x" * 200]
+NAMES = st.sampled_from(HOSTILE[:9]) | st.sampled_from(HOSTILE)
 NUMBERS = (
     st.integers(-(10**20), 10**20)
     | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9)
@@ -44,7 +68,7 @@ def raw(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("examples", [6, pytest.param(100 * EFFORT, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [6, pytest.param(200 * EFFORT, marks=pytest.mark.long)])
 def test_every_value_of_any_record_is_in_the_tables(
     tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:

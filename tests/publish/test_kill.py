@@ -83,13 +83,13 @@ def kill_work(home: Path, every: int, work: str) -> int:
     raise AssertionError
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_build_that_is_killed_at_any_durable_step_is_done_by_the_next_one(
-    published: Stores, capsys: pytest.CaptureFixture[str], every: int
+    published: Stores, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read(published, Reading(usage(*range(1, 12), amount="2.20")))
     expected = None
-    for killed in killed_homes(published, "build", capsys, every):
+    for killed in killed_homes(published, "build", capsys):
         assert killed.keys() in (BEFORE, AFTER)  # what analysts see after the kill
         build(killed)
         history = killed.rows(HISTORY)
