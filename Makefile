@@ -42,7 +42,7 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
 	@$(IN) $(PYTEST) -m long
-	@$(IN) $(BIN)/python -m tests.fuzz 30
+	@$(IN) $(BIN)/python -m tests.fuzz 20
 
 test-browser: $(VENV)/.installed ## Dagster's UI in a real browser (minutes); PICTURES=docs/pictures
 	@$(IN) $(BIN)/python -m tests.browser.chromium

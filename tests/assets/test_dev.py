@@ -13,6 +13,7 @@ from pipelines.core.errors import ConfigurationError
 from tests.assets.deployment import free_port, started
 
 
+@pytest.mark.long
 def test_a_home_keeps_its_sandbox_and_an_instance_without_telemetry(tmp_path: Path) -> None:
     home = Home(tmp_path).prepare()
     with running_sandbox(home, dev.CONNECTION, "--port=0", "--usage=1") as service:

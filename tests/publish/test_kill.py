@@ -1,6 +1,6 @@
 """Work on copies of a home, in processes that kill themselves at the k-th durable step.
 
-`python -m tests.publish.test_kill HOME N WORK` makes HOME-N, HOME-2N, … until the work meets fewer
+`python -m tests.publish.test_kill HOME WORK` makes HOME-1, HOME-2, … until the work meets fewer
 than k steps, and prints that k. It forks from a process without threads, so each copy costs little.
 """
 
@@ -68,9 +68,9 @@ WORK: dict[str, Callable[[Stores], object]] = {
 }
 
 
-def kill_work(home: Path, every: int, work: str) -> int:
-    """Kill the work at every n-th step, in a copy of the home each; return where none was left."""
-    for k in count(every, every):
+def kill_work(home: Path, work: str) -> int:
+    """Kill the work at every step, in a copy of the home each; return where none was left."""
+    for k in count(1):
         copy = shutil.copytree(home, home.with_name(f"{home.name}-{k}"), symlinks=True)
         child = os.fork()
         if child == 0:
@@ -148,15 +148,13 @@ def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
     assert found > 5
 
 
-def killed_homes(
-    stores: Stores, work: str, capsys: pytest.CaptureFixture[str], every: int = 1
-) -> Iterator[Stores]:
+def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:
     """Yield the homes in which the work was killed, and one in which it was not."""
     stores.metadata.close()
     home = stores.settings.home
-    command = [sys.executable, "-m", "tests.publish.test_kill", str(home), str(every), work]
+    command = [sys.executable, "-m", "tests.publish.test_kill", str(home), work]
     found = run(command, capture_output=True, text=True, check=True)
-    tried = range(every, int(found.stdout) + 1, every)
+    tried = range(1, int(found.stdout) + 1)
     with capsys.disabled():
         print(f" {len(tried) - 1} kills", end="")  # noqa: T201 - their number is a result
     assert tried.stop > 4
@@ -167,4 +165,4 @@ def killed_homes(
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(kill_work(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))
+    sys.stdout.write(str(kill_work(Path(sys.argv[1]), sys.argv[2])))

@@ -13,7 +13,10 @@ from tests.rate_limit.simulated import World, now, seconds_of
 Owners = list[Popen[bytes]]
 
 
-@pytest.mark.parametrize(("latency", "jitter", "at_most"), [(0.0, 0.0, 1.003), (0.15, 0.06, 1.15)])
+@pytest.mark.parametrize(
+    ("latency", "jitter", "at_most"),
+    [(0.0, 0.0, 1.003), pytest.param(0.15, 0.06, 1.15, marks=pytest.mark.long)],
+)
 async def test_processes_share_the_whole_limit_by_turns(
     world: World, owners: Owners, latency: float, jitter: float, at_most: float
 ) -> None:
