@@ -13,7 +13,7 @@ AFTER_TROUBLE = 5
 MARGIN = 8  # rows of the chain before the overlap in which shared rows are looked for
 BREAKS = 3  # of a chain, besides one page in ten
 IN_VAIN = 3  # pages in a row that show nothing new
-SMALL = 5  # pages with fewer rows share too few to prove anything
+SMALL = 10  # pages with fewer rows share too few to prove anything: two orders agree by chance
 HEADS = 8  # pages at the head until they meet the chain
 
 

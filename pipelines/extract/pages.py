@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pipelines.core.completeness import ListMemory, Method, Ranges
 
-ALGORITHM_VERSION = 2  # a scan file of another version cannot be resumed
+ALGORITHM_VERSION = 3  # a scan file of another version cannot be resumed
 
 Numbers = npt.NDArray[np.uint64]
 Rows = npt.NDArray[Any]  # of type ROW
