@@ -183,8 +183,6 @@ def run_sync(
     """Read lists, make a version, print what became of both; return the exit code."""
     with shown_progress() as progress:
         result = app.sync.sync(session, requests, progress, make)
-        if session.settings.notify:
-            app.notify.notify_findings(session)
     values = result.values(str(session.home.link))
     if as_json:
         print_json(values)
@@ -195,6 +193,8 @@ def run_sync(
             line(f"{place} {each.message}", each.remedy, style="" if each.scan_id else "red")
         _show_findings(result.findings)
         _show_build(result, session.home.link)
+    if session.settings.notify:  # last: what was done is shown even if this fails
+        app.notify.notify_findings(session)
     return result.exit_code
 
 

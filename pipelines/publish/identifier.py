@@ -103,7 +103,7 @@ class Identifier:
             return any(map(self._is_in, value.values()))
         if isinstance(value, list):
             return any(map(self._is_in, value))
-        return isinstance(value, str | int) and self._equals(str(value))
+        return type(value) is not bool and value is not None and self._equals(str(value))
 
     def _equals(self, text: str) -> bool:
         return text == self.text or (

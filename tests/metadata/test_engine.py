@@ -55,7 +55,11 @@ def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None
 
 
 def test_a_database_of_the_first_revision_is_upgraded(tmp_path: Path) -> None:
-    first = Metadata.open(tmp_path / "metadata.db")
+    check_upgrade(tmp_path / "metadata.db")
+
+
+def check_upgrade(file: Path, url: str | None = None) -> None:
+    first = Metadata.open(file, url)
     with first.transaction() as session:
         for statement in (
             "DROP TABLE notifications",
@@ -65,7 +69,7 @@ def test_a_database_of_the_first_revision_is_upgraded(tmp_path: Path) -> None:
         ):
             session.execute(text(statement))
     first.close()
-    upgraded = Metadata.open(tmp_path / "metadata.db")
+    upgraded = Metadata.open(file, url)
     test_the_tables_are_those_of_the_newest_revision(upgraded)
     upgraded.close()
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,8 @@ def metadata(tmp_path: Path, server_url: str) -> Iterator[Metadata]:
         yield opened
 
 
-def test_an_old_database_is_upgraded(
-    tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Metadata, "open", partial(Metadata.open, url=server_url))
-    test_engine.test_a_database_of_the_first_revision_is_upgraded(tmp_path)
+def test_an_old_database_is_upgraded(tmp_path: Path, server_url: str) -> None:
+    test_engine.check_upgrade(tmp_path / "metadata.db", server_url)
 
 
 def test_two_homes_create_one_database_and_one_process_is_killed(
