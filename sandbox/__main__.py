@@ -19,6 +19,7 @@ from sandbox import changes
 from sandbox.changes import ORDERS, UnchangeableError
 from sandbox.clients import ClientsFileError, Credentials, demo, read_clients
 from sandbox.data.calendar import EPOCH, OutsideDataError, days_since_epoch
+from sandbox.data.names import FieldNames
 from sandbox.data.sizes import Sizes
 from sandbox.faults import catalogue
 from sandbox.faults.catalogue import UnknownFaultError
@@ -91,6 +92,12 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     partners: Annotated[int, typer.Option(min=0, help="Partners at the data's epoch.")] = 250,
     usage: Annotated[int, typer.Option(min=0, help="Usage rows at the epoch.")] = 20_000,
     billing: Annotated[int, typer.Option(min=0, help="Billing records at the epoch.")] = 2_000,
+    awkward: Annotated[
+        bool, typer.Option("--awkward", help="Extreme amounts, long decimals, odd texts.")
+    ] = False,
+    field_names: Annotated[
+        FieldNames, typer.Option(help="Names and shape of usage and billing records.")
+    ] = "usual",
     rate: Annotated[
         int, typer.Option(min=0, help="A window, per actor; 0: no limiter, no headers.")
     ] = ACTOR_RATE,
@@ -131,6 +138,8 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
             base_url="",
             seed=seed,
             sizes=Sizes(partners, usage, billing, days_since_epoch(moment(now))),
+            awkward=awkward,
+            field_names=field_names,
             limits=Limits(rate, window, limit_idp),
             delay=Delay(latency_ms, jitter_ms),
             token_seconds=token_ttl,

@@ -63,6 +63,7 @@ FAILURES = {
     "429": ("Rate limit exceeded.", "RateLimitProblem"),
     "431": ("The headers are too long.", "Problem"),
 }
+OPEN = {"type": "object", "properties": {}, "description": "The fields are not described."}
 SHOWN_FAILURES = {"401", "403", "429"}
 
 
@@ -82,6 +83,9 @@ def describe(api: FastAPI, options: Options, examples: Examples) -> JSON:
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
     components["schemas"] |= _schemas()
+    if options.field_names != "usual":
+        for unknown in ("Usage", "Billing"):
+            components["schemas"][unknown] = OPEN
     components["securitySchemes"] = {"bearer": BEARER, "apiKey": KEY}
     components["headers"] = {name: _integer(text) for name, text in (HEADERS | RETRY_AFTER).items()}
     components["headers"]["WWW-Authenticate"] = _challenge()

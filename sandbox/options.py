@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sandbox.changes import Changes
 from sandbox.clients import Client
+from sandbox.data.names import FieldNames
 from sandbox.data.sizes import Sizes
 from sandbox.faults.kind import Fault
 from sandbox.keys import ApiKey
@@ -51,12 +52,18 @@ class Trials:
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that one sandbox is made of."""
+    """Everything that one sandbox is made of.
+
+    ``awkward`` data have extreme amounts and texts, and no extra bills. ``field_names`` are those
+    of usage and billing records.
+    """
 
     clients: tuple[Client, ...]
     base_url: str
     seed: int = 7
     sizes: Sizes = field(default_factory=Sizes)
+    awkward: bool = False
+    field_names: FieldNames = "usual"
     limits: Limits = field(default_factory=Limits)
     delay: Delay = field(default_factory=Delay)
     token_seconds: int = TOKEN_SECONDS

@@ -20,6 +20,7 @@ ID_PATTERN = "^[0-9a-f]{24}$"
 Identifier = Annotated[str, Field(pattern=ID_PATTERN)]
 Number = Annotated[float, Field(description="Exact decimal, do not read it as a binary float.")]
 Amount = Annotated[str, Field(pattern=r"^(0|[1-9]\d*)(\.\d+)?$", description="Exact decimal.")]
+Signed = Annotated[str, Field(pattern=r"^-?(0|[1-9]\d*)(\.\d+)?$", description="Exact decimal.")]
 CurrencyCode = Annotated[str, Field(pattern="^[A-Z]{3}$", description="ISO 4217.")]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Day = Annotated[str, Field(json_schema_extra={"format": "date"})]
@@ -148,7 +149,7 @@ class Usage(Assumed):
     period: UsagePeriod
     recorded_at: Moment
     updated_at: Moment
-    sequence: int = Field(json_schema_extra={"format": "int64"}, description="Above 2^53.")
+    sequence: int = Field(json_schema_extra={"format": "int64"}, description="May be above 2^53.")
     reference: str
     events: list[UsageEvent]
     note: str | None = None
@@ -166,9 +167,9 @@ class BillingLine(Assumed):
     """The charge of one usage row, tax included."""
 
     usage_id: Identifier
-    quantity: int = Field(ge=0)
+    quantity: int
     unit_price: Number
-    amount: Amount
+    amount: Signed
     description: str
 
 
@@ -181,7 +182,10 @@ class Credit(Assumed):
 
 
 class Billing(Assumed):
-    """A bill: the lines add up to the total, and so do subtotal and tax."""
+    """A bill: the lines add up to the total, and so do subtotal and tax.
+
+    A credit note has a negative total.
+    """
 
     billing_id: Identifier
     partner_id: Identifier
@@ -191,9 +195,10 @@ class Billing(Assumed):
     issued_at: Moment
     due_at: Day
     subtotal: Number
-    tax: Amount
-    total: Amount
-    status: str
+    tax: Signed
+    total: Signed
+    status: str = Field(description="A bill counts unless it is void, draft or cancelled.")
+    kind: str | None = Field(None, description="invoice or credit_note.")
     lines: list[BillingLine]
     credit: Credit | None = None
     revision: int = Field(ge=1)

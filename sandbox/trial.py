@@ -25,8 +25,10 @@ class Trial:
         self._last_scan = 0
         self.tokens = Tokens(verify)
         self.faults = Faults(options.trials.faults)
-        self.plant = plant(options.seed, options.sizes) if options.trials.plant else NOTHING
-        still = dataset(options.seed, options.sizes, self.plant)
+        seed, sizes, awkward = options.seed, options.sizes, options.awkward
+        self.plant = plant(seed, sizes, awkward=awkward) if options.trials.plant else NOTHING
+        names = options.field_names
+        still = dataset(seed, sizes, self.plant, awkward=awkward, field_names=names)
         self.lists = {
             name: Living(name, getattr(still, name), options.seed, partial(self._due, name))
             for name in LISTS

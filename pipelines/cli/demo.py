@@ -28,6 +28,7 @@ QUESTIONS = {
         SELECT billing.currency, partners.name AS partner, sum(billing.total) AS billed
         FROM current.billing AS billing
         JOIN current.partners AS partners ON partners.partner_id = billing.partner_id
+        WHERE billing.status IN ('paid', 'issued')
         GROUP BY billing.currency, partners.partner_id, partners.name
         QUALIFY row_number() OVER (PARTITION BY billing.currency ORDER BY billed DESC) = 1
         ORDER BY billing.currency

@@ -1,20 +1,26 @@
 """Billing records: each covers one group of usage rows. All fields are assumed ("… not shown").
 
 Here: one record with a line for each usage row; prices include tax, so the lines add up to the
-total and subtotal + tax is the total, exactly. Not here: the lines' money (charge).
+total and subtotal + tax is the total, exactly. A group may have an extra bill: a copy that does not
+count, or a credit note for what its bill charges too much. Not here: the lines' money (charge),
+which groups have an extra bill (extra).
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sandbox.data.charge import PRICES, Charge, charges
+from sandbox.data.charge import PRICES, Charge, charges, overcharged
 from sandbox.data.digest import ID_SIZE, identifier, source
+from sandbox.data.extra import CREDIT_NOTE
 from sandbox.data.group import Group, Groups
-from sandbox.data.money import half_even, text
+from sandbox.data.money import Currency, half_even, text
 from sandbox.data.plan import PLANS
 
 TAX_PERCENT = 19
-STATUSES = ("paid", "paid", "paid", "open", "overdue")
+STATUSES = ("paid", "paid", "paid", "issued", "issued")
+AWKWARD_STATUSES = ("paid", "paid", "paid", "open", "overdue")
+HOURS = {"": 22, CREDIT_NOTE: 23}  # of issue; other extra bills are an hour before their group's
+FIRST_EXTRA = 80_000_000  # the invoice numbers of extra bills begin here
 CREDIT_REASONS = ("goodwill", "service_level", "duplicate_payment")
 
 
@@ -33,32 +39,62 @@ def amounts(lines: list[Charge]) -> Amounts:
     return Amounts(total - tax, tax, total)
 
 
+def credited(lines: list[Charge], currency: Currency) -> list[Charge]:
+    """Give the line of a credit note: what the bill's first line is too much."""
+    return [
+        line._replace(quantity=line.quantity - more.quantity, minor=line.minor - more.minor)
+        for line, more in ((line, overcharged(line, currency)) for line in lines[:1])
+    ]
+
+
 def billing_record(
-    seed: int, groups: Groups, billed: Callable[[Group, list[Charge]], list[Charge]]
-) -> Callable[[int], bytes]:
-    """Give the function from a group's index to its billing record as JSON.
+    seed: int,
+    groups: Groups,
+    billed: Callable[[Group, list[Charge]], list[Charge]],
+    extra_of: Callable[[int], str],
+    *,
+    awkward: bool = False,
+) -> Callable[[int, str], bytes]:
+    """Give the function from a group's index and a kind to a billing record of it as JSON.
 
-    ``billed`` gives the lines of a bill, of the charges that belong on it.
+    The kind is empty for the group's bill, or that of an extra bill. ``billed`` gives the lines of
+    a bill, of the charges that belong on it. ``extra_of`` gives the kind of a group's extra bill.
     """
-    charge_of, chance = charges(seed), source(seed, "billing")
+    charge_of, chance = charges(seed, awkward=awkward), source(seed, "billing")
+    extra_chance, statuses = source(seed, "extras"), AWKWARD_STATUSES if awkward else STATUSES
 
-    def record(index: int) -> bytes:
+    def lines_of(group: Group, extra: str) -> list[Charge]:
+        currency = group.payer.currency
+        lines = billed(group, [charge_of(row, group) for row in group.rows])
+        if extra == CREDIT_NOTE:
+            return credited(lines, currency)
+        if extra_of(group.index) == CREDIT_NOTE:
+            return [*(overcharged(line, currency) for line in lines[:1]), *lines[1:]]
+        return lines
+
+    def state(extra: str, choice: int) -> str:
+        kind = extra if extra == CREDIT_NOTE else "invoice"
+        status = statuses[choice % 5] if extra in ("", CREDIT_NOTE) else extra
+        # The bills of awkward data have no kind.
+        return f'"status":"{status}"' + (f',"kind":"{kind}"' if extra or not awkward else "")
+
+    def record(index: int, extra: str) -> bytes:
         group = groups.at(index)
         digits, month = group.payer.currency.digits, group.month
-        lines = billed(group, [charge_of(row, group) for row in group.rows])
+        lines = lines_of(group, extra)
         subtotal, tax, total = (text(minor, digits) for minor in amounts(lines))
-        digest = chance(index)
-        choice = digest[ID_SIZE:]
+        digest = extra_chance(index) if extra else chance(index)
+        choice, number = digest[ID_SIZE:], index + 1 + (FIRST_EXTRA if extra else 0)
         issued = f"{month.prefix}{group.day:02d}" if group.day else month.last
-        issued = f"{issued}T22:{choice[0] % 60:02d}:00Z"
+        issued = f"{issued}T{HOURS.get(extra, 21)}:{choice[0] % 60:02d}:00Z"
         updated = f"{group.updated}T23:45:00Z" if group.version else issued
         return (
             f'{{"billingId":"{identifier(digest)}","partnerId":"{group.payer.partner_id}"'
-            f',"invoiceNumber":"{index + 1:08d}"'
+            f',"invoiceNumber":"{number:08d}"'
             f',"period":{{"start":"{month.first}","end":"{month.last}"}}'
             f',"currency":"{group.payer.currency.code}","issuedAt":"{issued}","dueAt":"{month.due}"'
             f',"subtotal":{subtotal},"tax":"{tax}","total":"{total}"'
-            f',"status":"{STATUSES[choice[1] % 5]}"'
+            f",{state(extra, choice[1])}"
             f',"lines":[{",".join(_line(line, digits) for line in lines)}]{_credit(choice, digits)}'
             f',"revision":{group.version + 1},"updatedAt":"{updated}"}}'
         ).encode()

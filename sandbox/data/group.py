@@ -16,7 +16,7 @@ from sandbox.data.calendar import (
     months_before_epoch,
     restatements,
 )
-from sandbox.data.digest import identifier, source
+from sandbox.data.digest import ID_SIZE, identifier, source
 from sandbox.data.money import CURRENCIES, Currency
 from sandbox.data.organization import ORGANIZATIONS_PER_PARTNER
 from sandbox.data.sizes import Sizes
@@ -26,11 +26,12 @@ LONGEST_HISTORY = 12  # months before the epoch; more records a partner share a 
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """A partner as its usage and billing show it."""
+    """A partner as its usage and billing show it. ``size``: 0 to 255, how much it uses."""
 
     partner_id: str
     organization_ids: tuple[str, ...]
     currency: Currency
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ def payers(seed: int) -> Callable[[int], Payer]:
     def payer(index: int) -> Payer:
         first = index * ORGANIZATIONS_PER_PARTNER
         owned = range(first, first + ORGANIZATIONS_PER_PARTNER)
+        digest = partner(index)
         return Payer(
-            identifier(partner(index)),
+            identifier(digest),
             tuple(identifier(organization(one)) for one in owned),
             CURRENCIES[index % len(CURRENCIES)],
+            digest[ID_SIZE],
         )
 
     return payer

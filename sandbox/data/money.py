@@ -43,6 +43,8 @@ def text(minor: int, digits: int) -> str:
 
     An amount without a point could not be told from an identifier.
     """
+    if minor < 0:
+        return f"-{text(-minor, digits)}"
     unit = _UNITS[digits]
     whole, rest = divmod(minor, unit)
     return f"{whole}.{str(unit + rest)[1:]}" if digits else f"{whole}.00"

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from sandbox.data.billing import amounts
+from sandbox.data.billing import amounts, credited
 from sandbox.data.charge import Charge, charges
 from sandbox.data.digest import identifier, source
+from sandbox.data.extra import CREDIT_NOTE, VOID, Extras
 from sandbox.data.group import Group, Groups, Payer, groups_of
 from sandbox.data.money import text
 from sandbox.data.sizes import Sizes
@@ -28,7 +29,11 @@ COUNTS = {
     "orphan_billing": 2,  # a bill of a partner that is not in the list
     "late_usage": 6,  # a usage row recorded after its month was billed, on no bill
     "restated_after_bill": 4,  # a usage row that grew after its bill, which shows the old amount
+    "void_bill": 3,  # a void copy of a bill: no error, it must not be counted
+    "credit_note": 3,  # one for what a bill charges too much: no error if both are counted
 }
+EXTRA_KINDS = {"void_bill": VOID, "credit_note": CREDIT_NOTE}
+MORE_BILLS = {"double_bill", *EXTRA_KINDS}  # a second bill follows the group's
 ROW_KINDS = {"amount_off", "orphan_usage", "late_usage", "restated_after_bill"}
 TRIES = 50  # for each error, to find a group that it can be planted in
 LATER = timedelta(days=3)  # after the bill, which is issued on the month's last day
@@ -44,7 +49,7 @@ class PlantedError:
     """One error: ``amount`` is what it is about, ``difference`` billed minus owed by all partners.
 
     Both are texts of exact decimals in ``currency``. ``other_id`` is the identifier that was made
-    up: of the second bill, or of the unknown partner.
+    up: of the second or void bill, of the credit note, or of the unknown partner.
     """
 
     kind: str
@@ -123,35 +128,42 @@ class Plant:
     def bills(self) -> int:
         """How many bills there are more than groups."""
         kinds = list(self.kinds.values())
-        return kinds.count("double_bill") - kinds.count("missing_bill")
+        return sum(kind in MORE_BILLS for kind in kinds) - kinds.count("missing_bill")
 
-    def billing(self, record: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    def extra_of(self, group: int) -> str:
+        """Give the kind of the extra bill that is planted in a group, empty if there is none."""
+        return EXTRA_KINDS.get(self.kinds.get(group, ""), "")
+
+    def billing(
+        self, record: Callable[[int, str], bytes], extras: Extras
+    ) -> Callable[[int], bytes]:
         """Give the writer from a bill's place in the list, with some missing and some twice."""
         events = sorted(
-            g for g, kind in self.kinds.items() if kind in ("missing_bill", "double_bill")
+            g for g, kind in self.kinds.items() if kind == "missing_bill" or kind in MORE_BILLS
         )
 
         def planted(place: int) -> bytes:
-            shift = 0  # the group at a place is the place less the shift
+            shift = 0  # so many more bills than without planted errors are before the place
             for group in events:
-                if place < group + shift + (self.kinds[group] == "double_bill"):
+                at, more = extras.count(group) + shift, self.kinds[group] in MORE_BILLS
+                if place < at + more:
                     break
-                if self.kinds[group] == "double_bill":
-                    if place == group + shift + 1:
-                        return self._copy(group, record(group))
-                    shift += 1
-                else:
-                    shift -= 1
-            return record(place - shift)
+                if more and place == at + 1:
+                    return self._second(group, record)
+                shift += 1 if more else -1
+            return record(*extras.at(place - shift))
 
-        return planted if events else record
+        return planted
 
     def _strange(self, group: Group) -> Group:
         stranger = identifier(source(self.seed, "strangers")(group.index))
         payer: Payer = replace(group.payer, partner_id=stranger)
         return replace(group, payer=payer)
 
-    def _copy(self, group: int, bill: bytes) -> bytes:
+    def _second(self, group: int, record: Callable[[int, str], bytes]) -> bytes:
+        bill = record(group, self.extra_of(group))
+        if self.extra_of(group):
+            return bill
         bill = bill.replace(
             _bill_id(self.seed, group).encode(), _copy_id(self.seed, group).encode()
         )
@@ -161,21 +173,22 @@ class Plant:
 NOTHING = Plant(0, (), {}, {})
 
 
-def plant(seed: int, sizes: Sizes) -> Plant:
+def plant(seed: int, sizes: Sizes, *, awkward: bool = False) -> Plant:
     """Plant errors; fewer than ``COUNTS`` where the data have too few groups for them."""
     kinds: dict[int, str] = {}
     rows: dict[int, str] = {}
-    groups = groups_of(seed, sizes)
+    groups, extras = groups_of(seed, sizes), Extras(awkward)
     chance = random.Random(f"{seed}/plant")  # noqa: S311 - repeatable on purpose, guards nothing
     wanted = [kind for kind, count in COUNTS.items() for _ in range(count)]
     for kind in wanted if sizes.billing else ():
         for _ in range(TRIES):
             group = groups.at(chance.randrange(sizes.base.groups))
-            if group.index not in kinds and _plantable(group):
+            free = group.index not in kinds and not extras.of(group.index)
+            if free and _plantable(group):
                 kinds[group.index] = kind
                 rows |= {chance.choice(group.rows): kind} if kind in ROW_KINDS else {}
                 break
-    errors = _truth(seed, groups, kinds, rows)
+    errors = _truth(seed, groups, kinds, rows, charges(seed, awkward=awkward))
     return Plant(seed, tuple(errors), kinds, rows)
 
 
@@ -188,15 +201,22 @@ def _plantable(group: Group) -> bool:
 
 
 def _truth(
-    seed: int, groups: Groups, kinds: dict[int, str], rows: dict[int, str]
+    seed: int,
+    groups: Groups,
+    kinds: dict[int, str],
+    rows: dict[int, str],
+    charge_of: Callable[[int, Group], Charge],
 ) -> list[PlantedError]:
-    charge_of = charges(seed)
     row_of = {groups.of_row(row).index: row for row in rows}
     errors = []
     for index, kind in kinds.items():
         group = replace(groups.at(index), version=0, updated="")
         row = row_of.get(index)
-        if row is None:
+        if kind == "credit_note":
+            row = group.rows[0]
+            (line,) = credited([charge_of(row, group)], group.payer.currency)
+            amount = line.minor
+        elif row is None:
             amount = amounts([charge_of(one, group) for one in group.rows]).total
         else:
             amount = charge_of(row, group).minor
@@ -211,7 +231,7 @@ def _truth(
                 currency=group.payer.currency.code,
                 month=group.month.first,
                 amount=text(amount, group.payer.currency.digits),
-                difference=_signed(_sign(kind) * amount, group.payer.currency.digits),
+                difference=text(_sign(kind) * amount, group.payer.currency.digits),
                 usage_id=None if row is None else identifier(source(seed, "usage")(row)),
                 billing_id=_bill_id(seed, index),
                 other_id=_other_id(seed, kind, index),
@@ -221,18 +241,16 @@ def _truth(
 
 
 def _sign(kind: str) -> int:
-    if kind.startswith("orphan"):
+    if kind.startswith("orphan") or kind in EXTRA_KINDS:
         return 0
     return 1 if kind in ("amount_off", "double_bill") else -1
-
-
-def _signed(minor: int, digits: int) -> str:
-    return f"-{text(-minor, digits)}" if minor < 0 else text(minor, digits)
 
 
 def _other_id(seed: int, kind: str, group: int) -> str | None:
     if kind == "double_bill":
         return _copy_id(seed, group)
+    if kind in EXTRA_KINDS:
+        return identifier(source(seed, "extras")(group))
     return identifier(source(seed, "strangers")(group)) if kind.startswith("orphan") else None
 
 

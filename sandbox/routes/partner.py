@@ -70,7 +70,10 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
         )
 
     seeded = {client.id: client.seed for client in options.clients if client.seed is not None}
-    own = {subject: made(seed, options.sizes) for subject, seed in seeded.items()}
+    own = {
+        subject: made(seed, options.sizes, awkward=options.awkward, field_names=options.field_names)
+        for subject, seed in seeded.items()
+    }
     for one in LISTS:
         _add(router, one, lambda caller: own.get(caller.subject, dataset))
     return router

@@ -17,7 +17,11 @@ from tests.sandbox.running import API_KEY, AUDIENCE, SECRET
 
 URL = "http://sandbox.test"
 OPTIONS = Options(
-    (Client("demo", SECRET),), URL, keys=(ApiKey("demo", API_KEY),), sizes=Sizes(25, 1500, 150)
+    (Client("demo", SECRET),),
+    URL,
+    keys=(ApiKey("demo", API_KEY),),
+    sizes=Sizes(25, 1500, 150),
+    awkward=True,
 )
 TOKEN_REQUEST = {
     "client_id": "demo",

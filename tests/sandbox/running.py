@@ -167,8 +167,12 @@ def command(*options: str) -> list[str]:
 
 
 @contextmanager
-def started(*options: str, secret: str | None = SECRET) -> Iterator[Running]:
-    """Start a sandbox on a free port and end it; ``secret`` None lets it make its own."""
+def started(*options: str, secret: str | None = SECRET, awkward: bool = True) -> Iterator[Running]:
+    """Start a sandbox on a free port and end it; ``secret`` None lets it make its own.
+
+    Its data are awkward unless a test wants ordinary ones.
+    """
+    options = (*options, *(["--awkward"] if awkward else []))
     environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}
     if secret:
         environment |= ENVIRONMENT | {"SANDBOX_CLIENT_SECRET": secret}

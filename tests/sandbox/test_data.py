@@ -1,6 +1,7 @@
 """The data: repeatable, exact, awkward on purpose.
 
-Not here: growth from day to day (test_growth), what the description says (test_description).
+Not here: ordinary data (test_ordinary), growth from day to day (test_growth), what the description
+says (test_description).
 """
 
 import re
@@ -12,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.data.dataset import Dataset, dataset
+from sandbox.data.dataset import Dataset
 from sandbox.data.sizes import Sizes
-from tests.sandbox.lists import LISTS, everything, parsed
+from tests.sandbox.lists import LISTS, dataset, everything, parsed
 
 MINOR_UNITS = {"EUR": 2, "USD": 2, "GBP": 2, "JPY": 0, "KWD": 3}
 OFFSETS = {"Z", "+01:00", "-05:00", "+05:30", "+09:00"}

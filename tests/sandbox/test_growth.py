@@ -9,9 +9,8 @@ import pytest
 
 from sandbox.__main__ import moment
 from sandbox.data.calendar import days_since_epoch
-from sandbox.data.dataset import dataset
 from sandbox.data.sizes import Sizes
-from tests.sandbox.lists import LISTS, everything, parsed
+from tests.sandbox.lists import LISTS, dataset, everything, parsed
 from tests.sandbox.running import Running, started
 
 

@@ -10,7 +10,16 @@ from sandbox.faults.catalogue import CATALOGUE
 from tests.sandbox.running import Running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
-OPTIONS = ["--tls", "--fault", "--change", "--order", "--plant", "--no-control"]
+OPTIONS = [
+    "--tls",
+    "--fault",
+    "--change",
+    "--order",
+    "--plant",
+    "--awkward",
+    "--field-names",
+    "--no-control",
+]
 FAULTS = PAGE.partition("## Faults")[2].partition("## Planted")[0]
 ROWS = dict(re.findall(r"\| `([a-z0-9-]+)` \| (.+?) \|", FAULTS))
 

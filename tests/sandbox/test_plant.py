@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.data.dataset import Dataset, dataset
-from sandbox.data.plant import COUNTS, Plant, PlantedError, plant
+from sandbox.data.dataset import Dataset
+from sandbox.data.plant import COUNTS, EXTRA_KINDS, MORE_BILLS, Plant, PlantedError
 from sandbox.data.sizes import Sizes
-from tests.sandbox.lists import LISTS, everything, parsed
+from tests.sandbox.lists import LISTS, dataset, everything, parsed, plant
 from tests.sandbox.running import started
 
 SIZES = Sizes(50, 4000, 800)
@@ -71,7 +71,7 @@ def test_everything_else_is_right(errors: Plant, right: Dataset, wrong: Dataset)
     assert {row["usageId"] for row in parsed(usage)} == told
     changed = set(everything(right, "billing")) ^ set(everything(wrong, "billing"))
     told_bills = {error.billing_id for error in errors.errors}
-    told_bills |= {error.other_id or "" for error in of(errors, "double_bill")}
+    told_bills |= {error.other_id or "" for kind in MORE_BILLS for error in of(errors, kind)}
     assert {row["billingId"] for row in parsed(list(changed))} <= told_bills
 
 
@@ -101,7 +101,29 @@ def test_bills_missing_and_twice(errors: Plant, right: Dataset, wrong: Dataset) 
         assert error.difference == error.amount == first["total"]
     numbers = Counter(bill["invoiceNumber"] for bill in after.values())
     assert set(numbers.values()) == {1}
-    assert len(after) == len(before) - COUNTS["missing_bill"] + COUNTS["double_bill"]
+    more = sum(COUNTS[kind] for kind in MORE_BILLS)
+    assert len(after) == len(before) - COUNTS["missing_bill"] + more
+
+
+def test_void_bills_and_credit_notes(errors: Plant, right: Dataset, wrong: Dataset) -> None:
+    before, after = by_key(right, "billing", "billingId"), by_key(wrong, "billing", "billingId")
+    for error in of(errors, "void_bill"):
+        bill, void = after[error.billing_id], after[str(error.other_id)]
+        assert bill == before[error.billing_id]
+        assert (void["status"], void["kind"]) == ("void", "invoice")
+        assert void["lines"] == bill["lines"]
+        assert error.amount == void["total"] == bill["total"]
+    for error in of(errors, "credit_note"):
+        bill, note = after[error.billing_id], after[str(error.other_id)]
+        (line,) = note["lines"]
+        assert note["kind"] == "credit_note"
+        assert error.usage_id == line["usageId"] == bill["lines"][0]["usageId"]
+        assert error.amount == note["total"] == line["amount"]
+        right_total = Decimal(before[error.billing_id]["total"])
+        assert Decimal(bill["total"]) + Decimal(note["total"]) == right_total
+        assert Decimal(note["total"]) < 0
+        assert note["subtotal"] + Decimal(note["tax"]) == Decimal(note["total"])
+    assert {error.difference for kind in EXTRA_KINDS for error in of(errors, kind)} == {"0.00"}
 
 
 def test_orphans_belong_to_nobody_in_the_list(errors: Plant, wrong: Dataset) -> None:
