@@ -18,10 +18,13 @@ class Home:
         self.root: Final = root
         self.settings_file: Final = root / "config" / "settings.toml"
         self.connections_file: Final = root / "config" / "connections.toml"
+        self.mapping_file: Final = root / "config" / "mapping.toml"
         self.metadata_file: Final = root / "metadata.db"  # unless a setting names PostgreSQL
         self.archive: Final = root / "archive"
         self.versions: Final = root / "versions"
         self.link: Final = root / "warehouse.duckdb"  # to the published version
+        self.reports: Final = root / "reports"
+        self.closes: Final = root / "closes"
         self.exports: Final = root / "exports"
         self.locks: Final = root / "locks"
         self.dagster: Final = root / "dagster"  # of `make dev`

@@ -5,22 +5,14 @@ import re
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
 from pipelines.config.streams import Stream, Streams
-from pipelines.config.values import PREFIX, Table, Variable, read_toml, validate
+from pipelines.config.values import PREFIX, Table, Variable, Zone, read_toml, validate
 from pipelines.core.errors import ConfigurationError
-
-
-def _zone(name: str) -> str:
-    try:
-        return ZoneInfo(name).key
-    except (KeyError, ValueError, OSError):
-        raise ValueError("must be a time zone such as Europe/Berlin") from None
 
 
 def _split(names: Any) -> Any:
@@ -49,7 +41,7 @@ class Settings(Table):
     """memory that DuckDB uses before it spills to disk"""
     schedule: str = Field(default="0 2 * * *", pattern=r"^\S+( \S+){4}$")
     """when the nightly sync starts (cron, five fields)"""
-    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    time_zone: Zone = "UTC"
     """time zone of the schedule; days are always UTC"""
     start_date: date = date(2025, 1, 1)
     """first day that can be chosen in Dagster"""

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo
 
 import httpx
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -56,6 +57,14 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+
+
+Zone = Annotated[str, AfterValidator(_zone)]
 Address = Annotated[str, AfterValidator(_address)]
 FullPath = Annotated[
     Path,

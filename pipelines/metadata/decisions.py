@@ -1,10 +1,14 @@
 """Rows of `decisions`: what people decided, with name and reason. Rows are only added."""
 
+from typing import Any
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.tables import Decision
+
+BREAK_KINDS = ("break_assign", "break_resolve", "break_reopen")
 
 
 def add_decision(session: Session, decision: Decision) -> None:
@@ -25,3 +29,20 @@ def unfinished_erasures(session: Session) -> list[Decision]:
     for decision in session.scalars(kinds.order_by(Decision.number)):
         newest[decision.subject] = decision
     return [each for each in newest.values() if each.kind == "erase"]
+
+
+def break_decisions(session: Session) -> list[dict[str, Any]]:
+    """Return the decisions about breaks in their order, with their details."""
+    found = select(Decision).where(Decision.kind.in_(BREAK_KINDS)).order_by(Decision.number)
+    return [
+        {
+            "number": each.number,
+            "break_id": each.subject,
+            "kind": each.kind,
+            "person": each.person,
+            "decided_at": each.decided_at,
+            "reason": each.reason,
+            **each.details,
+        }
+        for each in session.scalars(found)
+    ]

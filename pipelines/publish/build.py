@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import duckdb
@@ -20,8 +20,9 @@ from pipelines.core.text import printable
 from pipelines.load.load import LoadPolicy, LoadResult, load_scan
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish import catalog, versions
+from pipelines.publish import catalog, reconciliation, versions
 from pipelines.publish.stores import OnNote, Stores
+from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
 
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
@@ -45,9 +46,10 @@ class BuildResult:
 
 
 def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
-    """Build and publish a version of every scan that waits for one; nothing new: return the base.
+    """Build and publish a version of every scan that waits for one.
 
-    A scan that is held is left out; so is one that fails, after which the build begins again.
+    Nothing new (no scan, no other mapping, no decision about breaks): return the base. A scan that
+    is held is left out; so is one that fails, after which the build begins again.
     Raises LockHeld, BuildFailed and StorageFailed; the published version is then untouched.
     """
     with versions.change_versions(stores, on_note):
@@ -55,9 +57,11 @@ def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
         loaded = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             scans = buildable_scans(session, loaded)
-        if base is not None and scans:
+        inputs = reconciliation.read_inputs(stores)
+        is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
+        if base is not None and (scans or is_outdated):
             versions.require_unchanged(stores.metadata, base)
-        return _Building(stores, on_note, base).run(scans)
+        return _Building(stores, on_note, base, inputs, is_outdated).run(scans)
 
 
 def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
@@ -89,7 +93,10 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
                 f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
                 f"Run `partner-sync versions rollback` with number {base.number} to publish it.",
             )
-        return _Building(stores, on_note, base, known).run(scans)
+        inputs = reconciliation.read_inputs(stores)
+        breaks = reconciliation.remembered_breaks(stores.warehouse)
+        inputs = replace(inputs, earlier_breaks=breaks)
+        return _Building(stores, on_note, base, inputs, known=known).run(scans)
 
 
 def _pruned(scans: Sequence[Scan]) -> list[Scan]:
@@ -116,31 +123,40 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan]) -> None:
 
 @dataclass(frozen=True)
 class _Building:
-    """One build. `known` are scans that passed the guards in an earlier version."""
+    """One build. `known` are scans that passed the guards in an earlier version.
+
+    `is_outdated`: the base was reconciled with other inputs, so that no scan is needed.
+    """
 
     stores: Stores
     on_note: OnNote
     base: Version | None
+    inputs: Inputs
+    is_outdated: bool = False
     known: frozenset[str] = frozenset()
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
 
     def run(self, scans: Sequence[Scan]) -> BuildResult:
         """Build; begin again without each scan that cannot be loaded."""
-        while scans := [scan for scan in scans if scan.scan_id not in self.failed]:
+        while True:
+            scans = [scan for scan in scans if scan.scan_id not in self.failed]
+            if not scans and not self.is_outdated:
+                return BuildResult(self.base, is_new=False, failed=self.failed)
             with suppress(LoadFailed):
                 return self._attempt(scans)
-        return BuildResult(self.base, is_new=False, failed=self.failed)
 
     def _attempt(self, scans: Sequence[Scan]) -> BuildResult:
         """Build and publish a version, unless every scan is held. Raises LoadFailed."""
         lists = sorted({f"{scan.connection}/{scan.stream}" for scan in scans})
-        note = "rebuilt from the archive" if self.known else ", ".join(lists)
+        note = "rebuilt from the archive" if self.known else ", ".join(lists) or "reconciled"
         metadata, warehouse = self.stores.metadata, self.stores.warehouse
         number, version = versions.start_version(self.stores, self.base, note), None
         try:
             with warehouse.begin(self.base, number) as db:
                 results = tuple(self._load(db, number, scan) for scan in scans)
-                if any(result.held is None for result in results):
+                if self.is_outdated or any(result.held is None for result in results):
+                    self.on_note(f"Version {number}: reconciling.")
+                    reconcile(db, self.inputs)
                     catalog.write_state(db, metadata)
                     version = warehouse.commit(db, number)
         except duckdb.Error as error:

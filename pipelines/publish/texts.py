@@ -101,6 +101,106 @@ position: Order of the columns.
 quarantine.records: Records that no table can hold, with the reason.
 records.key: Its primary key. NULL: it cannot be read.
 raw: The record as it was sent.
+reconciliation.used: Usage as reconciliation sees it: one row per record, columns by their role.
+reconciliation.billed: Bills, one row per line; `#rest` is what the lines do not add up to.
+reconciliation.partners: The list of partners.
+reconciliation.matches: Usage and bills side by side: one row per usage record, or partner's month.
+reconciliation.break_rows: Records that each break found by this build is about.
+reconciliation.breaks: What is wrong, since when, how bad, and what people decided.
+reconciliation.ageing: Unresolved breaks by age; uncertain ones are left out.
+reconciliation.summary: Used and billed by partner, month and currency, with a verdict.
+reconciliation.rollforward: What is used and not yet billed, from month to month.
+reconciliation.restatements: Records whose amount or quantity changed.
+reconciliation.late_arrivals: How late usage is recorded, by month.
+reconciliation.gaps: Months without usage or bills between months with some.
+reconciliation.external_ids: Partners with their external ids and what is unclear about them.
+reconciliation.rules: Which rules and tables were evaluated; the others are empty, and why.
+reconciliation.basis: What this reconciliation rests on.
+rule: Rule that found it, or table.
+break_id: Identifier of the break, the same in every version.
+rules.question: What it answers.
+evaluated: Whether it could be evaluated.
+rules.reason: Why it could not be evaluated.
+as_of: End of the newest scan.
+match_by: How both sides are matched: usage (lines refer to records) or month.
+time_zone: Time zone in which months begin.
+grace_days: Days after a month in which its bills may still come.
+digest: Digest of mapping and decisions.
+id: Identifier of the record; of a bill's line, bill#line.
+bill: Identifier of the bill.
+billed.number: Number of the bill that people use.
+partner: Identifier of the partner.
+partner_name partners.name: Name of the partner.
+organization: Organization that the record names.
+month: First day of the month that the record is of.
+used.day: Date of the record in the time zone of the mapping.
+currency: ISO 4217 code. Amounts of two currencies are never added.
+plan: Plan or product.
+metric: What is counted.
+quantity: Quantity.
+price: Price of one unit.
+amount: Amount; negative for credit notes.
+recorded_at: When usage was recorded.
+updated_at: When the record was changed last.
+issued_at: When the bill was issued.
+apart: Why the bill does not count as billed: its status, or credit note. NULL: it counts.
+reference: Identifier of the usage that the line bills. NULL: none, such as a fee.
+matches.key: Usage record, or partner, month and currency.
+billed_partner: Partner of the bill.
+billed_currency: Currency of the bill.
+used_rows: Records of usage.
+billed_rows: Lines of bills that count.
+used_quantity billed_quantity: Sum of the quantities of each side.
+used_amount: Sum of the usage's amounts. NULL: there is none.
+billed_amount: Sum of the bills that count. NULL: there is none.
+credited_amount: Sum of the credit notes, negative.
+not_counted_amount: Sum of bills that do not count: void, draft, cancelled.
+bills: Bills that count.
+fees: Billed on lines without a reference to usage.
+tolerated: Sum of the differences that the tolerance allows.
+difference: Billed and credited less used.
+breaks.difference break_rows.difference: Billed less used.
+rollforward.difference: Closing less the sum of today's records: 0. NULL: not the newest month.
+restatements.difference: New amount less old amount.
+matches.status: balanced, within tolerance, tentative, or what is wrong.
+verdict: balanced, within tolerance, tentative (bills may still come) or out of balance.
+open_breaks: Unresolved breaks; uncertain ones are left out.
+breaks.severity: low, medium or high: by the share of what was billed in that month, then by age.
+breaks.subject break_rows.subject: Record, bill or group that the break is about.
+cause: Likely cause.
+breaks.rows: Records that the break is about.
+breaks.first_seen breaks.last_seen: As of when it was found first, and last.
+gone_at: As of when it was not found any more. NULL: it still is.
+returned_at: As of when it was found again after it was gone.
+age_days: Days since it was found first.
+state: open, assigned or resolved.
+owner: Person that it is assigned to.
+resolved_by: Person that resolved it, or evidence: it is not found any more.
+breaks.reason: Reason of the last decision.
+uncertain: Why it may be none: a list is not proven complete. It is in no total then.
+side: usage or billing.
+days: Age in days: 0-1, 2-7, 8-30 or >30.
+ageing.breaks: Number of breaks.
+opening: Unbilled at the begin of the month.
+rated: Usage of the month as it was read first.
+late: Usage of earlier months that was recorded in this one.
+restated: Usage that changed or went away, new less old.
+billed: Bills as they were read first.
+credited: Credit notes as they were read first, negative.
+adjusted: Bills that changed or went away, new less old.
+closing: opening + rated + late + restated - billed - credited - adjusted.
+amount_before amount_after: Amount before and after the change.
+quantity_before quantity_after: Quantity before and after the change.
+changed_at: End of the scan that showed the change.
+after_month: Whether the month was over by then.
+late_rows: Records that were recorded after their month was over.
+lag_p50 lag_p95 lag_p99 lag_max: Days from use to record, for 50, 95, 99 and 100 % of the records.
+suggested_grace_days: Days after the month at which 99 % of its records were there.
+first_month last_month: First and last month of the gap; of a partner, the last with usage.
+months: Months in the gap.
+external_id: Identifier of the partner elsewhere.
+external_id_before: The one before it.
+finding: blank, duplicate or changed. NULL: nothing is unclear.
 """
 TEXTS: Final = {
     key: text

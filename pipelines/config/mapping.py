@@ -1,0 +1,147 @@
+"""`config/mapping.toml`: which fields of usage and billing play which role in reconciliation.
+
+The service does not document these fields, so none is assumed. A role without a field is unknown,
+and what needs it is not evaluated.
+"""
+
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from pipelines.config import values
+
+FieldPath = Annotated[  # as the service sends it: period.start, lines[].usageId
+    str, Field(pattern=r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$")
+]
+Role = FieldPath | None
+REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
+
+
+class PartnerRoles(values.Table):
+    """Fields of the partner list, which is documented."""
+
+    id: Role = "partnerId"
+    """identifies a partner"""
+    name: Role = "name"
+    """name of the partner"""
+    external_id: Role = "externalId"
+    """identifier of the partner elsewhere"""
+
+
+class UsageRoles(values.Table):
+    """Fields of a usage record."""
+
+    id: Role = None
+    """identifies the record; lines of bills refer to it"""
+    partner: Role = None
+    """identifier of the partner"""
+    organization: Role = None
+    """who has used it"""
+    period: Role = None
+    """date, time or month in which it was used"""
+    plan: Role = None
+    """plan or product"""
+    metric: Role = None
+    """what is counted"""
+    quantity: Role = None
+    """how much"""
+    price: Role = None
+    """price of one unit"""
+    amount: Role = None
+    """what it costs"""
+    currency: Role = None
+    """ISO 4217 code"""
+    recorded: Role = None
+    """when it was recorded"""
+    updated: Role = None
+    """when it was changed last"""
+
+
+class BillingRoles(values.Table):
+    """Fields of a bill, and of its lines (`line_...`)."""
+
+    id: Role = None
+    """identifies the bill"""
+    partner: Role = None
+    """identifier of the partner"""
+    organization: Role = None
+    """who has used what is billed"""
+    period: Role = None
+    """date, time or month that is billed"""
+    amount: Role = None
+    """total of the bill"""
+    currency: Role = None
+    """ISO 4217 code"""
+    issued: Role = None
+    """when it was issued"""
+    updated: Role = None
+    """when it was changed last"""
+    number: Role = None
+    """number that people know it by"""
+    status: Role = None
+    """state of the bill, see counted_statuses"""
+    counted_statuses: tuple[str, ...] = ()
+    """values of status that count as billed; others (void, draft) are shown apart"""
+    kind: Role = None
+    """kind of document, see credit_kinds"""
+    credit_kinds: tuple[str, ...] = ()
+    """values of kind that are credit notes, which are shown apart"""
+    line_usage: Role = None
+    """identifier of the usage record that a line bills"""
+    line_plan: Role = None
+    """plan or product of a line"""
+    line_quantity: Role = None
+    """how much a line bills"""
+    line_price: Role = None
+    """price of one unit on a line"""
+    line_amount: Role = None
+    """what a line costs"""
+
+
+class Tolerance(values.Table):
+    """Differences that are no breaks, in minor units of the currency (EUR 0.01, JPY 1)."""
+
+    line_minor: int = Field(default=0, ge=0)
+    """of one usage record and its line"""
+    line_percent: Decimal = Field(default=Decimal(0), ge=0, le=100)
+    """the same as a share of what was used, in percent; the larger one counts"""
+    month_minor: int = Field(default=0, ge=0)
+    """of a partner's month"""
+
+
+class Mapping(values.Table):
+    """The whole file."""
+
+    time_zone: values.Zone = "UTC"
+    """time zone in which a month begins"""
+    grace_days: int = Field(default=1, ge=0, le=366)
+    """days after a month in which its bills may still come"""
+    partners: PartnerRoles = PartnerRoles()
+    usage: UsageRoles = UsageRoles()
+    billing: BillingRoles = BillingRoles()
+    tolerance: Tolerance = Tolerance()
+
+    def fields(self) -> dict[str, str]:
+        """Return the field of every role that has one: `usage.amount` -> `amount`."""
+        return {
+            f"{side}.{role}": path
+            for side in ("partners", "usage", "billing")
+            for role, path in getattr(self, side)
+            if isinstance(path, str)
+        }
+
+
+def read_mapping(file: Path) -> Mapping | None:
+    """Return the mapping of a file; None without one. Raises ConfigurationError."""
+    content = values.read_toml(file)
+    if not content:
+        return None
+    return values.validate(TypeAdapter(Mapping), content, file, f"Correct {file}. {REMEDY}")
+
+
+def mapping_digest(file: Path) -> str:
+    """Return a digest of a mapping file, right or wrong; empty without one."""
+    return sha256(file.read_bytes()).hexdigest() if file.exists() else ""

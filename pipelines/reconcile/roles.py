@@ -1,0 +1,114 @@
+"""Which column has which role: the fields of a mapping, looked up in `meta.columns`."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import duckdb
+
+from pipelines.config.mapping import Mapping
+
+SIDES: Final = ("partners", "usage", "billing")
+NUMBERS: Final = ("quantity", "price", "amount")
+COLUMNS: Final = """
+SELECT columns.stream, columns.path, columns.table_name, columns.column_name, columns.type
+FROM meta.columns AS columns
+WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
+ORDER BY columns.position
+"""
+BREAK_AMOUNTS: Final = """
+SELECT columns.data_type
+FROM duckdb_columns() AS columns
+WHERE columns.database_name = current_database() AND columns.schema_name = 'reconciliation'
+    AND columns.table_name = 'breaks' AND columns.column_name = 'difference'
+"""
+DIGITS: Final = 38  # of the widest decimal
+
+
+class Column(NamedTuple):
+    """A column of `history` with the field that it holds, as a mapping names it."""
+
+    stream: str
+    path: str
+    table: str
+    name: str
+    type: str
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers."""
+        return self.type.startswith(("DECIMAL", "BIGINT"))
+
+    @property
+    def scale(self) -> int:
+        """Digits behind the decimal point."""
+        return scale_of(self.type)
+
+
+def scale_of(decimal: str) -> int:
+    """Return the digits behind the point that a type of DuckDB holds."""
+    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", decimal)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The column of each role (`usage.amount`); `unknown` says why another role has none.
+
+    `least_scale` are the digits behind the point that amounts of earlier breaks have.
+    """
+
+    columns: dict[str, Column]
+    unknown: dict[str, str]
+    least_scale: int = 0
+
+    def missing(self, needs: Iterable[str]) -> str:
+        """Return why roles are unknown; empty if all are known."""
+        reasons = (
+            self.unknown.get(role, f"{role} is not mapped")
+            for role in needs
+            if role not in self.columns
+        )
+        return "; ".join(dict.fromkeys(reasons))
+
+    def scale(self, measure: str) -> int:
+        """Return the digits behind the point of a measure (amount) on both sides.
+
+        It is one for both: where two types meet, DuckDB rounds.
+        """
+        scales = [each.scale for role, each in self.columns.items() if role.endswith(measure)]
+        return max(scales, default=0) if measure != "amount" else max([*scales, self.least_scale])
+
+    def decimal(self, measure: str) -> str:
+        """Return the type of a measure."""
+        return f"DECIMAL({DIGITS},{self.scale(measure)})"
+
+
+def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
+    """Return the columns of the three lists that hold single values, in their order."""
+    found = (Column(*row) for row in db.execute(COLUMNS).fetchall())
+    return [
+        each._replace(path=each.path.removeprefix("$.").replace("[*]", "[]"))
+        for each in found
+        if not each.type.endswith("[]")
+    ]
+
+
+def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
+    """Return the columns of the roles of a mapping."""
+    columns = {(each.stream, each.path): each for each in read_columns(db)}
+    known, unknown = dict[str, Column](), dict[str, str]()
+    for role, path in mapping.fields().items():
+        side, _, name = role.partition(".")
+        column = columns.get((side, path))
+        if column is None:
+            is_read = any(stream == side for stream, _path in columns)
+            lack = f"no record of {side} has a field {path}" if is_read else f"{side} has no rows"
+            unknown[role] = f"{lack} ({role})"
+        elif name.endswith(NUMBERS) and not column.is_number:
+            unknown[role] = f"field {path} of {side} holds text, not numbers ({role})"
+        else:
+            known[role] = column
+    earlier = [scale_of(kind) for (kind,) in db.execute(BREAK_AMOUNTS).fetchall()]
+    return Roles(known, unknown, max(earlier, default=0))

@@ -1,0 +1,11 @@
+-- question: How old are the breaks that are not resolved?
+-- remedy: Decide about the oldest first.
+SELECT
+    breaks.rule, breaks.severity, breaks.currency,
+    CASE WHEN breaks.age_days <= 1 THEN '0-1' WHEN breaks.age_days <= 7 THEN '2-7'
+         WHEN breaks.age_days <= 30 THEN '8-30' ELSE '>30' END AS days,
+    count(*) AS breaks, sum(breaks.difference) AS difference
+FROM reconciliation.breaks AS breaks
+WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+GROUP BY ALL
+ORDER BY ALL

@@ -1,0 +1,87 @@
+-- question: What is wrong, since when, how bad is it, and what did people decide?
+-- remedy: Run `partner-sync breaks`, then assign or resolve each break.
+WITH found AS (
+    SELECT
+        found.break_id, found.rule, found.connection, found.subject,
+        min(found.partner) AS partner, min(found.month) AS month, min(found.currency) AS currency,
+        min(found.cause) AS cause,
+        sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
+        sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
+        CASE WHEN count(found.amount) > 0 THEN coalesce(billed_amount, 0)
+            - coalesce(used_amount, 0) END AS difference,
+        count(*) AS rows
+    FROM reconciliation.break_rows AS found
+    GROUP BY found.break_id, found.rule, found.connection, found.subject
+), known AS (
+    SELECT
+        found.*, coalesce(before.first_seen, getvariable('as_of')) AS first_seen,
+        getvariable('as_of') AS last_seen, NULL::TIMESTAMPTZ AS gone_at,
+        CASE WHEN before.gone_at IS NULL THEN before.returned_at
+             ELSE getvariable('as_of') END AS returned_at
+    FROM found
+    LEFT JOIN reconciliation.breaks AS before ON before.break_id = found.break_id
+    UNION ALL BY NAME
+    SELECT
+        before.break_id, before.rule, before.connection, before.subject, before.partner,
+        before.month, before.currency, before.cause, before.used_amount, before.billed_amount,
+        before.difference, before.rows, before.first_seen, before.last_seen,
+        CASE WHEN rules.evaluated THEN coalesce(before.gone_at, getvariable('as_of'))
+             ELSE before.gone_at END AS gone_at,
+        before.returned_at
+    FROM reconciliation.breaks AS before
+    LEFT JOIN reconciliation.rules AS rules ON rules.rule = before.rule
+    ANTI JOIN found ON found.break_id = before.break_id
+), billed AS (
+    SELECT
+        billed.connection, billed.partner, billed.month, billed.currency,
+        sum(billed.amount) AS amount
+    FROM reconciliation.billed AS billed
+    WHERE billed.apart IS NULL
+    GROUP BY ALL
+), levels AS (
+    SELECT
+        known.*,
+        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
+            AS age_days,
+        CASE WHEN known.difference IS NULL THEN 2
+             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
+             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
+             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level
+    FROM known
+    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
+        AND billed.month = known.month AND billed.currency = known.currency
+), decided AS (
+    SELECT
+        decisions.break_id,
+        max_by(decisions.owner, decisions.number) FILTER (decisions.kind = 'break_assign') AS owner,
+        max_by(decisions, decisions.number) FILTER (decisions.kind <> 'break_assign') AS last
+    FROM break_decisions AS decisions
+    GROUP BY decisions.break_id
+), judged AS (
+    SELECT
+        levels.*, decided.owner, decided.last.person, decided.last.reason,
+        coalesce(decided.last.kind = 'break_resolve'
+            AND decided.last.decided_at >= coalesce(levels.returned_at, levels.first_seen)
+            AND decided.last.difference IS NOT DISTINCT FROM levels.difference
+            AND decided.last.rows = levels.rows, false) AS is_resolved
+    FROM levels
+    LEFT JOIN decided ON decided.break_id = levels.break_id
+)
+SELECT
+    judged.break_id, judged.rule,
+    CASE WHEN judged.level >= 3 THEN 'high' WHEN judged.level = 2 THEN 'medium'
+         ELSE 'low' END AS severity,
+    judged.connection, judged.partner, partners.name AS partner_name, judged.month,
+    judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
+    judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
+    judged.returned_at, judged.age_days,
+    CASE WHEN judged.gone_at IS NOT NULL OR judged.is_resolved THEN 'resolved'
+         WHEN judged.owner IS NOT NULL THEN 'assigned' ELSE 'open' END AS state,
+    judged.owner,
+    CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
+         WHEN judged.is_resolved THEN judged.person END AS resolved_by,
+    judged.reason, unproven.reason AS uncertain
+FROM judged
+LEFT JOIN known_partners AS partners
+    ON partners.connection = judged.connection AND partners.partner = judged.partner
+LEFT JOIN unproven ON unproven.rule = judged.rule AND unproven.connection = judged.connection

@@ -1,0 +1,36 @@
+-- question: Does each bill show the partner, currency, quantity and amount of its usage?
+-- needs: match usage.amount billing.amount
+-- remedy: Compare both records with `partner-sync trace`, then dispute the bill or accept it.
+WITH rows AS (
+    SELECT
+        used.connection,
+        CASE WHEN getvariable('match_by') = 'usage' THEN used.id
+             ELSE concat_ws('|', used.partner, used.month, used.currency) END AS key,
+        'usage' AS side, used.id, used.quantity, used.amount, used.updated_at AS changed_at,
+        NULL::TIMESTAMPTZ AS issued_at, used._scan_id, used._page, used._row
+    FROM reconciliation.used AS used
+    UNION ALL
+    SELECT
+        billed.connection,
+        CASE WHEN getvariable('match_by') = 'usage' THEN billed.reference
+             ELSE concat_ws('|', billed.partner, billed.month, billed.currency) END,
+        'billing', billed.id, billed.quantity, billed.amount, NULL, billed.issued_at,
+        billed._scan_id, billed._page, billed._row
+    FROM reconciliation.billed AS billed
+    WHERE billed.apart IS NULL OR billed.apart = 'credit note'
+)
+SELECT
+    rows.* EXCLUDE (key, changed_at, issued_at), unbalanced.key AS subject,
+    unbalanced.partner, unbalanced.month, unbalanced.currency,
+    CASE WHEN unbalanced.status IN ('other partner', 'other currency') THEN unbalanced.status
+         WHEN max(rows.changed_at) OVER one > max(rows.issued_at) OVER one
+            THEN 'changed after the bill'
+         WHEN getvariable('match_by') = 'month'
+            AND count(*) FILTER (rows.side = 'billing') OVER one
+                > count(DISTINCT rows.amount) FILTER (rows.side = 'billing') OVER one
+            THEN 'two bills of the same amount'
+         ELSE unbalanced.status END AS cause
+FROM rows
+JOIN unbalanced ON unbalanced.connection = rows.connection AND unbalanced.key = rows.key
+WHERE unbalanced.status IN ('other partner', 'other currency', 'other quantity', 'other amount')
+WINDOW one AS (PARTITION BY rows.connection, rows.key)

@@ -1,0 +1,25 @@
+-- question: Is every record of usage and every bill of a partner that is in the list?
+-- needs: partners.id usage.partner billing.partner
+-- absent: partners
+-- remedy: Look the identifier up with the service. No partner's totals contain these records.
+WITH records AS (
+    SELECT
+        used.connection, used.partner, used.month, used.currency, 'usage' AS side, used.id,
+        used.quantity, used.amount, used._scan_id, used._page, used._row
+    FROM reconciliation.used AS used
+    UNION ALL
+    SELECT
+        billed.connection, billed.partner, billed.month, billed.currency, 'billing', billed.id,
+        billed.quantity, billed.amount, billed._scan_id, billed._page, billed._row
+    FROM reconciliation.billed AS billed
+    WHERE billed.apart IS NULL
+)
+SELECT
+    records.*,
+    concat_ws('|', records.side, records.partner, records.month, records.currency) AS subject,
+    records.side || CASE WHEN records.partner IS NULL THEN ' without a partner'
+                         ELSE ' of an unknown partner' END AS cause
+FROM records
+ANTI JOIN known_partners AS known
+    ON known.connection = records.connection AND known.partner = records.partner
+WHERE getvariable('has_partners')

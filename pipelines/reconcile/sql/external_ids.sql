@@ -1,0 +1,31 @@
+-- question: Which partner is which of ours, and where is that not clear?
+-- needs: partners.id partners.external_id
+-- remedy: Correct the external id with the service.
+WITH earlier AS (
+    SELECT
+        partners.connection, partners.partner,
+        max_by(partners.external_id, partners._valid_to) AS external_id
+    FROM partners_history AS partners
+    JOIN reconciliation.partners AS now
+        ON now.connection = partners.connection AND now.partner = partners.partner
+    WHERE partners._valid_to IS NOT NULL AND partners.external_id IS DISTINCT FROM now.external_id
+    GROUP BY partners.connection, partners.partner
+), active AS (
+    SELECT summary.connection, summary.partner, max(summary.month) AS last_month
+    FROM reconciliation.summary AS summary
+    WHERE summary.used_rows > 0
+    GROUP BY summary.connection, summary.partner
+)
+SELECT
+    partners.connection, partners.partner, partners.name AS partner_name, partners.external_id,
+    earlier.external_id AS external_id_before,
+    CASE WHEN coalesce(trim(partners.external_id), '') = '' THEN 'blank'
+         WHEN count(*) OVER (PARTITION BY partners.connection, partners.external_id) > 1
+            THEN 'duplicate'
+         WHEN earlier.partner IS NOT NULL THEN 'changed' END AS finding,
+    active.last_month
+FROM reconciliation.partners AS partners
+LEFT JOIN earlier
+    ON earlier.connection = partners.connection AND earlier.partner = partners.partner
+LEFT JOIN active ON active.connection = partners.connection AND active.partner = partners.partner
+ORDER BY finding NULLS LAST, partners.connection, partners.partner

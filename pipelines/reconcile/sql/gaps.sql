@@ -1,0 +1,28 @@
+-- question: Which partners have months without usage or bills between months with some?
+-- needs: usage.partner usage.period billing.partner billing.period
+-- remedy: Ask the service about a gap that the partner's business does not explain.
+WITH active AS (
+    SELECT 'usage' AS side, summary.connection, summary.partner, summary.month
+    FROM reconciliation.summary AS summary
+    WHERE summary.used_rows > 0
+    UNION
+    SELECT 'billing', summary.connection, summary.partner, summary.month
+    FROM reconciliation.summary AS summary
+    WHERE summary.bills > 0
+), ordered AS (
+    SELECT
+        active.*,
+        lag(active.month) OVER (
+            PARTITION BY active.connection, active.side, active.partner ORDER BY active.month
+        ) AS before
+    FROM active
+    WHERE active.partner IS NOT NULL AND active.month IS NOT NULL
+)
+SELECT
+    ordered.connection, ordered.side, ordered.partner,
+    (ordered.before + INTERVAL 1 MONTH)::DATE AS first_month,
+    (ordered.month - INTERVAL 1 MONTH)::DATE AS last_month,
+    date_diff('month', ordered.before, ordered.month) - 1 AS months
+FROM ordered
+WHERE date_diff('month', ordered.before, ordered.month) > 1
+ORDER BY ALL

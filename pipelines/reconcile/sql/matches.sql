@@ -1,0 +1,84 @@
+-- question: Does each used record, or each partner's month, agree with what is billed?
+-- needs: match
+-- remedy: See the breaks of the partner and month.
+WITH used AS (
+    SELECT
+        used.connection,
+        CASE WHEN getvariable('match_by') = 'usage' THEN used.id
+             ELSE concat_ws('|', used.partner, used.month, used.currency) END AS key,
+        any_value(used.partner) AS partner,
+        any_value(used.currency) AS currency,
+        min(used.month) AS month,
+        count(*) AS rows,
+        sum(used.quantity) AS quantity,
+        sum(used.amount) AS amount
+    FROM reconciliation.used AS used
+    GROUP BY used.connection, key
+), billed AS (
+    SELECT
+        billed.connection,
+        CASE WHEN getvariable('match_by') = 'usage' THEN billed.reference
+             ELSE concat_ws('|', billed.partner, billed.month, billed.currency) END AS key,
+        any_value(billed.partner) AS partner,
+        any_value(billed.currency) AS currency,
+        min(billed.month) AS month,
+        count(*) FILTER (billed.apart IS NULL) AS rows,
+        sum(billed.quantity) AS quantity,
+        sum(billed.amount) FILTER (billed.apart IS NULL) AS amount,
+        sum(billed.amount) FILTER (billed.apart IS NOT NULL) AS credited
+    FROM reconciliation.billed AS billed
+    WHERE (billed.apart IS NULL OR billed.apart = 'credit note') AND key IS NOT NULL
+    GROUP BY billed.connection, key
+), pairs AS (
+    SELECT
+        coalesce(used.connection, billed.connection) AS connection,
+        coalesce(used.key, billed.key) AS key,
+        coalesce(used.partner, billed.partner) AS partner,
+        billed.partner AS billed_partner,
+        coalesce(used.month, billed.month) AS month,
+        coalesce(used.currency, billed.currency) AS currency,
+        billed.currency AS billed_currency,
+        coalesce(used.rows, 0) AS used_rows,
+        coalesce(billed.rows, 0) AS billed_rows,
+        used.quantity AS used_quantity,
+        billed.quantity AS billed_quantity,
+        used.amount AS used_amount,
+        billed.amount AS billed_amount,
+        billed.credited AS credited_amount,
+        coalesce(billed.amount, 0) + coalesce(billed.credited, 0) - coalesce(used.amount, 0)
+            AS difference
+    FROM used
+    FULL JOIN billed ON billed.connection = used.connection AND billed.key = used.key
+)
+SELECT
+    pairs.*,
+    CASE
+        WHEN getvariable('has_partners') AND (
+            used.partner IS NULL OR (pairs.billed_partner IS NOT NULL AND billed.partner IS NULL)
+        ) THEN 'unknown partner'
+        WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
+            > getvariable('as_of')::DATE AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month')
+            THEN 'tentative'
+        WHEN pairs.billed_rows = 0 THEN 'not billed'
+        WHEN pairs.used_rows = 0 THEN 'not used'
+        WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
+            THEN 'billed twice'
+        WHEN pairs.billed_partner <> pairs.partner THEN 'other partner'
+        WHEN pairs.billed_currency <> pairs.currency THEN 'other currency'
+        WHEN getvariable('has_quantity') AND pairs.used_quantity
+            IS DISTINCT FROM pairs.billed_quantity THEN 'other quantity'
+        WHEN NOT getvariable('has_amount') THEN 'not evaluated'
+        WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
+        WHEN pairs.difference = 0 THEN 'balanced'
+        WHEN abs(pairs.difference) <= greatest(
+            getvariable('line_minor') * coalesce(unit.amount, 0.01),
+            getvariable('line_share') * abs(pairs.used_amount)
+        ) THEN 'within tolerance'
+        ELSE 'other amount'
+    END AS status
+FROM pairs
+LEFT JOIN known_partners AS used
+    ON used.connection = pairs.connection AND used.partner = pairs.partner
+LEFT JOIN known_partners AS billed
+    ON billed.connection = pairs.connection AND billed.partner = pairs.billed_partner
+LEFT JOIN minor_units AS unit ON unit.currency = pairs.currency

@@ -1,0 +1,70 @@
+-- question: Does billing agree with usage, for each partner, month and currency?
+-- needs: usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- remedy: See the breaks of the partner and month.
+WITH sides AS (
+    SELECT
+        used.connection, used.partner, used.month, used.currency, count(*) AS used_rows,
+        sum(used.quantity) AS used_quantity, sum(used.amount) AS used_amount
+    FROM reconciliation.used AS used
+    GROUP BY ALL
+    UNION ALL BY NAME
+    SELECT
+        billed.connection, billed.partner, billed.month, billed.currency,
+        count(DISTINCT billed.bill) FILTER (billed.apart IS NULL) AS bills,
+        sum(billed.amount) FILTER (billed.apart IS NULL) AS billed_amount,
+        sum(billed.amount) FILTER (billed.apart IS NULL AND billed.reference IS NULL) AS fees,
+        sum(billed.amount) FILTER (billed.apart = 'credit note') AS credited_amount,
+        sum(billed.amount) FILTER (billed.apart <> 'credit note') AS not_counted_amount
+    FROM reconciliation.billed AS billed
+    GROUP BY ALL
+    UNION ALL BY NAME
+    SELECT
+        matches.connection, matches.partner, matches.month, matches.currency,
+        count(*) FILTER (matches.status NOT IN ('balanced', 'within tolerance', 'tentative'))
+            AS unmatched,
+        count(*) FILTER (matches.status = 'tentative') AS tentative,
+        sum(matches.difference) FILTER (matches.status = 'within tolerance') AS tolerated
+    FROM reconciliation.matches AS matches
+    WHERE matches.status <> 'balanced'
+    GROUP BY ALL
+    UNION ALL BY NAME
+    SELECT
+        breaks.connection, breaks.partner, breaks.month, breaks.currency,
+        count(*) FILTER (breaks.uncertain IS NULL) AS open_breaks, count(*) AS all_breaks
+    FROM reconciliation.breaks AS breaks
+    WHERE breaks.state <> 'resolved'
+    GROUP BY ALL
+), months AS (
+    SELECT
+        sides.connection, sides.partner, sides.month, sides.currency,
+        coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
+        sum(sides.used_quantity) AS used_quantity,
+        sum(sides.used_amount) AS used_amount,
+        coalesce(sum(sides.bills), 0)::BIGINT AS bills,
+        sum(sides.billed_amount) AS billed_amount,
+        sum(sides.fees) AS fees,
+        sum(sides.credited_amount) AS credited_amount,
+        sum(sides.not_counted_amount) AS not_counted_amount,
+        sum(sides.tolerated) AS tolerated,
+        coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
+        coalesce(sum(sides.unmatched), 0) + coalesce(sum(sides.all_breaks), 0) > 0 AS is_wrong,
+        coalesce(sum(sides.tentative), 0) > 0 AS has_tentative
+    FROM sides
+    GROUP BY ALL
+)
+SELECT
+    months.* EXCLUDE (is_wrong, has_tentative), partners.name AS partner_name,
+    coalesce(months.billed_amount, 0) + coalesce(months.credited_amount, 0)
+        - coalesce(months.used_amount, 0) AS difference,
+    CASE
+        WHEN months.has_tentative THEN 'tentative'
+        WHEN months.is_wrong OR abs(difference) > coalesce(months.fees, 0)
+            + getvariable('month_minor') * coalesce(unit.amount, 0.01)
+            + abs(coalesce(months.tolerated, 0)) THEN 'out of balance'
+        WHEN difference = 0 THEN 'balanced'
+        ELSE 'within tolerance'
+    END AS verdict
+FROM months
+LEFT JOIN known_partners AS partners
+    ON partners.connection = months.connection AND partners.partner = months.partner
+LEFT JOIN minor_units AS unit ON unit.currency = months.currency
