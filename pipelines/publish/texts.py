@@ -103,6 +103,9 @@ records.key: Its primary key. NULL: it cannot be read.
 raw: The record as it was sent.
 reconciliation.used: Usage as reconciliation sees it: one row per record, columns by their role.
 reconciliation.billed: Bills, one row per line; `#rest` is what the lines do not add up to.
+reconciliation.bills: Bills, one row each.
+reconciliation.currencies: Smallest amount of each currency that has not two decimals.
+minor_unit: Smallest amount.
 reconciliation.partners: The list of partners.
 reconciliation.matches: Usage and bills side by side: one row per usage record, or partner's month.
 reconciliation.break_rows: Records that each break found by this build is about.
@@ -139,11 +142,12 @@ plan: Plan or product.
 metric: What is counted.
 quantity: Quantity.
 price: Price of one unit.
-amount: Amount; negative for credit notes.
+amount: Amount; negative for credit notes. Of a bill: its total.
 recorded_at: When usage was recorded.
 updated_at: When the record was changed last.
 issued_at: When the bill was issued.
 apart: Why the bill does not count as billed: its status, or credit note. NULL: it counts.
+used.key billed.key: What rows of both sides that belong together share.
 reference: Identifier of the usage that the line bills. NULL: none, such as a fee.
 matches.key: Usage record, or partner, month and currency.
 billed_partner: Partner of the bill.

@@ -4,9 +4,10 @@ Each is one file of `sql/`: comments that say what it asks and which roles it ne
 One that lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -18,7 +19,7 @@ import pyarrow as pa
 from pipelines.config.mapping import Mapping
 from pipelines.core.currencies import DIGITS, minor_unit
 from pipelines.core.text import printable, quote_identifier
-from pipelines.reconcile.normalize import create_views
+from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import Roles, find_roles
 
 RULES: Final = (
@@ -40,7 +41,6 @@ TABLES: Final = (
     "external_ids",
 )
 MATCH: Final = "match"  # in `needs`: the roles by which both sides are matched
-BY_USAGE: Final = ("usage.id", "billing.line_usage")
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
 )
@@ -63,25 +63,44 @@ CREATE TABLE IF NOT EXISTS reconciliation.breaks (
 """
 WIDEN: Final = "ALTER TABLE reconciliation.breaks ALTER COLUMN {} SET DATA TYPE {}"
 CREATE_TEMPORARY: Final = """
+CREATE OR REPLACE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
+CREATE OR REPLACE TEMP TABLE unproven (rule VARCHAR, connection VARCHAR, reason VARCHAR);
+CREATE OR REPLACE TEMP TABLE break_decisions (
+    number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
+    owner VARCHAR, reason VARCHAR, difference {}, rows BIGINT
+);
 CREATE OR REPLACE TEMP TABLE known_partners AS
 SELECT partners.connection, partners.partner, min(partners.name) AS name
 FROM reconciliation.partners AS partners
 WHERE partners.partner IS NOT NULL
 GROUP BY partners.connection, partners.partner;
-CREATE OR REPLACE TEMP TABLE unproven (rule VARCHAR, connection VARCHAR, reason VARCHAR);
-CREATE OR REPLACE TEMP TABLE minor_units (currency VARCHAR, amount DECIMAL(5, 4));
-CREATE OR REPLACE TEMP TABLE break_decisions (
-    number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
-    owner VARCHAR, reason VARCHAR, difference {}, rows BIGINT
-);
+CREATE OR REPLACE TEMP TABLE strangers AS
+SELECT found.connection, found.partner
+FROM (
+    SELECT used.connection, used.partner FROM reconciliation.used AS used
+    UNION
+    SELECT bills.connection, bills.partner FROM reconciliation.bills AS bills
+) AS found
+ANTI JOIN known_partners AS known
+    ON known.connection = found.connection AND known.partner = found.partner
+WHERE getvariable('has_partners') AND found.partner IS NOT NULL;
+"""
+# Rows of keys that are not plainly balanced, and their pairs.
+ODD_ROWS: Final = """
+CREATE OR REPLACE TEMP TABLE odd_{0} AS
+SELECT {0}.* FROM reconciliation.{0} AS {0}
+SEMI JOIN odd_keys ON odd_keys.key = hash({0}.connection, {0}.key)
+WHERE {0}.key IS NOT NULL
 """
 CREATE_UNBALANCED: Final = """
 CREATE OR REPLACE TEMP TABLE unbalanced AS
 SELECT matches.*
-FROM reconciliation.matches AS matches
+FROM odd_matches AS matches
 WHERE matches.status NOT IN ('balanced', 'within tolerance', 'tentative', 'not evaluated')
 """
-CREATE_FOUND: Final = "CREATE OR REPLACE TEMP TABLE found_{} AS"
+TEMPORARY: Final = {"odd_keys": "odd_keys", "matches": "odd_matches"}
+# Relations that are made of others, and so are as empty.
+DERIVED: Final = {"odd_keys": ("odd_used", "odd_billed"), "matches": ("unbalanced",)}
 CREATE_TABLE: Final = "CREATE OR REPLACE TABLE reconciliation.{} AS"
 FOUND: Final = """
 SELECT
@@ -199,12 +218,12 @@ class _Engine:
     inputs: Inputs
     mapping: Mapping
     roles: Roles
+    failed: dict[str, tuple[str, str]] = field(default_factory=dict)  # relation -> statement, why
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
-        self._prepare(self.mapping)
-        self._create("matches")
-        self.db.execute(CREATE_UNBALANCED)
+        self._prepare()
+        self._match()
         for rule in RULES:
             self._create(rule)
             for stream in read_statement(rule).absent:
@@ -214,8 +233,26 @@ class _Engine:
         for name in TABLES:
             self._create(name)
 
-    def _prepare(self, mapping: Mapping) -> None:
+    def _match(self) -> None:
+        """Compare what is not plainly balanced; view `matches` shows all pairs to analysts."""
+        self._create("odd_keys")
+        for name in ("used", "billed"):
+            self.db.execute(ODD_ROWS.format(name))
+        self._create("matches")
+        self.db.execute(CREATE_UNBALANCED)
+        query = read_statement("matches").query.replace("odd_", "reconciliation.")
+        query = re.sub(r"getvariable\('(\w+)'\)", self._literal, query)
+        self.db.execute(f"CREATE OR REPLACE VIEW reconciliation.matches AS {query}")
+
+    def _literal(self, variable: re.Match[str]) -> str:
+        """Return the value of a variable for a view, which outlives this connection."""
+        sql = f"SELECT typeof(value), value::VARCHAR FROM (SELECT {variable[0]} AS value)"
+        of_type, text = self.db.execute(sql).fetchall()[0]
+        return f"CAST('{text}' AS {of_type})"
+
+    def _prepare(self) -> None:
         """Create the views, and what the statements read besides them."""
+        mapping = self.mapping
         by_usage, has = not self.roles.missing(BY_USAGE), self.roles.columns.keys()
         billed = "billing.line_amount" if by_usage else "billing.amount"
         as_of = self.db.execute(AS_OF).fetchall()[0][0]
@@ -243,8 +280,8 @@ class _Engine:
             self.db.execute(WIDEN.format(column, self.roles.decimal("amount")))
         create_views(self.db, mapping, self.roles)
         self.db.execute(CREATE_TEMPORARY.format(self.roles.decimal("amount")))
-        units = [{"currency": code, "amount": minor_unit(code)} for code in DIGITS]
-        self._insert("minor_units", units)
+        units = [{"currency": code, "minor_unit": minor_unit(code)} for code in DIGITS]
+        self._insert("reconciliation.currencies", units)
         self._insert("break_decisions", self.inputs.decisions)
 
     def _insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -257,22 +294,31 @@ class _Engine:
         self.db.unregister("added_rows")
 
     def _create(self, name: str) -> None:
-        """Create the table of a statement, an empty one if it fails; and its row of `rules`."""
+        """Create the relation of a statement, an empty one if it fails; note why in `rules`."""
         statement = read_statement(name)
-        target = (CREATE_FOUND if name in RULES else CREATE_TABLE).format(name)
+        kind, relation = "TABLE", f"reconciliation.{name}"
+        if name in RULES or name in TEMPORARY:
+            kind, relation = "TEMP TABLE", TEMPORARY.get(name, f"found_{name}")
+        create = f"CREATE OR REPLACE {kind} {relation} AS"
         reason = self._missing(statement)
         if not reason:
             try:
-                self.db.execute(f"{target} {statement.query}")
+                self.db.execute(f"{create} {statement.query}")
             except duckdb.Error as error:
                 reason = f"Its query failed: {printable(error)}"
-        if reason and name != "breaks":  # which remembers what was found before
-            with suppress(duckdb.Error):
-                self.db.execute(f"{target} SELECT * FROM ({statement.query}) LIMIT 0")
-        _insert_rule(self.db, statement, reason)
+        if reason:
+            self.failed |= dict.fromkeys((relation, *DERIVED.get(name, ())), (name, reason))
+            if name != "breaks":  # which remembers what was found before
+                with suppress(duckdb.Error):
+                    self.db.execute(f"{create} SELECT * FROM ({statement.query}) LIMIT 0")
+        if name != "odd_keys":
+            _insert_rule(self.db, statement, reason)
 
     def _missing(self, statement: Statement) -> str:
         """Return why a statement cannot be evaluated; empty if it can."""
+        for relation, (name, reason) in self.failed.items():
+            if re.search(rf"\b{re.escape(relation)}\b", statement.query):
+                return reason if name == "odd_keys" else f"{name} is not evaluated: {reason}"
         match = () if not self.roles.missing(BY_USAGE) else BY_MONTH
         needs = [match if each == MATCH else (each,) for each in statement.needs]
         return self.roles.missing(role for roles in needs for role in roles)

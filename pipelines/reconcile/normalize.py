@@ -1,7 +1,8 @@
-"""Makes both sides comparable: views `reconciliation.used` and `billed`, whatever the fields are.
+"""Makes both sides comparable: views `used`, `bills` and `billed` (lines), whatever the fields are.
 
-A role that is unknown is a column of NULL. The statements of `sql/` read these views only, and the
-same with every version of each row: `used_history`, `billed_history`.
+A role that is unknown is a column of NULL. Rows of both sides with one `key` belong together. The
+statements of `sql/` read these views only, and the same with every version of each row
+(`used_history`, `bills_history`).
 """
 
 from collections.abc import Collection, Iterable
@@ -29,46 +30,51 @@ SELECT
     history._connection AS connection, {{id}} AS id, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{day}} AS day, {{currency}} AS currency,
     {{plan}} AS plan, {{metric}} AS metric, {{quantity}} AS quantity, {{price}} AS price,
-    {{amount}} AS amount, {{recorded}} AS recorded_at, {{updated}} AS updated_at, {PLACE}
+    {{amount}} AS amount, {{recorded}} AS recorded_at, {{updated}} AS updated_at, {{key}} AS key,
+    {PLACE}
+FROM {{table}} AS history
+WHERE {{holds}}
+"""
+BILLS: Final = f"""
+SELECT
+    history._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
+    {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
+    {{issued}} AS issued_at, {{updated}} AS updated_at, {{apart}} AS apart,
+    CASE {{apart}} WHEN 'credit note' THEN -abs({{amount}}) ELSE {{amount}} END AS amount, {PLACE}
 FROM {{table}} AS history
 WHERE {{holds}}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do.
-BILLED: Final = f"""
-WITH bills AS (
-    SELECT
-        history._connection AS connection, {{id}} AS bill, {{number}} AS number,
-        {{partner}} AS partner, {{organization}} AS organization, {{month}} AS month,
-        {{currency}} AS currency, {{issued}} AS issued_at, {{updated}} AS updated_at,
-        {{apart}} AS apart, {{amount}} AS total, {PLACE}
-    FROM {{table}} AS history
-    WHERE {{holds}}
-), lines AS ({{lines}}), parts AS (
+BILLED: Final = """
+WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED ({lines}), sums AS (
+    SELECT lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount
     FROM lines
-    UNION ALL
+    GROUP BY lines.connection, lines._key, lines._valid_from
+), rests AS (
     SELECT
-        bills.connection, bills._key, bills._valid_from, 'rest', NULL, NULL, NULL, NULL,
-        any_value(bills.total) - coalesce(sum(lines.amount), 0)
+        bills.* REPLACE (bills.amount - coalesce(CASE bills.apart WHEN 'credit note'
+            THEN -abs(sums.amount) ELSE sums.amount END, 0) AS amount),
+        sums._key IS NOT NULL AS has_lines
     FROM bills
-    LEFT JOIN lines ON lines._key = bills._key AND lines.connection = bills.connection
-        AND lines._valid_from = bills._valid_from
-    GROUP BY bills.connection, bills._key, bills._valid_from
-    HAVING count(lines._key) = 0 OR any_value(bills.total) <> coalesce(sum(lines.amount), 0)
+    LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
+        AND sums._valid_from = bills._valid_from
+), parts AS (
+    SELECT bills.* EXCLUDE (amount), lines.* EXCLUDE (connection, _key, _valid_from, amount),
+        CASE bills.apart WHEN 'credit note' THEN -abs(lines.amount) ELSE lines.amount END AS amount
+    FROM lines
+    JOIN bills ON bills._key = lines._key AND bills.connection = lines.connection
+        AND bills._valid_from = lines._valid_from
+    UNION ALL BY NAME
+    SELECT rests.* EXCLUDE (has_lines), 'rest' AS line, NULL::VARCHAR AS reference
+    FROM rests
+    WHERE rests.amount <> 0 OR NOT rests.has_lines
 )
 SELECT
-    bills.connection, concat_ws('#', bills.bill, parts.line) AS id, bills.bill, bills.number,
-    bills.partner, bills.organization, bills.month, bills.currency, bills.issued_at,
-    bills.updated_at, bills.apart, parts.reference, parts.plan, parts.price,
-    CASE bills.apart WHEN 'credit note' THEN -abs(parts.quantity) ELSE parts.quantity END
+    parts.* EXCLUDE (line, quantity), concat_ws('#', parts.bill, parts.line) AS id,
+    CASE parts.apart WHEN 'credit note' THEN -abs(parts.quantity) ELSE parts.quantity END
         AS quantity,
-    CASE bills.apart WHEN 'credit note' THEN -abs(parts.amount) ELSE parts.amount END AS amount,
-    bills.* EXCLUDE (
-        connection, bill, number, partner, organization, month, currency, issued_at, updated_at,
-        apart, total
-    )
+    {key} AS key
 FROM parts
-JOIN bills ON bills._key = parts._key AND bills.connection = parts.connection
-    AND bills._valid_from = parts._valid_from
 """
 LINES: Final = """
     SELECT
@@ -97,9 +103,8 @@ TABLES: Final = """
 SELECT tables.table_name FROM duckdb_tables() AS tables
 WHERE tables.database_name = current_database() AND tables.schema_name = 'history'
 """
-SIDES: Final = {"partners": "partners", "used": "usage", "billed": "billing"}
 TIMES: Final = {"recorded", "updated", "issued"}
-QUERIES: Final = {"partners": PARTNERS, "used": USED, "billed": BILLED}
+BY_USAGE: Final = ("usage.id", "billing.line_usage")
 
 
 class Sides:
@@ -107,22 +112,39 @@ class Sides:
 
     def __init__(self, mapping: Mapping, roles: Roles, tables: Collection[str]) -> None:
         self._mapping, self._roles, self._tables = mapping, roles, tables
+        self._by_usage = not roles.missing(BY_USAGE)
 
-    def query(self, view: str, *, history: bool = False) -> str:
-        """Return the statement of a view: the rows that hold now, or all versions of them."""
-        side = SIDES[view]
+    def partners(self, holds: str) -> str:
+        """Return the statement for partners that fulfil a condition."""
+        return self._filled(PARTNERS, "partners", holds)
+
+    def used(self, holds: str) -> str:
+        """Return the statement for records of usage."""
+        return self._filled(USED, "usage", holds)
+
+    def bills(self, holds: str) -> str:
+        """Return the statement for bills."""
+        return self._filled(BILLS, "billing", holds)
+
+    def billed(self, holds: str) -> str:
+        """Return the statement for lines of bills."""
+        month = "concat_ws('|', parts.partner, parts.month, parts.currency)"
+        key = "parts.reference" if self._by_usage else month
+        return BILLED.format(bills=self.bills(holds), lines=self._lines(holds), key=key)
+
+    def _filled(self, query: str, side: str, holds: str) -> str:
         names = list(type(getattr(self._mapping, side)).model_fields)
         columns = {name: self._column(side, name) for name in names}
         columns["id"] = self._column(side, "id", "history._key")
-        period = self._roles.columns.get(f"{side}.period")
-        return QUERIES[view].format(
+        columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
+        columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
+        group = ", ".join(columns.get(name, "NULL") for name in ("partner", "month", "currency"))
+        return query.format(
             **columns,
             table=f"history.{side}" if side in self._tables else NO_TABLE,
-            holds="true" if history else "history._valid_to IS NULL",
-            day=self._day(period),
-            month=f"CAST(date_trunc('month', {self._day(period)}) AS DATE)",
+            holds=holds.format("history"),
             apart=self._apart(),
-            lines=self._lines(history=history),
+            key=columns["id"] if self._by_usage else f"concat_ws('|', {group})",
         )
 
     def _column(self, side: str, name: str, default: str = "") -> str:
@@ -141,6 +163,8 @@ class Sides:
         if period is None:
             return "NULL::DATE"
         value = f"history.{quote_identifier(period.name)}"
+        if period.type.startswith("TIMESTAMP") and self._mapping.time_zone == "UTC":
+            return f"CAST(make_timestamp(epoch_us({value})) AS DATE)"  # a sixth of the time
         if period.type.startswith("TIMESTAMP"):
             return f"CAST({value} AT TIME ZONE '{self._mapping.time_zone}' AS DATE)"
         month = f"TRY_CAST({value} || '-01' AS DATE)"
@@ -158,27 +182,27 @@ class Sides:
             conditions.append(f"WHEN {status} NOT IN ({counted}) THEN {status}")
         return f"CASE {' '.join(conditions)} END" if conditions else "NULL::VARCHAR"
 
-    def _lines(self, *, history: bool) -> str:
+    def _lines(self, holds: str) -> str:
         tables = {
             column.table for role, column in self._roles.columns.items() if ".line_" in role
         } - {"billing"}
         names = ("line_usage", "line_plan", "line_quantity", "line_price", "line_amount")
         values = {name: self._column("billing", name) for name in names}
         if len(tables) == 1:
-            holds = "true" if history else "line._valid_to IS NULL"
-            return LINES.format(table=quote_identifier(*tables), holds=holds, **values)
+            table = quote_identifier(*tables)
+            return LINES.format(table=table, holds=holds.format("line"), **values)
         measures = {name: self._roles.decimal(name) for name in ("quantity", "price", "amount")}
         return NO_LINES.format(**measures)
 
 
 def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
-    """Create views `partners`, `used` and `billed`, and temporary ones of all versions."""
-    tables = {table for (table,) in db.execute(TABLES).fetchall()}
-    sides = Sides(mapping, roles, tables)
-    for name in QUERIES:
-        db.execute(f"CREATE OR REPLACE VIEW reconciliation.{name} AS {sides.query(name)}")
-        query = sides.query(name, history=True)
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {name}_history AS {query}")
+    """Create views of both sides, and temporary ones of all versions."""
+    sides = Sides(mapping, roles, {table for (table,) in db.execute(TABLES).fetchall()})
+    for of_side in (sides.partners, sides.used, sides.bills, sides.billed):
+        name = of_side.__name__
+        query = of_side("{}._valid_to IS NULL")
+        db.execute(f"CREATE OR REPLACE VIEW reconciliation.{name} AS {query}")
+        db.execute(f"CREATE OR REPLACE TEMP VIEW {name}_history AS {of_side('true')}")
 
 
 def _texts(values: Iterable[str]) -> str:

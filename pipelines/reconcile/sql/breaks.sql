@@ -33,10 +33,9 @@ WITH found AS (
     ANTI JOIN found ON found.break_id = before.break_id
 ), billed AS (
     SELECT
-        billed.connection, billed.partner, billed.month, billed.currency,
-        sum(billed.amount) AS amount
-    FROM reconciliation.billed AS billed
-    WHERE billed.apart IS NULL
+        bills.connection, bills.partner, bills.month, bills.currency, sum(bills.amount) AS amount
+    FROM reconciliation.bills AS bills
+    WHERE bills.apart IS NULL
     GROUP BY ALL
 ), levels AS (
     SELECT

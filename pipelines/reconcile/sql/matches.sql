@@ -1,24 +1,24 @@
 -- question: Does each used record, or each partner's month, agree with what is billed?
 -- needs: match
 -- remedy: See the breaks of the partner and month.
-WITH used AS (
+WITH known AS (
+    SELECT DISTINCT partners.connection, partners.partner FROM reconciliation.partners AS partners
+), used AS (
     SELECT
         used.connection,
-        CASE WHEN getvariable('match_by') = 'usage' THEN used.id
-             ELSE concat_ws('|', used.partner, used.month, used.currency) END AS key,
+        used.key,
         any_value(used.partner) AS partner,
         any_value(used.currency) AS currency,
         min(used.month) AS month,
         count(*) AS rows,
         sum(used.quantity) AS quantity,
         sum(used.amount) AS amount
-    FROM reconciliation.used AS used
-    GROUP BY used.connection, key
+    FROM odd_used AS used
+    GROUP BY used.connection, used.key
 ), billed AS (
     SELECT
         billed.connection,
-        CASE WHEN getvariable('match_by') = 'usage' THEN billed.reference
-             ELSE concat_ws('|', billed.partner, billed.month, billed.currency) END AS key,
+        billed.key,
         any_value(billed.partner) AS partner,
         any_value(billed.currency) AS currency,
         min(billed.month) AS month,
@@ -26,9 +26,9 @@ WITH used AS (
         sum(billed.quantity) AS quantity,
         sum(billed.amount) FILTER (billed.apart IS NULL) AS amount,
         sum(billed.amount) FILTER (billed.apart IS NOT NULL) AS credited
-    FROM reconciliation.billed AS billed
-    WHERE (billed.apart IS NULL OR billed.apart = 'credit note') AND key IS NOT NULL
-    GROUP BY billed.connection, key
+    FROM odd_billed AS billed
+    WHERE billed.key IS NOT NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
+    GROUP BY billed.connection, billed.key
 ), pairs AS (
     SELECT
         coalesce(used.connection, billed.connection) AS connection,
@@ -57,8 +57,8 @@ SELECT
             used.partner IS NULL OR (pairs.billed_partner IS NOT NULL AND billed.partner IS NULL)
         ) THEN 'unknown partner'
         WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            > getvariable('as_of')::DATE AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month')
-            THEN 'tentative'
+            > getvariable('as_of')::DATE
+            AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
         WHEN pairs.billed_rows = 0 THEN 'not billed'
         WHEN pairs.used_rows = 0 THEN 'not used'
         WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
@@ -71,14 +71,14 @@ SELECT
         WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
         WHEN pairs.difference = 0 THEN 'balanced'
         WHEN abs(pairs.difference) <= greatest(
-            getvariable('line_minor') * coalesce(unit.amount, 0.01),
+            getvariable('line_minor') * coalesce(currencies.minor_unit, 0.01),
             getvariable('line_share') * abs(pairs.used_amount)
         ) THEN 'within tolerance'
         ELSE 'other amount'
     END AS status
 FROM pairs
-LEFT JOIN known_partners AS used
+LEFT JOIN known AS used
     ON used.connection = pairs.connection AND used.partner = pairs.partner
-LEFT JOIN known_partners AS billed
+LEFT JOIN known AS billed
     ON billed.connection = pairs.connection AND billed.partner = pairs.billed_partner
-LEFT JOIN minor_units AS unit ON unit.currency = pairs.currency
+LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = pairs.currency

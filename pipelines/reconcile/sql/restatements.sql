@@ -1,19 +1,16 @@
 -- question: Which records have another amount or quantity than they had before?
 -- needs: usage.amount billing.amount
 -- remedy: Nothing, where both sides changed alike. Otherwise see the breaks of the partner.
-WITH versions AS (
+WITH versions AS NOT MATERIALIZED (
     SELECT
         used.connection, 'usage' AS side, used.id, used.partner, used.month, used.currency,
         used.amount, used.quantity, used._key, used._valid_from, used._valid_to, used._end_reason
     FROM used_history AS used
     UNION ALL
     SELECT
-        billed.connection, 'billing', any_value(billed.bill), any_value(billed.partner),
-        any_value(billed.month), any_value(billed.currency), sum(billed.amount),
-        sum(billed.quantity), billed._key, billed._valid_from, billed._valid_to, billed._end_reason
-    FROM billed_history AS billed
-    GROUP BY billed.connection, billed._key, billed._valid_from, billed._valid_to,
-        billed._end_reason
+        bills.connection, 'billing', bills.bill, bills.partner, bills.month, bills.currency,
+        bills.amount, NULL, bills._key, bills._valid_from, bills._valid_to, bills._end_reason
+    FROM bills_history AS bills
 )
 SELECT
     before.connection, before.side, before.id, now.partner, now.month, now.currency,

@@ -1,23 +1,36 @@
 -- question: What is used and not yet billed, and how did it come about month by month?
 -- needs: usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: A difference that is not 0 is a defect of partner-sync. Report it.
-WITH bills AS (
-    SELECT billed.* FROM billed_history AS billed
-    WHERE billed.apart IS NULL OR billed.apart = 'credit note'
-), versions AS (
+WITH first_read AS (  -- of records that have changed
+    SELECT 'usage' AS side, used.connection, used._key, min(used._valid_from) AS time
+    FROM used_history AS used
+    WHERE used._valid_to IS NOT NULL
+    GROUP BY used.connection, used._key
+    UNION ALL
+    SELECT 'billing', bills.connection, bills._key, min(bills._valid_from)
+    FROM bills_history AS bills
+    WHERE bills._valid_to IS NOT NULL
+    GROUP BY bills.connection, bills._key
+), versions AS NOT MATERIALIZED (
     SELECT
         used.connection, used.partner, used.currency, used.month, used.amount, 'usage' AS side,
         used._valid_from, used._valid_to, used.recorded_at::DATE AS recorded,
-        min(used._valid_from) OVER (PARTITION BY used.connection, used._key) AS first_read
+        first_read.time AS first_read
     FROM used_history AS used
+    LEFT JOIN first_read
+        ON first_read.side = 'usage' AND first_read._key = used._key
+        AND first_read.connection = used.connection
     UNION ALL
     SELECT
         bills.connection, bills.partner, bills.currency, bills.month, -bills.amount,
         CASE bills.apart WHEN 'credit note' THEN 'credit' ELSE 'billing' END,
-        bills._valid_from, bills._valid_to, NULL,
-        min(bills._valid_from) OVER (PARTITION BY bills.connection, bills._key)
-    FROM bills
-), posted AS (
+        bills._valid_from, bills._valid_to, NULL, first_read.time
+    FROM bills_history AS bills
+    LEFT JOIN first_read
+        ON first_read.side = 'billing' AND first_read._key = bills._key
+        AND first_read.connection = bills.connection
+    WHERE bills.apart IS NULL OR bills.apart = 'credit note'
+), posted AS NOT MATERIALIZED (
     SELECT
         versions.* EXCLUDE (month),
         CASE WHEN versions._valid_from > versions.first_read

@@ -1,5 +1,5 @@
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: match usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: See the breaks of the partner and month.
 WITH sides AS (
     SELECT
@@ -9,13 +9,19 @@ WITH sides AS (
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
+        bills.connection, bills.partner, bills.month, bills.currency,
+        count(*) FILTER (bills.apart IS NULL) AS bills,
+        sum(bills.amount) FILTER (bills.apart IS NULL) AS billed_amount,
+        sum(bills.amount) FILTER (bills.apart = 'credit note') AS credited_amount,
+        sum(bills.amount) FILTER (bills.apart <> 'credit note') AS not_counted_amount
+    FROM reconciliation.bills AS bills
+    GROUP BY ALL
+    UNION ALL BY NAME
+    SELECT
         billed.connection, billed.partner, billed.month, billed.currency,
-        count(DISTINCT billed.bill) FILTER (billed.apart IS NULL) AS bills,
-        sum(billed.amount) FILTER (billed.apart IS NULL) AS billed_amount,
-        sum(billed.amount) FILTER (billed.apart IS NULL AND billed.reference IS NULL) AS fees,
-        sum(billed.amount) FILTER (billed.apart = 'credit note') AS credited_amount,
-        sum(billed.amount) FILTER (billed.apart <> 'credit note') AS not_counted_amount
+        sum(billed.amount) AS fees
     FROM reconciliation.billed AS billed
+    WHERE billed.apart IS NULL AND billed.key IS NULL
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
@@ -24,8 +30,7 @@ WITH sides AS (
             AS unmatched,
         count(*) FILTER (matches.status = 'tentative') AS tentative,
         sum(matches.difference) FILTER (matches.status = 'within tolerance') AS tolerated
-    FROM reconciliation.matches AS matches
-    WHERE matches.status <> 'balanced'
+    FROM odd_matches AS matches
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
@@ -59,7 +64,7 @@ SELECT
     CASE
         WHEN months.has_tentative THEN 'tentative'
         WHEN months.is_wrong OR abs(difference) > coalesce(months.fees, 0)
-            + getvariable('month_minor') * coalesce(unit.amount, 0.01)
+            + getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
             + abs(coalesce(months.tolerated, 0)) THEN 'out of balance'
         WHEN difference = 0 THEN 'balanced'
         ELSE 'within tolerance'
@@ -67,4 +72,4 @@ SELECT
 FROM months
 LEFT JOIN known_partners AS partners
     ON partners.connection = months.connection AND partners.partner = months.partner
-LEFT JOIN minor_units AS unit ON unit.currency = months.currency
+LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = months.currency

@@ -3,20 +3,15 @@
 -- remedy: Compare both records with `partner-sync trace`, then dispute the bill or accept it.
 WITH rows AS (
     SELECT
-        used.connection,
-        CASE WHEN getvariable('match_by') = 'usage' THEN used.id
-             ELSE concat_ws('|', used.partner, used.month, used.currency) END AS key,
-        'usage' AS side, used.id, used.quantity, used.amount, used.updated_at AS changed_at,
-        NULL::TIMESTAMPTZ AS issued_at, used._scan_id, used._page, used._row
-    FROM reconciliation.used AS used
+        used.connection, used.key, 'usage' AS side, used.id, used.quantity, used.amount,
+        used.updated_at AS changed_at, NULL::TIMESTAMPTZ AS issued_at, used._scan_id, used._page,
+        used._row
+    FROM odd_used AS used
     UNION ALL
     SELECT
-        billed.connection,
-        CASE WHEN getvariable('match_by') = 'usage' THEN billed.reference
-             ELSE concat_ws('|', billed.partner, billed.month, billed.currency) END,
-        'billing', billed.id, billed.quantity, billed.amount, NULL, billed.issued_at,
-        billed._scan_id, billed._page, billed._row
-    FROM reconciliation.billed AS billed
+        billed.connection, billed.key, 'billing', billed.id, billed.quantity, billed.amount,
+        NULL, billed.issued_at, billed._scan_id, billed._page, billed._row
+    FROM odd_billed AS billed
     WHERE billed.apart IS NULL OR billed.apart = 'credit note'
 )
 SELECT

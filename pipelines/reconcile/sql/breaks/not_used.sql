@@ -6,9 +6,6 @@ SELECT
     billed.connection, billed.partner, billed.month, billed.currency, 'billing' AS side, billed.id,
     billed.quantity, billed.amount, billed._scan_id, billed._page, billed._row,
     billed.bill AS subject, 'billed without usage' AS cause
-FROM reconciliation.billed AS billed
-SEMI JOIN unbalanced
-    ON unbalanced.connection = billed.connection AND unbalanced.status = 'not used'
-    AND unbalanced.key = CASE WHEN getvariable('match_by') = 'usage' THEN billed.reference
-        ELSE concat_ws('|', billed.partner, billed.month, billed.currency) END
-WHERE billed.apart IS NULL
+FROM odd_billed AS billed
+JOIN unbalanced ON unbalanced.connection = billed.connection AND unbalanced.key = billed.key
+WHERE unbalanced.status = 'not used' AND billed.apart IS NULL

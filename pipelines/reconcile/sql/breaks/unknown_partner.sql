@@ -9,10 +9,10 @@ WITH records AS (
     FROM reconciliation.used AS used
     UNION ALL
     SELECT
-        billed.connection, billed.partner, billed.month, billed.currency, 'billing', billed.id,
-        billed.quantity, billed.amount, billed._scan_id, billed._page, billed._row
-    FROM reconciliation.billed AS billed
-    WHERE billed.apart IS NULL
+        bills.connection, bills.partner, bills.month, bills.currency, 'billing', bills.bill,
+        NULL, bills.amount, bills._scan_id, bills._page, bills._row
+    FROM reconciliation.bills AS bills
+    WHERE bills.apart IS NULL
 )
 SELECT
     records.*,
@@ -20,6 +20,7 @@ SELECT
     records.side || CASE WHEN records.partner IS NULL THEN ' without a partner'
                          ELSE ' of an unknown partner' END AS cause
 FROM records
-ANTI JOIN known_partners AS known
-    ON known.connection = records.connection AND known.partner = records.partner
+LEFT JOIN strangers
+    ON strangers.connection = records.connection AND strangers.partner = records.partner
 WHERE getvariable('has_partners')
+    AND (strangers.partner IS NOT NULL OR records.partner IS NULL)
