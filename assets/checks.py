@@ -1,4 +1,4 @@
-"""Asset checks: every check of the catalogue, over all connections.
+"""Asset checks: every check of the catalogue, over all connections, and every reconciliation rule.
 
 A check result of Dagster has no partition, so the checks stand on the assets without partitions.
 """
@@ -8,12 +8,16 @@ from collections.abc import Set as AbstractSet
 
 import dagster as dg
 
-from assets.keys import PUBLISHED, table_key
+from assets.keys import PUBLISHED, reconciliation_key, table_key
 from pipelines.checks.catalogue import CHECKS, CheckResult, State
+from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
+from pipelines.reconcile.engine import RULES, read_statement
 
 MOST_SHOWN = 20
+BREAKS = reconciliation_key("breaks")
+SHOW_BREAKS = "partner-sync breaks --rule {rule}"
 
 
 def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
@@ -26,6 +30,10 @@ def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
                 asset=_asset(stream),
                 description=f"{check.question}\n\nIf it fails: {remedy}",
             )
+    for rule in RULES:
+        statement = read_statement(rule)
+        description = f"{statement.question}\n\nIf it fails: {SHOW_BREAKS.format(rule=rule)}"
+        yield dg.AssetCheckSpec(rule, asset=BREAKS, description=description)
 
 
 def _asset(stream: str) -> dg.AssetKey:
@@ -33,7 +41,7 @@ def _asset(stream: str) -> dg.AssetKey:
 
 
 def check_results(
-    keys: AbstractSet[dg.AssetCheckKey], results: list[CheckResult]
+    keys: AbstractSet[dg.AssetCheckKey], results: list[CheckResult], published: Published
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield one result for each selected check: it passes only if it passes for each connection.
 
@@ -47,6 +55,8 @@ def check_results(
         ]
         if own:
             yield _combine(key, own)
+        elif key.asset_key == BREAKS:
+            yield _rule_result(key.name, published)
 
 
 def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
@@ -60,6 +70,27 @@ def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheck
         severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         description="\n".join(lines[:MOST_SHOWN]) or None,
         metadata={state: sum(each.state is state for each in results) for state in State},
+    )
+
+
+def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
+    """Return whether a rule has no open break; it fails where that is not known."""
+    reason = "The published version is not reconciled."
+    if published.not_evaluated is not None:
+        reason = published.not_evaluated.get(rule, "")
+    found = [each for each in published.open_breaks if each.rule == rule and not reason]
+    lines = [
+        f"{each.breaks:,} open breaks: {each.difference or 0:,} {each.currency}." for each in found
+    ]
+    if reason:
+        lines.append(f"Not known. {reason}")
+    return dg.AssetCheckResult(
+        asset_key=BREAKS,
+        check_name=rule,
+        passed=not lines,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]) if lines else None,
+        metadata={"open breaks": sum(each.breaks for each in found)},
     )
 
 

@@ -26,6 +26,11 @@ def table_key(stream: str) -> dg.AssetKey:
     return dg.AssetKey(["warehouse", stream])
 
 
+def reconciliation_key(table: str) -> dg.AssetKey:
+    """Return the key of a table of reconciliation."""
+    return dg.AssetKey(["reconciliation", table])
+
+
 def connection_days(settings: Settings) -> dg.MultiPartitionsDefinition:
     """Return the partitions: connections that are known to Dagster, days up to today."""
     days = dg.DailyPartitionsDefinition(

@@ -3,23 +3,25 @@
 A version holds all days and connections, so one step builds all of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from typing import Any
 
 import dagster as dg
 
 from assets.checks import check_results, check_specs
-from assets.keys import PUBLISHED, raw_key, table_key
+from assets.keys import PUBLISHED, raw_key, reconciliation_key, table_key
 from assets.resources import HomeResource, LogProgress, failure
-from pipelines.app.checkup import run_checks
+from pipelines.app.checkup import current_context, run_checks
 from pipelines.app.session import AppSession
 from pipelines.app.versions import build_version
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
+from pipelines.reconcile.engine import TABLES, TEMPORARY, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
+SHOWN_TABLES = {*TABLES} - TEMPORARY.keys()
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 
@@ -29,7 +31,11 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name="build",
-        specs=[*map(_table_spec, streams), _published_spec(streams)],
+        specs=[
+            *map(_table_spec, streams),
+            *(_reconciliation_spec(table, streams) for table in SHOWN_TABLES),
+            _published_spec(streams),
+        ],
         check_specs=list(check_specs(settings)),
         can_subset=True,  # so that the checks can be evaluated without a build
     )
@@ -38,10 +44,13 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
             built = None
             if context.selected_asset_keys:
                 built = build_version(session, LogProgress(context.log))
-            assets = list(_asset_results(session, built)) if built else []
-            checks = run_checks(session)
+            seen = current_context(session)
+            unknown = seen.published.not_evaluated
+            evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()
+            assets = list(_asset_results(session, built, evaluated)) if built else []
+            checks = run_checks(session, seen)
         yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
-        yield from check_results(context.selected_asset_check_keys, checks)
+        yield from check_results(context.selected_asset_check_keys, checks, seen.published)
         if built is not None and built.version is None:
             raise nothing_published(built)
 
@@ -59,10 +68,21 @@ def _table_spec(stream: str) -> dg.AssetSpec:
     )
 
 
+def _reconciliation_spec(table: str, streams: list[str]) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        reconciliation_key(table),
+        deps=[table_key(stream) for stream in streams],
+        description=f"`reconciliation.{table}`: {read_statement(table).question}",
+        group_name="reconciliation",
+        kinds={"duckdb", "table"},
+        skippable=True,  # where it cannot be evaluated, there is no table
+    )
+
+
 def _published_spec(streams: list[str]) -> dg.AssetSpec:
     return dg.AssetSpec(
         PUBLISHED,
-        deps=[table_key(stream) for stream in streams],
+        deps=[*map(table_key, streams), *map(reconciliation_key, SHOWN_TABLES)],
         description="The file that analysts open: all streams and connections, at one moment.",
         group_name="published",
         kinds={"duckdb", "file"},
@@ -70,7 +90,9 @@ def _published_spec(streams: list[str]) -> dg.AssetSpec:
     )
 
 
-def _asset_results(session: AppSession, built: BuildResult) -> Iterator[dg.MaterializeResult[None]]:
+def _asset_results(
+    session: AppSession, built: BuildResult, evaluated: Collection[str]
+) -> Iterator[dg.MaterializeResult[None]]:
     """Yield a result for each table of the published version with its current rows, and for it."""
     if built.version is None:
         return
@@ -81,6 +103,10 @@ def _asset_results(session: AppSession, built: BuildResult) -> Iterator[dg.Mater
             ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
             metadata = {"dagster/row_count": rows}
             yield dg.MaterializeResult(asset_key=table_key(stream), metadata=metadata)
+        for table in evaluated:
+            sql = f"SELECT count(*) FROM reconciliation.{table}"
+            metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
+            yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
 
 

@@ -6,32 +6,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipelines.app import (
+        breaks,
+        breaks_file,
         checkup,
+        close,
         connect,
         discover,
         export,
         maintenance,
+        mapping,
         notify,
         plan,
+        report,
         results,
         session,
         sync,
         trace,
+        trace_figure,
         versions,
     )
 
 __all__ = [
+    "breaks",
+    "breaks_file",
     "checkup",
+    "close",
     "connect",
     "discover",
     "export",
     "maintenance",
+    "mapping",
     "notify",
     "plan",
+    "report",
     "results",
     "session",
     "sync",
     "trace",
+    "trace_figure",
     "versions",
 ]
 

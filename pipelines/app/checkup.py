@@ -7,7 +7,7 @@ from sqlalchemy import Select, select
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
-from pipelines.checks.context import CheckContext, ListName, read_context
+from pipelines.checks.context import CheckContext, Limits, ListName, read_context
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 def run_checks(session: AppSession, context: CheckContext | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    results = evaluate(context or _read_context(session))
+    results = evaluate(context or current_context(session))
     with session.metadata.transaction() as db:
         record_findings(db, _findings(results), utc_now(session.clock))
     return results
@@ -37,10 +37,12 @@ def _findings(results: list[CheckResult]) -> tuple[Finding, ...]:
     return tuple(finding for result in results for finding in result.findings)
 
 
-def _read_context(session: AppSession) -> CheckContext:
+def current_context(session: AppSession) -> CheckContext:
+    """Return what the checks look at, as it is now."""
     lists = [ListName(name, each.name) for name, has in session.lists().items() for each in has]
-    now, hours = utc_now(session.clock), session.settings.stale_after_hours
-    return read_context(session.warehouse, session.metadata, lists, now, hours)
+    limits = Limits(session.settings.stale_after_hours, session.settings.break_alert_amount or None)
+    now = utc_now(session.clock)
+    return read_context(session.warehouse, session.metadata, lists, now, limits)
 
 
 def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:
@@ -56,7 +58,7 @@ def status(session: AppSession) -> Row:
 
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
     """
-    context = _read_context(session)
+    context = current_context(session)
     results = run_checks(session, context)
     version, findings = context.published.version, _findings(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))

@@ -1,5 +1,6 @@
 """Follows one record of the published version back to the bytes that the service sent."""
 
+from collections.abc import Collection
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 
 Row = dict[str, Any]
+Place = tuple[int, int]
+"""Page and row of a record in its scan file."""
 VERSIONS: Final = """
 SELECT
     history._valid_from AS valid_from, history._valid_to AS valid_to,
@@ -121,7 +124,7 @@ class _Tracer:
         """
         file, raw, remedy = self._file(found["scan_id"]), None, ""
         try:
-            self._require_file(found["scan_id"])
+            require_file(self.session, file, found["scan_id"])
             raw = _raw_record(file, found["page"], found["row"])
             message = self._proof(found, raw)
         except ArchiveDamaged as error:
@@ -132,17 +135,6 @@ class _Tracer:
 
     def _file(self, scan_id: str) -> Path:
         return self.session.archive.folder / scan_file(*self.about, scan_id)
-
-    def _require_file(self, scan_id: str) -> None:
-        """Raise ArchiveDamaged, which says why, if the file of a scan does not exist."""
-        if (file := self._file(scan_id)).exists():
-            return
-        with self.session.metadata.transaction() as db:
-            scan = db.get(Scan, scan_id)
-        is_pruned = scan is not None and scan.status == ScanStatus.PRUNED
-        raise ArchiveDamaged(
-            f"Scan file {file} {'was pruned' if is_pruned else 'is missing'}.", RESTORE
-        )
 
     def _proof(self, found: Row, raw: bytes) -> str:
         """Return why a row was made of a raw record. Raises ArchiveDamaged if it was not."""
@@ -182,12 +174,34 @@ class _Tracer:
         )
 
 
+def require_file(session: AppSession, file: Path, scan_id: str) -> None:
+    """Raise ArchiveDamaged, which says why, if the file of a scan does not exist."""
+    if file.exists():
+        return
+    with session.metadata.transaction() as db:
+        scan = db.get(Scan, scan_id)
+    is_pruned = scan is not None and scan.status == ScanStatus.PRUNED
+    raise ArchiveDamaged(
+        f"Scan file {file} {'was pruned' if is_pruned else 'is missing'}.", RESTORE
+    )
+
+
+def raw_records(file: Path, places: Collection[Place]) -> dict[Place, bytes]:
+    """Return, of some records, those that a scan file has, as received. Raises ArchiveDamaged."""
+    pages, found = {page for page, _row in places}, dict[Place, bytes]()
+    for exchange in SealedScan.open(file).exchanges():
+        if exchange.page in pages:
+            with suppress(UnexpectedAnswer):  # the file is another one
+                records = enumerate(parse_page(exchange.body or b"").records)
+                rows = (((exchange.page, row), raw) for row, raw in records)
+                found |= {place: raw for place, raw in rows if place in places}
+    return found
+
+
 def _raw_record(file: Path, page: int, row: int) -> bytes:
     """Return a record as received. Raises ArchiveDamaged if the file does not have it."""
-    for exchange in SealedScan.open(file).exchanges():
-        if exchange.page == page:
-            with suppress(UnexpectedAnswer, IndexError):  # the file is another one
-                return parse_page(exchange.body or b"").records[row]
+    with suppress(KeyError):
+        return raw_records(file, {(page, row)})[page, row]
     raise ArchiveDamaged(f"Scan file {file} has no row {row} on page {page}.", RESTORE)
 
 

@@ -4,99 +4,24 @@ A check is a function: its name is the code, its docstring the question. It yiel
 and raises CannotKnow where there is nothing to judge by.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import timedelta
-from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
+from pipelines.checks.check import CHECKS, Check, CheckResult, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
+from pipelines.config.mapping import NOT_MAPPED
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.runs import KILLED, Outcome, is_running
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 
-Find = Callable[[CheckContext, ListName], Iterable[str | Finding]]
-Scope = Literal["list", "connection", "warehouse"]  # what a check is asked about
+__all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
 READ: Final = "partner-sync sync --connection {connection}"
 READ_LIST: Final = f"{READ} --stream {{stream}}"
 # A check of its own looks for these: they hold for longer than one load.
 OWN_CHECK: Final = {"records_quarantined", "values_in_extra"}
-CHECKS: Final[list["Check"]] = []
-
-
-class State(StrEnum):
-    """What a check says. UNKNOWN: there is no data to judge by; never shown as passed."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """What a check says of its subject. `reason` explains UNKNOWN."""
-
-    check: "Check"
-    about: ListName
-    findings: tuple[Finding, ...] = ()
-    reason: str = ""
-
-    @property
-    def state(self) -> State:
-        """The state; findings of severity INFO do not fail a check."""
-        if self.reason:
-            return State.UNKNOWN
-        failed = any(each.severity is not Severity.INFO for each in self.findings)
-        return State.FAILED if failed else State.PASSED
-
-
-@dataclass
-class Check:
-    """One check. `remedy` fixes what it finds; `blocks`: data waits for a person while it fails.
-
-    The stream of its subject is empty for a connection; both names are for the warehouse.
-    """
-
-    remedy: str
-    severity: Severity = Severity.WARNING
-    scope: Scope = "list"
-    blocks: bool = False
-    code: str = field(init=False)
-    question: str = field(init=False)
-    find: Find = field(init=False)
-
-    def __call__(self, find: Find) -> Find:
-        """Add a function to the catalogue."""
-        self.code, self.question, self.find = find.__name__, find.__doc__ or "", find
-        CHECKS.append(self)
-        return find
-
-    def ask(self, context: CheckContext, about: ListName) -> CheckResult:
-        """Return what the check says of one subject."""
-        remedy = self.remedy.format(**about._asdict())
-        try:
-            found = list(self.find(context, about))
-        except CannotKnow as error:
-            return CheckResult(self, about, reason=str(error))
-        findings = [
-            Finding(self.code, self.severity, *about, "", each, remedy, self.blocks)
-            if isinstance(each, str)
-            else each
-            for each in found
-        ]
-        return CheckResult(self, about, tuple(findings))
-
-
-def evaluate(context: CheckContext) -> list[CheckResult]:
-    """Ask every check about each list, each connection or the warehouse."""
-    subjects: dict[Scope, Sequence[ListName]] = {
-        "list": context.lists,
-        "connection": sorted({ListName(each.connection, "") for each in context.lists}),
-        "warehouse": [ListName("", "")],
-    }
-    return [check.ask(context, about) for check in CHECKS for about in subjects[check.scope]]
 
 
 @Check("partner-sync versions rebuild", Severity.ERROR, "warehouse")
@@ -149,6 +74,41 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
     for last in context.last_notifications:
         if last.error:
             yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
+
+
+@Check("partner-sync mapping propose", scope="warehouse")
+def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[str | Finding]:
+    """Is every rule and table of reconciliation evaluated?"""
+    context.require_readable()
+    known(context.published.version, "Nothing is published yet.")
+    reasons = known(context.published.not_evaluated, "The published version is not reconciled.")
+    rules: dict[str, list[str]] = {}
+    for rule, reason in reasons.items():
+        rules.setdefault(reason, []).append(rule)
+    for reason, names in rules.items():
+        message = f"Not evaluated: {', '.join(names)}. {reason}"
+        if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
+            yield Finding("not_reconciled", Severity.INFO, "", "", "", reason, "")
+        else:
+            yield message
+
+
+@Check("partner-sync breaks", scope="warehouse")
+def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Is no break open whose amount is that of setting `break_alert_amount` or more?"""
+    context.require_readable()
+    known(context.published.version, "Nothing is published yet.")
+    reasons = known(context.published.not_evaluated, "The published version is not reconciled.")
+    if context.limits.break_amount is None:
+        return
+    if reasons:
+        raise CannotKnow(next(iter(reasons.values())))
+    for each in context.published.open_breaks:
+        if each.above:
+            yield (
+                f"{each.above:,} open breaks of rule {each.rule} are of {each.currency} "
+                f"{context.limits.break_amount:f} or more."
+            )
 
 
 @Check(READ, Severity.ERROR, "connection")
@@ -258,7 +218,7 @@ def list_stale(context: CheckContext, about: ListName) -> Iterator[str]:
     load = context.require_load(about)
     complete_at = known(load.complete_at, f"No scan of {about} is complete.")
     hours = (context.now - complete_at) / timedelta(hours=1)
-    if hours > context.stale_after_hours:
+    if hours > context.limits.stale_after_hours:
         yield (
             f"The newest complete scan of {about} ended at {complete_at:{MINUTE}} UTC, "
             f"{hours:,.0f} hours ago. Analysts see the rows of that time."

@@ -1,9 +1,10 @@
 """What checks look at: the published version and the metadata database, read once."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
 import duckdb
@@ -43,6 +44,20 @@ SELECT
         WHERE reported.scan_id = loads.scan_id) AS findings
 FROM meta.freshness AS freshness
 JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
+"""
+
+
+NOT_EVALUATED: Final = """
+SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
+"""
+OPEN_BREAKS: Final = """
+SELECT
+    breaks.rule, breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
+    count(*) FILTER (abs(breaks.difference) >= $amount) AS above
+FROM reconciliation.breaks AS breaks
+WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+GROUP BY breaks.rule, breaks.currency
+ORDER BY ALL
 """
 
 
@@ -86,14 +101,36 @@ class LoadedList(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
+class OpenBreaks(NamedTuple):
+    """Breaks of one rule and currency that nobody resolved; `above` are those of large amounts."""
+
+    rule: str
+    currency: str | None
+    breaks: int
+    difference: Decimal | None
+    above: int
+
+
 @dataclass(frozen=True)
 class Published:
-    """The published version. `problem` says why it cannot be read, empty if it can."""
+    """The published version. `problem` says why it cannot be read, empty if it can.
+
+    `not_evaluated` says of rules of reconciliation why; None: the version has none.
+    """
 
     version: Version | None = None
     problem: str = ""
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     scan_ids: frozenset[str] = frozenset()
+    not_evaluated: dict[str, str] | None = None
+    open_breaks: tuple[OpenBreaks, ...] = ()
+
+
+class Limits(NamedTuple):
+    """From when on checks fail: hours after a scan, and the amount of a break (None: never)."""
+
+    stale_after_hours: float = 36
+    break_amount: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +153,7 @@ class CheckContext:
     last_notifications: list[Notification]
     description_changes: dict[str, str | None]
     now: datetime
-    stale_after_hours: float
+    limits: Limits
 
     def require_readable(self) -> None:
         """Raise CannotKnow if the published version is unreadable."""
@@ -142,10 +179,10 @@ def read_context(
     metadata: Metadata,
     lists: Sequence[ListName],
     now: datetime,
-    stale_after_hours: float,
+    limits: Limits,
 ) -> CheckContext:
     """Read what checks look at. Raises StorageFailed where the metadata database fails."""
-    published = _read_published(warehouse)
+    published = _read_published(warehouse, limits)
     with metadata.transaction() as session:
         rows = list_versions(session)
         return CheckContext(
@@ -163,7 +200,7 @@ def read_context(
                 each.connection: each.change for each in session.scalars(select(ApiSpec))
             },
             now=now,
-            stale_after_hours=stale_after_hours,
+            limits=limits,
         )
 
 
@@ -171,7 +208,7 @@ def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
     return {ListName(scan.connection, scan.stream): scan for scan in found}
 
 
-def _read_published(warehouse: Warehouse) -> Published:
+def _read_published(warehouse: Warehouse, limits: Limits) -> Published:
     version = None
     try:
         version = warehouse.published()
@@ -179,9 +216,24 @@ def _read_published(warehouse: Warehouse) -> Published:
             return Published()
         with closing(warehouse.open(version.number)) as db:
             scan_ids = db.execute("SELECT loads.scan_id FROM meta.loads AS loads").fetchall()
-            return Published(version, "", _read_lists(db), frozenset(id_ for (id_,) in scan_ids))
+            loaded = frozenset(scan_id for (scan_id,) in scan_ids)
+            return Published(version, "", _read_lists(db), loaded, *_read_breaks(db, limits))
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
+
+
+def _read_breaks(
+    db: duckdb.DuckDBPyConnection, limits: Limits
+) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...]]:
+    """Return why rules are not evaluated, and what is open; None where nothing is reconciled."""
+    try:
+        reasons = dict(db.execute(NOT_EVALUATED).fetchall())
+    except duckdb.CatalogException:  # a version of before
+        return None, ()
+    with suppress(duckdb.CatalogException, duckdb.BinderException):  # nothing was ever evaluated
+        found = db.execute(OPEN_BREAKS, {"amount": limits.break_amount}).fetchall()
+        return reasons, tuple(OpenBreaks(*row) for row in found)
+    return reasons, ()
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:

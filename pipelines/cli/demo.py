@@ -9,35 +9,34 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
+from pipelines.app.mapping import accept
+from pipelines.app.report import write_report
 from pipelines.app.results import ReadRequest
 from pipelines.app.sandbox import running_sandbox
 from pipelines.app.sync import build_version
-from pipelines.cli.terminal import OUT, line, opened, run_sync
+from pipelines.cli.terminal import OUT, line, opened, run_sync, shown_progress
 from pipelines.config.home import Home
 from pipelines.config.values import PREFIX
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 
 MARKER = ".partner-sync-demo"
-SIZES = ("--partners=250", "--usage=20000", "--billing=2000")
+SIZES = ("--partners=250", "--usage=20000", "--billing=3000", "--plant")
 QUESTIONS = {
     "Is every list complete, and as of when?": """
         SELECT stream, rows, complete, method, ended_at FROM meta.completeness ORDER BY stream
     """,
-    "Who was billed most, by currency?": """
-        SELECT billing.currency, partners.name AS partner, sum(billing.total) AS billed
-        FROM current.billing AS billing
-        JOIN current.partners AS partners ON partners.partner_id = billing.partner_id
-        WHERE billing.status IN ('paid', 'issued')
-        GROUP BY billing.currency, partners.partner_id, partners.name
-        QUALIFY row_number() OVER (PARTITION BY billing.currency ORDER BY billed DESC) = 1
-        ORDER BY billing.currency
+    "Does billing agree with usage? The last three months that are over:": """
+        SELECT month, currency, used, billed, credited, difference, open_breaks
+        FROM finance.month_totals
+        WHERE month BETWEEN '2026-08-01' AND '2026-10-01' AND currency IN ('EUR', 'USD')
+        ORDER BY month, currency
     """,
-    "Which are the largest amounts, to the last digit?": """
-        SELECT usage.amount, usage.currency, usage.reference
-        FROM current.usage AS usage
-        ORDER BY usage.amount DESC
-        LIMIT 3
+    "What should be looked at first?": """
+        SELECT severity, partner, month, currency, cause, difference
+        FROM finance.open_breaks
+        ORDER BY severity <> 'high', abs(difference) DESC, partner
+        LIMIT 5
     """,
 }
 
@@ -48,14 +47,17 @@ def sandbox(arguments: list[str]) -> None:
 
 
 def demo(folder: str) -> int:
-    """Sync the sandbox into an empty home and answer three questions."""
+    """Sync the sandbox into an empty home, reconcile it, answer three questions."""
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]  # the demo uses no setting of the user
     home, began = Home(_emptied(Path(folder)).absolute()).prepare(), time.monotonic()
     with running_sandbox(home, "demo", "--port=0", *SIZES), opened(home) as session:
         code = run_sync(session, [ReadRequest("demo")], build_version)
-    if home.link.exists():
+        line(accept(session))
+        with shown_progress() as progress:
+            build_version(session, progress)
         answer(home.link)
+        line(f"The finance report: {write_report(session)}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     return code
 

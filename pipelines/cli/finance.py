@@ -1,36 +1,20 @@
 """Commands for people who work with the rows."""
 
+import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pipelines import app
-from pipelines.cli.program import FINANCE, Connection, Json, program
-from pipelines.cli.terminal import line, opened, print_json, show, shown, shown_progress
-from pipelines.core.errors import ExitCode
+from pipelines.cli.program import FINANCE, Json, program
+from pipelines.cli.terminal import line, opened, print_json, show, shown_progress
 
 COLUMNS = ("table", "rows", "numbers_as_text", "exported_to")
 NUMBERS_AS_TEXT = (
     "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
     "none is rounded. SUM ignores text."
 )
-
-
-@program.command(rich_help_panel=FINANCE)
-def trace(
-    connection: Connection,
-    stream: Annotated[str, typer.Argument(help="Stream of the record.")],
-    key: Annotated[str, typer.Argument(help="Its key: `_key` of the row.")],
-    *,
-    json: Json = False,
-) -> int:
-    """Show every version of a record, its request, and the bytes that the service sent."""
-    with opened() as session:
-        found = app.trace.trace(session, connection, stream, key)
-    print_json(found) if json else _show_trace(found)
-    is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
-    return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
 
 
 @program.command(rich_help_panel=FINANCE)
@@ -57,31 +41,24 @@ def export(
         line(NUMBERS_AS_TEXT, style="yellow")
 
 
-def _show_trace(found: dict[str, Any]) -> None:
-    place = f"{found['connection']}/{found['stream']}"
-    line(f"Record {found['key']} of {place} in version {found['version']}:")
-    for each in found["versions"]:
-        ended = (
-            f"until {shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else ""
-        )
-        _show_origin(f"From {shown(each['valid_from'])} {ended or 'until now'}", each)
-        line(f"  digest: {each['digest']}")
-        _show_evidence(each)
-    for each in found["quarantine"]:
-        _show_origin(f"In quarantine: {each['reason']}", each)
-        _show_evidence(each)
-
-
-def _show_origin(title: str, each: dict[str, Any]) -> None:
-    line(title, style="bold")
-    line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
-    names = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
-    known = (name for name in names if each[name] is not None)
-    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
-    line(f"  request: {', '.join(values)}")
-
-
-def _show_evidence(each: dict[str, Any]) -> None:
-    line(f"  {each['message']}", each["remedy"], style="" if each["proven"] else "red")
-    raw = each["raw"] or each.get("text", "")
-    line(raw, longest=len(raw))
+@program.command(rich_help_panel=FINANCE)
+def report(
+    *,
+    open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the finance report of the published version as one HTML page."""
+    with opened() as session:
+        figures = app.report.read_published(session)
+        file = app.report.write_page(session, figures)
+    rows = app.report.key_figures(figures)
+    if json:
+        found = {"version": figures.version, "file": str(file), "currencies": rows}
+        print_json(found | {"problem": figures.problem or None})
+    else:
+        show(rows)
+        if figures.problem:
+            line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
+        line(f"Report of version {figures.version}: {file}")
+    if open_page:
+        webbrowser.open(file.as_uri())

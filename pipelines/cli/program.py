@@ -69,6 +69,26 @@ connections = typer.Typer(context_settings=HELP)
 program.add_typer(connections, name="connections", rich_help_panel=SETUP)
 notify = typer.Typer(help="Send findings to people.", no_args_is_help=True, context_settings=HELP)
 program.add_typer(notify, name="notify", rich_help_panel=SETUP)
+mapping = typer.Typer(
+    help="Choose the fields that reconciliation compares.",
+    no_args_is_help=True,
+    context_settings=HELP,
+)
+program.add_typer(mapping, name="mapping", rich_help_panel=FINANCE)
+breaks = typer.Typer(context_settings=HELP)
+program.add_typer(breaks, name="breaks", rich_help_panel=FINANCE)
+trace = typer.Typer(
+    help="Follow a record, a break or a month to what was sent.",
+    no_args_is_help=True,
+    context_settings=HELP,
+)
+program.add_typer(trace, name="trace", rich_help_panel=FINANCE)
+close = typer.Typer(
+    help="Sign off months, and see what changed in them since.",
+    no_args_is_help=True,
+    context_settings=HELP,
+)
+program.add_typer(close, name="close", rich_help_panel=FINANCE)
 versions = typer.Typer(
     help="List, build and roll back versions.", no_args_is_help=True, context_settings=HELP
 )

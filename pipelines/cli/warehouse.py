@@ -12,7 +12,8 @@ from pipelines.core.errors import ExitCode
 
 ERASED_TOO = (
     "All exports in the home are deleted too, and versions with such records: rollback to them is "
-    "not possible any more. Copies elsewhere, and what the service sends again, are not erased."
+    "not possible any more. Copies elsewhere, copies of closed months, and what the "
+    "service sends again, are not erased."
 )
 
 

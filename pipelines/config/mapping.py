@@ -17,6 +17,7 @@ FieldPath = Annotated[  # as the service sends it: period.start, lines[].usageId
     str, Field(pattern=r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$")
 ]
 Role = FieldPath | None
+NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,8 @@ class Settings(Table):
     """first day that can be chosen in Dagster"""
     stale_after_hours: float = Field(default=36, gt=0)
     """hours after which published rows count as stale"""
+    break_alert_amount: Decimal = Field(default=Decimal(0), ge=0)
+    """open breaks of this amount or more, in any currency, are findings; 0: none are"""
     notify: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
     """environment variables that hold Apprise URLs, to which findings are sent"""
     log_format: Literal["text", "json"] = "text"

@@ -32,7 +32,7 @@ def unfinished_erasures(session: Session) -> list[Decision]:
 
 
 def break_decisions(session: Session) -> list[dict[str, Any]]:
-    """Return the decisions about breaks in their order, with their details."""
+    """Return the decisions about breaks in their order, with the break as it was then."""
     found = select(Decision).where(Decision.kind.in_(BREAK_KINDS)).order_by(Decision.number)
     return [
         {
@@ -42,7 +42,7 @@ def break_decisions(session: Session) -> list[dict[str, Any]]:
             "person": each.person,
             "decided_at": each.decided_at,
             "reason": each.reason,
-            **each.details,
+            **{name: each.details.get(name) for name in ("owner", "difference", "rows")},
         }
         for each in session.scalars(found)
     ]

@@ -192,3 +192,24 @@ class VersionRow(Base, kw_only=True):
     sha256: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime]
     note: Mapped[str] = mapped_column(default="")
+
+
+class Close(Base, kw_only=True):
+    """One close of a month, of which `closes/<month>/<number>` is the copy.
+
+    A month is closed by at most one row without `reopened_at`.
+    """
+
+    __tablename__ = "closes"
+
+    month: Mapped[date] = mapped_column(primary_key=True)  # its first day
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    preparer: Mapped[str]
+    reviewer: Mapped[str]
+    note: Mapped[str]
+    closed_at: Mapped[datetime]
+    version: Mapped[int]  # that analysts saw then
+    manifest_sha256: Mapped[str]
+    reopened_at: Mapped[datetime | None] = mapped_column(default=None)
+    reopened_by: Mapped[str | None] = mapped_column(default=None)
+    reopened_reason: Mapped[str | None] = mapped_column(default=None)

@@ -94,8 +94,7 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
                 f"Run `partner-sync versions rollback` with number {base.number} to publish it.",
             )
         inputs = reconciliation.read_inputs(stores)
-        breaks = reconciliation.remembered_breaks(stores.warehouse)
-        inputs = replace(inputs, earlier_breaks=breaks)
+        inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
         return _Building(stores, on_note, base, inputs, known=known).run(scans)
 
 

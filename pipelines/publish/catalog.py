@@ -140,7 +140,7 @@ def _text(kind: str, schema: str, table: str, column: str | None) -> str:
     if kind == "MACRO TABLE":
         keys, stream = ["as_of"], table.removesuffix("_as_of")
     elif column is not None and (column.startswith("_") or schema not in TEXTS):
-        keys = [f"{table}.{column}", column]
+        keys = [f"{table}.{column}", f"{schema}.{column}", column]
     elif column is not None:  # of a record
         keys = ["__" + column.rpartition("__")[2] if "__" in column else "field", "field"]
     elif schema not in TEXTS:

@@ -20,7 +20,9 @@ from pipelines.metadata.versions import VersionStatus
 from pipelines.publish import catalog, versions
 from pipelines.publish.build import not_built
 from pipelines.publish.identifier import Identifier, RowVersions
+from pipelines.publish.reconciliation import read_inputs
 from pipelines.publish.stores import OnNote, Stores
+from pipelines.reconcile.engine import reconcile
 from pipelines.warehouse.duckdb_file import Version
 
 ERASED: Final = "[erased]"
@@ -164,7 +166,8 @@ def _erase_found(stores: Stores, identifier: Identifier, found: Found, on_note: 
         on_note(f"Erasing records of {scan.path.name}.")
         scan.erase(identifier.is_in_record)
     stores.archive.delete(scan for scan, _count in found.unsealed)
-    remove_folder(stores.settings.places.exports)
+    for folder in (stores.settings.places.exports, stores.settings.places.reports):
+        remove_folder(folder)  # both can be made again
 
 
 def _erase_texts(stores: Stores, identifier: Identifier, found: Found) -> None:
@@ -192,6 +195,8 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: Found, on_not
         try:
             with stores.warehouse.begin(newest, number) as db:
                 identifier.delete_from_version(db, found.versions[newest])
+                reconcile(db, read_inputs(stores))
+                identifier.delete_remembered(db)
                 catalog.write_state(db, stores.metadata)
                 newest = stores.warehouse.commit(db, number, rewrite=True)
         except duckdb.Error as error:

@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
 from pipelines.load.records import UnusableRecord, read_records, to_decimal
+from pipelines.reconcile.engine import REMEMBERED
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""
@@ -62,6 +64,10 @@ DELETE FROM quarantine.records WHERE list_contains($raws::VARCHAR[], records.raw
 DELETE_FINDINGS: Final = """
 DELETE FROM meta.load_findings
 WHERE contains(load_findings.message, $identifier) OR contains(load_findings.subject, $identifier)
+"""
+
+DELETE_REMEMBERED: Final = """
+DELETE FROM reconciliation.{0} WHERE contains(CAST({0} AS VARCHAR), $identifier)
 """
 
 
@@ -165,6 +171,12 @@ class Identifier:
             db.execute(DELETE_ROWS.format(table=quote_identifier(table), key=_key(table)))
         db.execute(DELETE_QUARANTINED, {"raws": self.quarantined(db)})
         db.execute(DELETE_FINDINGS, {"identifier": self.text})
+
+    def delete_remembered(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Delete what reconciliation remembers of earlier versions, if it contains the text."""
+        for table in REMEMBERED:
+            with suppress(duckdb.CatalogException):  # nothing is mapped
+                db.execute(DELETE_REMEMBERED.format(table), {"identifier": self.text})
 
     def quarantined(self, db: duckdb.DuckDBPyConnection) -> list[str]:
         """Return the quarantined records that contain it."""

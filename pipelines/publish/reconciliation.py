@@ -2,23 +2,27 @@
 
 import hashlib
 from contextlib import closing, suppress
+from datetime import date
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+from sqlalchemy import select
 
-from pipelines.config.mapping import REMEDY, mapping_digest, read_mapping
+from pipelines.config.mapping import NOT_MAPPED, REMEDY, mapping_digest, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
+from pipelines.metadata.tables import Close
 from pipelines.publish.stores import Stores
-from pipelines.reconcile.engine import Inputs
+from pipelines.reconcile.engine import REMEMBERED, Inputs
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"
 
 
 def read_inputs(stores: Stores) -> Inputs:
-    """Return the mapping, or why there is none, and what people decided about breaks."""
-    file, problem = stores.settings.places.mapping_file, f"Nothing is mapped. {REMEDY}"
+    """Return the mapping, or why there is none, decisions about breaks, and closes of months."""
+    file, problem = stores.settings.places.mapping_file, f"{NOT_MAPPED} {REMEDY}"
     try:
         mapping = read_mapping(file)
     except ConfigurationError as error:
@@ -26,19 +30,35 @@ def read_inputs(stores: Stores) -> Inputs:
     with stores.metadata.transaction() as session:
         decisions = break_decisions(session)
     last = decisions[-1]["number"] if decisions else 0
-    digest = hashlib.sha256(f"{mapping_digest(file)} {last}".encode()).hexdigest()
-    return Inputs(mapping, problem, digest, decisions)
+    closes = read_closes(stores)
+    states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]
+    digest = hashlib.sha256(f"{mapping_digest(file)} {last} {states}".encode()).hexdigest()
+    return Inputs(mapping, problem, digest, decisions, closes=closes)
+
+
+def read_closes(stores: Stores) -> dict[Path, Close]:
+    """Return every close of a month, in their order, by the folder of its copy."""
+    with stores.metadata.transaction() as session:
+        closes = session.scalars(select(Close).order_by(Close.month, Close.number)).all()
+    return {copy_folder(stores, each.month, each.number): each for each in closes}
+
+
+def copy_folder(stores: Stores, month: date, number: int) -> Path:
+    """Return the folder of the copy of a month."""
+    return stores.settings.places.closes / f"{month:%Y-%m}" / f"{number:03}"
 
 
 def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:
-    """Return whether a version was reconciled with another mapping or before other decisions."""
+    """Return whether a version was reconciled with another mapping, other decisions or closes."""
     with suppress(duckdb.CatalogException), closing(stores.warehouse.open(version.number)) as db:
         return bool(db.execute(DIGEST).fetchall() != [(inputs.digest,)])
     return True
 
 
-def remembered_breaks(warehouse: Warehouse) -> Any:
-    """Return the breaks of the published version as an Arrow table; None where there are none."""
+def remembered(warehouse: Warehouse) -> dict[str, Any]:
+    """Return what the published version remembers, as far as it can be read: tables by name."""
+    found = dict[str, Any]()
     with suppress(PartnerSyncError, duckdb.Error), closing(warehouse.open()) as db:
-        return db.execute("FROM reconciliation.breaks").to_arrow_table()
-    return None
+        for table in REMEMBERED:
+            found[table] = db.execute(f"FROM reconciliation.{table}").to_arrow_table()
+    return found

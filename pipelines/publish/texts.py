@@ -117,6 +117,8 @@ reconciliation.restatements: Records whose amount or quantity changed.
 reconciliation.late_arrivals: How late usage is recorded, by month.
 reconciliation.gaps: Months without usage or bills between months with some.
 reconciliation.external_ids: Partners with their external ids and what is unclear about them.
+reconciliation.closes: Months that were closed, and whether anything in them changed since.
+reconciliation.corrections: Changes of closed months: each is posted once, to an open month.
 reconciliation.rules: Which rules and tables were evaluated; the others are empty, and why.
 reconciliation.basis: What this reconciliation rests on.
 rule: Rule that found it, or table.
@@ -128,7 +130,7 @@ as_of: End of the newest scan.
 match_by: How both sides are matched: usage (lines refer to records) or month.
 time_zone: Time zone in which months begin.
 grace_days: Days after a month in which its bills may still come.
-digest: Digest of mapping and decisions.
+digest: Digest of mapping, decisions and closes.
 id: Identifier of the record; of a bill's line, bill#line.
 bill: Identifier of the bill.
 billed.number: Number of the bill that people use.
@@ -193,6 +195,18 @@ billed: Bills as they were read first.
 credited: Credit notes as they were read first, negative.
 adjusted: Bills that changed or went away, new less old.
 closing: opening + rated + late + restated - billed - credited - adjusted.
+closes.number corrections.number: Number of the close: its copy is closes/<month>/<number>.
+closes.state: closed, outdated (records changed since) or reopened.
+preparer reviewer: Who prepared the close, and who reviewed it.
+closed_at: When the month was closed.
+closes.version: Version that was published then, of which the copy is.
+changed_records: Records that are not as they were signed off.
+net_difference: What they are worth more or less now, by side and currency. NULL: nothing.
+corrections.amount_before: Amount as signed off, with what was posted before. NULL: a new record.
+amount_now: Amount when it was posted. NULL: gone, or it does not count any more.
+corrections.difference: What is posted: amount_now less amount_before.
+posted_to: Month that takes the difference: the first one after it that was open.
+seen_at: As of when the difference was found.
 amount_before amount_after: Amount before and after the change.
 quantity_before quantity_after: Quantity before and after the change.
 changed_at: End of the scan that showed the change.
@@ -205,6 +219,26 @@ months: Months in the gap.
 external_id: Identifier of the partner elsewhere.
 external_id_before: The one before it.
 finding: blank, duplicate or changed. NULL: nothing is unclear.
+finance.names: Names of partners.
+finance.partner_months: Used and billed by partner, month and currency.
+finance.month_totals: The same by month and currency.
+finance.open_breaks: Breaks that nobody has resolved; uncertain ones too.
+finance.partners: Partners with their external ids.
+finance.unbilled_usage: Usage that is on no bill.
+finance.bills: Bills, those that are set apart too.
+finance.changes: Records whose amount or quantity changed.
+finance.balances: What is used and not yet billed, from month to month.
+finance.partner: Name of the partner; its identifier where the list has none.
+partner_id: Identifier of the partner.
+used: Sum of the usage.
+finance.billed month_totals.billed bills.billed: Sum of the bills that count.
+finance.credited: Sum of the credit notes, negative.
+partners: Partners with usage or bills in the month.
+partners_out_of_balance: Those of which usage and bills differ.
+is_due: Whether the month is over, so that a bill is due.
+usage: Identifier of the usage record, or of the group that is matched.
+usage_lines: Lines that refer to usage.
+set_apart: Why the bill does not count as billed. NULL: it counts.
 """
 TEXTS: Final = {
     key: text

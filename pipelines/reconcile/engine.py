@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -19,6 +20,9 @@ import pyarrow as pa
 from pipelines.config.mapping import Mapping
 from pipelines.core.currencies import DIGITS, minor_unit
 from pipelines.core.text import printable, quote_identifier
+from pipelines.metadata.tables import Close
+from pipelines.reconcile.finance import create_finance_views
+from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import Roles, find_roles
 
@@ -39,7 +43,12 @@ TABLES: Final = (
     "late_arrivals",
     "gaps",
     "external_ids",
+    "changes",
+    "corrections",
+    "closes",
 )
+REMEMBERED: Final = ("breaks", "corrections")  # of earlier versions, even if not evaluated
+UNLISTED: Final = ("odd_keys", "changes")  # steps to tables, in which nobody looks for a reason
 MATCH: Final = "match"  # in `needs`: the roles by which both sides are matched
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
@@ -98,7 +107,7 @@ SELECT matches.*
 FROM odd_matches AS matches
 WHERE matches.status NOT IN ('balanced', 'within tolerance', 'tentative', 'not evaluated')
 """
-TEMPORARY: Final = {"odd_keys": "odd_keys", "matches": "odd_matches"}
+TEMPORARY: Final = {"odd_keys": "odd_keys", "matches": "odd_matches", "changes": "changes"}
 # Relations that are made of others, and so are as empty.
 DERIVED: Final = {"odd_keys": ("odd_used", "odd_billed"), "matches": ("unbalanced",)}
 CREATE_TABLE: Final = "CREATE OR REPLACE TABLE reconciliation.{} AS"
@@ -114,15 +123,15 @@ INSERT_BASIS: Final = """
 INSERT INTO reconciliation.basis
 VALUES (getvariable('as_of'), getvariable('match_by'), $time_zone, $grace_days, $digest)
 """
-# What an earlier version has; its breaks stay, since they remember what was found.
-STALE: Final = """
+# What an earlier version has, without what it remembers.
+STALE: Final = f"""
 SELECT 'VIEW', views.schema_name, views.view_name FROM duckdb_views() AS views
 WHERE views.database_name = current_database()
     AND views.schema_name IN ('reconciliation', 'finance')
 UNION ALL
 SELECT 'TABLE', tables.schema_name, tables.table_name FROM duckdb_tables() AS tables
 WHERE tables.database_name = current_database() AND tables.schema_name = 'reconciliation'
-    AND tables.table_name <> 'breaks'
+    AND tables.table_name NOT IN {REMEMBERED}
 """
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 AS_OF: Final = """
@@ -159,14 +168,16 @@ class Inputs:
 
     `digest` is one of them all. `decisions` about breaks: number, break_id, kind, person,
     decided_at, owner, reason, and the break's difference (as text) and rows of that time.
-    `earlier_breaks` (an Arrow table) are those of another version, where this one has no base.
+    `earlier`: what another version remembers (an Arrow table by its name), where this one has no
+    base. `closes`: those of all months, by the folder of their copy.
     """
 
     mapping: Mapping | None = None
     problem: str = "Nothing is mapped."
     digest: str = ""
     decisions: Sequence[dict[str, Any]] = ()
-    earlier_breaks: Any = None
+    earlier: dict[str, Any] = field(default_factory=dict)
+    closes: dict[Path, Close] = field(default_factory=dict)
 
 
 @cache
@@ -207,7 +218,8 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
     about = (statement.name, statement.question, not reason, reason or None, statement.remedy)
-    db.execute(INSERT_RULE, about)
+    if statement.name not in UNLISTED:
+        db.execute(INSERT_RULE, about)
 
 
 @dataclass
@@ -232,6 +244,7 @@ class _Engine:
         self.db.execute(f"{CREATE_TABLE.format('break_rows')} {found}")
         for name in TABLES:
             self._create(name)
+        create_finance_views(self.db)
 
     def _match(self) -> None:
         """Compare what is not plainly balanced; view `matches` shows all pairs to analysts."""
@@ -270,9 +283,8 @@ class _Engine:
         for name, value in terms.items():
             self.db.execute(f"SET VARIABLE {name} = $1", [value])
         self.db.execute(CREATE)
-        if self.inputs.earlier_breaks is not None:
-            statement = CREATE_TABLE.format("breaks")
-            self._run_on_rows(statement, self.inputs.earlier_breaks)
+        for table, rows in self.inputs.earlier.items():
+            self._run_on_rows(CREATE_TABLE.format(table), rows)
         self.db.execute(CREATE_BREAKS.format(self.roles.decimal("amount")))
         basis = {"time_zone": mapping.time_zone, "grace_days": mapping.grace_days}
         self.db.execute(INSERT_BASIS, {**basis, "digest": self.inputs.digest})
@@ -283,6 +295,8 @@ class _Engine:
         units = [{"currency": code, "minor_unit": minor_unit(code)} for code in DIGITS]
         self._insert("reconciliation.currencies", units)
         self._insert("break_decisions", self.inputs.decisions)
+        if reason := create_month_rows(self.db, self.inputs.closes):
+            self.failed["month_rows"] = ("changes", reason)
 
     def _insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
@@ -308,17 +322,16 @@ class _Engine:
                 reason = f"Its query failed: {printable(error)}"
         if reason:
             self.failed |= dict.fromkeys((relation, *DERIVED.get(name, ())), (name, reason))
-            if name != "breaks":  # which remembers what was found before
+            if name not in REMEMBERED:
                 with suppress(duckdb.Error):
                     self.db.execute(f"{create} SELECT * FROM ({statement.query}) LIMIT 0")
-        if name != "odd_keys":
-            _insert_rule(self.db, statement, reason)
+        _insert_rule(self.db, statement, reason)
 
     def _missing(self, statement: Statement) -> str:
         """Return why a statement cannot be evaluated; empty if it can."""
         for relation, (name, reason) in self.failed.items():
             if re.search(rf"\b{re.escape(relation)}\b", statement.query):
-                return reason if name == "odd_keys" else f"{name} is not evaluated: {reason}"
+                return reason if name in UNLISTED else f"{name} is not evaluated: {reason}"
         match = () if not self.roles.missing(BY_USAGE) else BY_MONTH
         needs = [match if each == MATCH else (each,) for each in statement.needs]
         return self.roles.missing(role for roles in needs for role in roles)

@@ -7,10 +7,12 @@ import pytest
 
 from assets import definitions
 from assets.resources import HomeResource
+from assets.warehouse import SHOWN_TABLES
 from pipelines.checks.catalogue import CHECKS
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.errors import ConfigurationError
+from pipelines.reconcile.engine import RULES
 from tests.assets.homes import STREAMS
 
 
@@ -28,14 +30,17 @@ def test_the_definitions_are_complete_and_loadable_without_connections(home: Hom
     graph = defs.resolve_asset_graph()
     layers = {f"{layer}/{stream}" for layer in ("raw", "warehouse") for stream in STREAMS}
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
-    assert names == layers | {"service", "published/warehouse"}
+    tables = {f"reconciliation/{table}" for table in SHOWN_TABLES}
+    assert names == layers | tables | {"service", "published/warehouse"}
     assert {key.to_user_string() for key in graph.external_asset_keys} == {"service"}
     partitioned = [key for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned]
     assert {key.path[0] for key in partitioned} == {"raw"}
     of_lists = {check.code for check in CHECKS if check.scope == "list"}
-    assert {key.name for key in graph.asset_check_keys} == {check.code for check in CHECKS}
+    names = {key.name for key in graph.asset_check_keys}
+    assert names == {*(check.code for check in CHECKS), *RULES}
     for key in graph.asset_check_keys:
-        assert key.asset_key.path[0] == ("warehouse" if key.name in of_lists else "published")
+        of_rule = "reconciliation" if key.name in RULES else "published"
+        assert key.asset_key.path[0] == ("warehouse" if key.name in of_lists else of_rule)
     jobs = {job.name for job in defs.jobs or ()}
     assert jobs == {"nightly_sync", "publish", "checks", "rebuild", "maintenance"}
     assert {each.name for each in defs.schedules or ()} == {"nightly", "weekly_maintenance"}

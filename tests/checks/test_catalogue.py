@@ -1,18 +1,20 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
-from pipelines.checks.context import ListName, read_context
+from pipelines.checks.context import Limits, ListName, read_context
 from pipelines.core.finding import Severity
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.publish.build import build
 from pipelines.publish.rollback import rollback
 from tests.publish.homes import DAY, Reading, Stores, add_run, read, usage
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 Arrange = Callable[[Stores], None]
 # They pass where nobody has begun what they watch.
@@ -24,7 +26,9 @@ NOT_FITTING = [*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]
 
 def ask_all(stores: Stores, *lists: ListName) -> list[CheckResult]:
     hours = stores.settings.stale_after_hours
-    return evaluate(read_context(stores.warehouse, stores.metadata, lists, stores.clock.now, hours))
+    return evaluate(
+        read_context(stores.warehouse, stores.metadata, lists, stores.clock.now, Limits(hours))
+    )
 
 
 def ask(stores: Stores) -> dict[str, CheckResult]:
@@ -196,3 +200,26 @@ def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
     result = ask(published)["run_failed"]
     assert result.state is State.PASSED
     assert [each.severity for each in result.findings] == [Severity.INFO]
+
+
+def test_a_large_break_is_a_finding(stores: Stores) -> None:
+    billed = [bill("b", line("u", "7.00")), bill("c", line("v", "900.00"), currency="USD")]
+    usage = [used("u"), used("v", "1.00", currency="USD")]
+    publish(stores, partners=partners([FIRST]), usage=usage, billing=billed)
+    for amount, found in (("899.01", []), ("899.00", ["1 open breaks"]), ("2.00", ["EUR", "USD"])):
+        limits = Limits(break_amount=Decimal(amount))
+        context = read_context(stores.warehouse, stores.metadata, [], stores.clock.now, limits)
+        (result,) = [each for each in evaluate(context) if each.check.code == "large_breaks"]
+        assert len(result.findings) == len(found)
+        assert all(text in str(result.findings) for text in found)
+
+
+def test_without_a_mapping_it_is_said_and_a_wrong_one_needs_attention(stores: Stores) -> None:
+    publish(stores, mapping="", usage=[used("u")])
+    (finding,) = ask(stores)["not_reconciled"].findings
+    assert finding.severity is Severity.INFO
+    assert "partner-sync mapping propose" in finding.message
+    publish(stores, mapping="[usage]\nid = 'nothing'", usage=[used("u")])
+    result = ask(stores)["not_reconciled"]
+    assert result.state is State.FAILED
+    assert "no record of usage has a field nothing" in str(result.findings)

@@ -9,9 +9,11 @@ from decimal import Decimal
 import pytest
 
 from pipelines.cli.terminal import shown
+from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
 from tests.cli.conftest import Cli
 from tests.homes import opened, rows
+from tests.reconcile.books import SANDBOX_MAPPING
 
 EVIL = "red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
@@ -54,7 +56,8 @@ def test_a_sync_as_json(synced: Cli) -> None:
 
 def test_status_as_json(synced: Cli) -> None:
     found = synced.json("status")
-    assert (found["version"], found["findings"], found["unknown"]) == (1, [], [])
+    assert (found["version"], found["unknown"]) == (1, [])
+    assert [each["code"] for each in found["findings"]] == ["not_reconciled"]
     lists = [(row["stream"], row["rows"], row["complete"]) for row in found["lists"]]
     assert lists == [("partners", 25, True), ("usage", 1500, True), ("billing", 150, True)]
 
@@ -65,10 +68,13 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert len(re.findall(r"acme +\w+ +[\d,]+ +\d+ +0 +COMPLETE +read", text)) == 3
     assert re.search(r"acme usage: COMPLETE\. 1,500 rows, .* Primary key: usageId\.", text)
     assert "Published version 2. Open it with" in text
-    assert "All " in synced("status").stdout
+    assert "All " not in synced("status").stdout
+    write_durably(synced.home.mapping_file, SANDBOX_MAPPING.encode())
+    synced("versions", "build")
+    assert re.search(r"All \d+ checks passed", synced("status").stdout)
     size = r"[\d.]+ [kM]B +2"  # and the year
     listed = synced("versions", "list").stdout
-    assert re.search(rf"2 +yes +{size}.*\n.*1 +no +{size}", listed)
+    assert re.search(rf"3 +yes +{size}.*\n.*2 +no +{size}", listed)
     assert all(type(row["bytes"]) is int for row in synced.json("versions", "list"))
 
 
@@ -94,7 +100,7 @@ def test_values_are_shown_exactly() -> None:
 
 def test_a_record_is_traced(synced: Cli) -> None:
     ((key,),) = rows(synced.home, "SELECT _key FROM current.partners ORDER BY ALL LIMIT 1")
-    found = synced.json("trace", "acme", "partners", key)
+    found = synced.json("trace", "record", "acme", "partners", key)
     (version,) = found["versions"]
     assert " ".join(sorted(version)) == (
         "digest end_reason file limit message offset page proven raw received_at remedy request_id "
@@ -102,12 +108,12 @@ def test_a_record_is_traced(synced: Cli) -> None:
     )
     assert (found["version"], found["key"], found["quarantine"]) == (1, key, [])
     assert json.loads(version["raw"])["partnerId"] == key
-    text = synced("trace", "acme", "partners", key).stdout
+    text = synced("trace", "record", "acme", "partners", key).stdout
     assert f"Record {key} of acme/partners in version 1:" in text
     assert "Proven: the record in the scan file has the digest of the row." in text
     assert f"{version['raw']}\n" in text
     (synced.home.archive / version["file"]).unlink()
-    missing = synced("trace", "acme", "partners", key, code=3).stdout
+    missing = synced("trace", "record", "acme", "partners", key, code=3).stdout
     assert "is missing. The row is as it was loaded" in missing
     assert "Restore the scan file from a backup." in missing
 
@@ -125,5 +131,5 @@ def test_tables_are_exported(synced: Cli) -> None:
 
 
 def test_nothing_is_traced_or_exported_before_a_sync(fresh: Cli) -> None:
-    for command in ("trace acme usage key", "export csv"):
+    for command in ("trace record acme usage key", "export csv"):
         assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr

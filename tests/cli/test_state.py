@@ -78,7 +78,7 @@ def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: R
     left = len(records(sandbox, "billing"))
     printed = synced.json("sync", "-s", "billing", code=3)
     assert printed["lists"][0]["result"] == "read, held"
-    assert [each["code"] for each in printed["findings"]] == ["scan_held"]
+    assert [each["code"] for each in printed["findings"]] == ["not_reconciled", "scan_held"]
     count = "SELECT count(*) FROM current.billing"
     assert rows(synced.home, count) == [(150,)]
     assert "Run `partner-sync approve acme billing`." in synced("status", code=3).stdout

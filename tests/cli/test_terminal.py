@@ -46,7 +46,7 @@ CALLS = {
     "runs": ("", DONE, True),
     "status": ("", ATTENTION, True),
     "sync": ("", ATTENTION, True),
-    "trace": ("acme partners KEY", DONE, True),
+    "trace record": ("acme partners KEY", DONE, True),
     "verify": ("", DONE, False),
     "versions build": ("", ATTENTION, True),
     "versions list": ("", DONE, False),
@@ -55,7 +55,7 @@ CALLS = {
 }
 HELP = ("--help", DONE, False)
 # Commands that have no call of their own; those of reconciliation are still to come.
-ONLY_HELP = {"notify", "sandbox", "versions", "breaks", "close", "mapping", "report"}
+ONLY_HELP = {"notify", "sandbox", "versions", "breaks", "close", "mapping", "report", "trace"}
 
 
 @dataclass

@@ -12,22 +12,27 @@ import duckdb
 import pytest
 
 from pipelines.cli import demo
+from pipelines.core.files import write_durably
 from tests.cli.conftest import Cli
+from tests.reconcile.books import SANDBOX_MAPPING
 
 PROGRAM = [sys.executable, "-m", "pipelines.cli.main"]
 
 
 def test_answers_are_exact(synced: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    write_durably(synced.home.mapping_file, SANDBOX_MAPPING.replace("paid", "open").encode())
+    synced("versions", "build")
     demo.answer(synced.home.link)
     shown = capsys.readouterr().out
     assert all(question in shown for question in demo.QUESTIONS)
     with duckdb.connect(synced.home.link, read_only=True) as db:
         *_, sql = demo.QUESTIONS.values()
         frame = demo.exact_frame(db, sql)
-        largest = db.sql("SELECT max(usage.amount) FROM current.usage AS usage").fetchall()[0][0]
-    assert len(frame) == 3
-    assert all(type(value) is Decimal for value in frame["amount"])
-    assert frame["amount"][0] == largest
+        sql = "SELECT max(abs(difference)) FROM finance.open_breaks WHERE severity = 'high'"
+        largest = db.sql(sql).fetchall()[0][0]
+    assert len(frame) == 5
+    assert all(type(value) is Decimal for value in frame["difference"])
+    assert abs(frame["difference"][0]) == largest
     assert str(largest) in shown
 
 

@@ -28,9 +28,12 @@ WRONG = {
     "sync -s usage -s nothing": "Possible streams: partners, usage, billing.",
     "discover nobody": "Connections: acme.",
     "discover acme --description http://127.0.0.1/docs/a": "must be a path below /docs/.",
-    "trace nobody usage key": "Connections: acme.",
-    "trace acme nothing key": "Possible streams: partners, usage, billing.",
-    "trace acme usage key": "Keys of this list are values of `usageId`, such as `",
+    "trace record nobody usage key": "Connections: acme.",
+    "trace record acme nothing key": "Possible streams: partners, usage, billing.",
+    "trace record acme usage key": "Keys of this list are values of `usageId`, such as `",
+    "trace month nobody 2026-09": "Nothing is mapped",
+    "breaks": "Nothing is mapped",
+    "breaks decide file.csv": "Nothing is mapped",
     "export pdf": "Unknown format `pdf`. Use csv, parquet, xlsx, or the name of",
     "export csv -t usage": "Possible tables: current.billing,",
     "connections accept acme": "--reason",
@@ -40,13 +43,21 @@ WRONG = {
     "sync --nothing": "No such option",
 }
 ARGUMENTS = {
+    "close month": " 2026-09 --preparer ann --reviewer bob",
+    "close reopen": " 2026-09 --reason why",
     "connections unblock": " acme",
     "discover": " acme",
     "connections accept": " acme --reason why",
     "approve": " acme usage --reason why",
     "erase": " name --reason why",
     "export": " csv",
-    "trace": " acme usage key",
+    "trace record": " acme usage key",
+    "trace break": " B1",
+    "trace month": " name 2026-09",
+    "breaks assign": " --reason why",
+    "breaks resolve": " --reason why",
+    "breaks reopen": " --reason why",
+    "breaks decide": " file.csv",
     "versions rollback": " --reason why",
 }
 
@@ -58,7 +69,8 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(command, (*path, name))
 
 
-ON_A_HOME = set(commands()) - {"init", "versions", "notify", "demo", "sandbox"}
+GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
+ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox"}
 
 
 @pytest.mark.parametrize("command", sorted(ON_A_HOME))

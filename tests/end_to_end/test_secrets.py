@@ -43,10 +43,10 @@ RECORD = re.compile(r'\{(?="(?:partner|usage|billing|gateway)Id":)')
 SIZES = ("--rate", "1000", "--partners", "25", "--usage", "100", "--billing", "25")
 SEEN, TURN = {SECRET, API_KEY}, count()
 LEAST = 20  # characters: what is cut off may hold the begin of a credential
-TRACE = f"trace acme partners {REDACTED}"
+TRACE = f"trace record acme partners {REDACTED}"
 COMMANDS = {  # and their exit codes
     **dict.fromkeys(("sync", "status"), 3),
-    **dict.fromkeys(("check", "trace acme partners nobody"), 2),
+    **dict.fromkeys(("check", "trace record acme partners nobody"), 2),
     **dict.fromkeys(("discover acme", "connections", "plan", "runs", TRACE, "export csv"), 0),
 }
 

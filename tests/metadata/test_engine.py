@@ -54,19 +54,24 @@ def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_a_database_of_the_first_revision_is_upgraded(tmp_path: Path) -> None:
-    check_upgrade(tmp_path / "metadata.db")
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_a_database_of_an_earlier_revision_is_upgraded(tmp_path: Path, revision: str) -> None:
+    check_upgrade(tmp_path / "metadata.db", revision=revision)
 
 
-def check_upgrade(file: Path, url: str | None = None) -> None:
-    first = Metadata.open(file, url)
-    with first.transaction() as session:
-        for statement in (
+def check_upgrade(file: Path, url: str | None = None, revision: str = "0001") -> None:
+    later = {
+        "0003": ["DROP TABLE closes"],
+        "0002": [
             "DROP TABLE notifications",
             "DROP TABLE api_specs",
             "ALTER TABLE findings DROP COLUMN notified_at",
-            "UPDATE alembic_version SET version_num = '0001'",
-        ):
+        ],
+    }
+    undone = [statement for each in later if each > revision for statement in later[each]]
+    first = Metadata.open(file, url)
+    with first.transaction() as session:
+        for statement in (*undone, f"UPDATE alembic_version SET version_num = '{revision}'"):
             session.execute(text(statement))
     first.close()
     upgraded = Metadata.open(file, url)

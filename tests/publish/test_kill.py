@@ -23,7 +23,7 @@ from sqlalchemy import Engine, event
 
 from pipelines.app.maintenance import verify_files
 from pipelines.checks.catalogue import evaluate
-from pipelines.checks.context import read_context
+from pipelines.checks.context import Limits, read_context
 from pipelines.core.errors import BuildFailed
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
@@ -136,7 +136,9 @@ def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
 ) -> None:
     found = 0
     for killed in killed_homes(named, "erase", capsys):
-        results = evaluate(read_context(killed.warehouse, killed.metadata, [], killed.clock.now, 1))
+        results = evaluate(
+            read_context(killed.warehouse, killed.metadata, [], killed.clock.now, Limits(1))
+        )
         is_found = "erasure_unfinished" in {each.check.code for each in results if each.findings}
         left = files_with(killed.settings.home)
         assert is_found or len(left) in {0, 4}

@@ -7,7 +7,7 @@ from sqlalchemy import delete
 
 from pipelines.app.trace import trace
 from pipelines.checks.catalogue import evaluate
-from pipelines.checks.context import read_context
+from pipelines.checks.context import Limits, read_context
 from pipelines.core.errors import BuildFailed
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
@@ -116,6 +116,8 @@ def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stor
         session.execute(delete(Scan))
     with pytest.raises(BuildFailed, match="1 scans of the published version are not in the meta"):
         rebuild(published)
-    context = read_context(published.warehouse, published.metadata, [], published.clock.now, 1)
+    context = read_context(
+        published.warehouse, published.metadata, [], published.clock.now, Limits(1)
+    )
     found = {each.check.code: each.findings for each in evaluate(context)}
     assert "could not be rebuilt" in found["scans_unknown"][0].message

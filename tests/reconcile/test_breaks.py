@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from pipelines.config.connections import add_connection
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from tests.publish.homes import Record, Stores
+from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
+MERCHANT = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
 BILLS = [bill("b", line("u", "5.01"))]
 
 
@@ -97,7 +100,7 @@ def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stor
 @pytest.mark.parametrize(
     ("mapping", "reason"),
     [
-        ("", "Nothing is mapped. Run `partner-sync mapping propose`"),
+        ("", "Nothing is mapped, so usage is not reconciled"),
         ("[usage]\namout = 'x'", "usage.amout: no such field"),
         ("[usage", "is not valid TOML"),
     ],
@@ -113,7 +116,7 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(
     assert len(reasons) == 1
     assert reason in reasons[0][0]
     tables = stores.rows("SHOW TABLES FROM reconciliation")
-    assert tables == [("basis",), ("breaks",), ("rules",)]
+    assert tables == [("basis",), ("breaks",), ("corrections",), ("rules",)]
     write_durably(stores.settings.places.mapping_file, MAPPING.encode())
     build(stores)
     assert breaks(stores) == [("open", None, None)]
@@ -151,3 +154,21 @@ def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: 
     found = dict(stores.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
     assert "overflow" in found["summary"].lower()
     assert sorted(stores.keys()) == ["u", "v"]
+
+
+def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> None:
+    publish(stores, usage=[used("u"), used("secret-1")], billing=[bill("b", line("u"))])
+    assert breaks(stores, "rule, rows") == [("different", 2), ("not_billed", 1)]
+    found = stores.rows("SELECT id FROM reconciliation.break_rows WHERE rule = 'not_billed'")
+    assert found == [("secret-1",)]
+    add_connection(stores.settings.places.connections_file, "acme", MERCHANT)
+    assert erase(stores, "secret-1") is not None
+    tables = stores.rows(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'reconciliation'"
+    )
+    for (table,) in tables:
+        text = (
+            f"SELECT count(*) FROM reconciliation.{table} AS t WHERE contains(t::VARCHAR, 'secr')"
+        )
+        assert stores.rows(text) == [(0,)], table
+    assert breaks(stores, "rule, state") == [("different", "resolved"), ("not_billed", "resolved")]

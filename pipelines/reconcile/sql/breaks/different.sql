@@ -1,6 +1,6 @@
 -- question: Does each bill show the partner, currency, quantity and amount of its usage?
 -- needs: match usage.amount billing.amount
--- remedy: Compare both records with `partner-sync trace`, then dispute the bill or accept it.
+-- remedy: Compare both records with `partner-sync trace break`, then dispute the bill or accept it.
 WITH rows AS (
     SELECT
         used.connection, used.key, 'usage' AS side, used.id, used.quantity, used.amount,

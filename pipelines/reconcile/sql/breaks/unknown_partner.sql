@@ -1,7 +1,7 @@
 -- question: Is every record of usage and every bill of a partner that is in the list?
 -- needs: partners.id usage.partner billing.partner
 -- absent: partners
--- remedy: Look the identifier up with the service. No partner's totals contain these records.
+-- remedy: Look the identifier up with the service. No known partner's totals contain these records.
 WITH records AS (
     SELECT
         used.connection, used.partner, used.month, used.currency, 'usage' AS side, used.id,

@@ -1,0 +1,102 @@
+"""Writes the finance report of the published version into the home, and a list of all reports."""
+
+import re
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from pipelines.app.session import AppSession
+from pipelines.core.errors import PartnerSyncError, StorageFailed
+from pipelines.core.files import private_folder, write_durably
+from pipelines.core.text import printable
+from pipelines.reports.figures import Earlier, Figures
+from pipelines.reports.queries import read_earlier, read_figures, read_last_close
+from pipelines.reports.render import PastReport, render_index, render_report
+from pipelines.reports.text import format_month
+
+NAME: Final = re.compile(r"v(\d{8,})\.html")
+
+
+def write_report(session: AppSession) -> Path:
+    """Write the report of the published version; return its file.
+
+    Raises VersionNotFound where nothing is published, StorageFailed.
+    """
+    return write_page(session, read_published(session))
+
+
+def read_published(session: AppSession) -> Figures:
+    """Return the figures of the published version, and what they were earlier.
+
+    Earlier is the newest older version that has figures, and the last close while its version is
+    kept.
+
+    Raises VersionNotFound, StorageFailed.
+    """
+    number = session.warehouse.require_published().number
+    try:
+        with closing(session.warehouse.open(number)) as db:
+            figures, close = read_figures(db, number), read_last_close(db)
+    except duckdb.Error as error:
+        raise StorageFailed(
+            f"The report of version {number} cannot be made: {printable(error)}.",
+            "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
+            "rollback`.",
+        ) from error
+    older = [each.number for each in session.warehouse.versions() if each.number < number]
+    found = (_read_earlier(session, each, f"version {each}") for each in reversed(older))
+    previous = next(filter(None, found), None)
+    if close is None:
+        return replace(figures, previous=previous)
+    title = f"the close of {format_month(close.month)}"
+    return replace(figures, previous=previous, closed=_read_earlier(session, close.version, title))
+
+
+def write_page(session: AppSession, figures: Figures) -> Path:
+    """Write the page of a version, then the list of reports; return the page's file."""
+    folder = private_folder(session.home.reports)
+    file = folder / f"v{figures.version:08}.html"
+    try:
+        write_durably(file, render_report(figures).encode())
+        found = {NAME.fullmatch(each.name): each for each in folder.glob("v*.html")}
+        reports = [
+            PastReport(int(name[1]), each.name, datetime.fromtimestamp(each.stat().st_mtime, UTC))
+            for name, each in found.items()
+            if name
+        ]
+        reports.sort(key=lambda each: each.version, reverse=True)
+        write_durably(folder / "index.html", render_index(reports).encode())
+    except OSError as error:
+        raise StorageFailed(
+            f"{file} cannot be written: {error.strerror}. The published version is untouched.",
+            "Make room or correct the permissions, then run `partner-sync report`.",
+        ) from error
+    return file
+
+
+def key_figures(figures: Figures) -> list[dict[str, Any]]:
+    """Return the totals of each currency; empty where usage is not compared with billing."""
+    previous = figures.previous
+    return [
+        {
+            "currency": each.currency,
+            "used": each.used,
+            "billed": each.billed,
+            "credit_notes": each.credited,
+            "difference": each.difference,
+            "change": previous.change(each) if previous else None,
+            "open_breaks": each.open_breaks,
+        }
+        for each in figures.currencies
+    ]
+
+
+def _read_earlier(session: AppSession, number: int, title: str) -> Earlier | None:
+    """Return the differences of a version; None if it has none or cannot be read."""
+    with suppress(PartnerSyncError, duckdb.Error), closing(session.warehouse.open(number)) as db:
+        return read_earlier(db, title)
+    return None

@@ -1,0 +1,143 @@
+"""Commands for breaks: list them, write them to a workbook, decide about them."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pipelines import app
+from pipelines.cli.finance import NUMBERS_AS_TEXT
+from pipelines.cli.program import Json, NoBuild, Reason, breaks
+from pipelines.cli.terminal import line, opened, print_json, run_sync, show, shown
+from pipelines.core.errors import ConfigurationError, ExitCode
+
+COLUMNS = (
+    *("break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows"),
+    *("cause", "age_days", "state", "owner"),
+)
+DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
+NOBODY_ASKED = "Nothing was decided: nobody can be asked. Use --yes."
+Rule = Annotated[str, typer.Option(help="Rule that found it, such as not_billed.")]
+Partner = Annotated[str, typer.Option(help="Identifier or name of the partner.")]
+Month = Annotated[str, typer.Option(help="Month, such as 2026-09.")]
+Severity = Annotated[str, typer.Option(help="high, medium or low.")]
+State = Annotated[str, typer.Option(help="open, assigned or resolved.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deciding.")]
+
+
+@breaks.callback(invoke_without_command=True)
+def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
+    context: typer.Context,
+    *,
+    rule: Rule = "",
+    partner: Partner = "",
+    month: Month = "",
+    severity: Severity = "",
+    state: State = "",
+    xlsx: Annotated[
+        Path | None, typer.Option(help="Write them to this new workbook, to fill in decisions.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List breaks that are not resolved, most severe first; decide about them."""
+    chosen = app.breaks.BreakFilter(rule, partner, month, severity, state)
+    if context.invoked_subcommand is not None:
+        if chosen.values() or xlsx or json:
+            raise ConfigurationError(
+                f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
+                "Write them behind it: `partner-sync breaks resolve --rule RULE`.",
+            )
+        return
+    with opened() as session:
+        rows = app.breaks.list_breaks(session, chosen)
+        rounded = app.breaks_file.write_file(session, chosen, xlsx) if xlsx else []
+    sums = app.breaks.totals(rows)
+    if json:
+        print_json({"breaks": rows, "totals": sums})
+    elif xlsx:
+        line(f"Wrote {len(rows):,} breaks to {xlsx}. Fill in decision, owner and reason, then run")
+        line(f"  partner-sync breaks decide {xlsx}")
+        if rounded:
+            line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
+    else:
+        _show_breaks(rows, str(chosen))
+        for each in sums:
+            line(
+                f"{each['currency'] or 'No currency'}: {shown(each['difference'])} in "
+                f"{each['breaks']:,} breaks"
+            )
+
+
+def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
+    """Print breaks; uncertain ones are marked."""
+    named = [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
+    uncertain = {each["uncertain"] for each in rows} - {None}
+    show(named, (*COLUMNS, *(["uncertain"] if uncertain else [])))
+    if not rows:
+        line(f"No breaks match {chosen}." if chosen else "There are no breaks to decide about.")
+    if uncertain:
+        line("Uncertain breaks are in no total.", style="yellow")
+
+
+def _ask(rows: list[dict[str, Any]], *, yes: bool) -> bool:
+    """Show what is about to be decided, and ask."""
+    owned = any(each["new_owner"] for each in rows)
+    named = [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
+    show(named, (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
+    text = f"Record {len(rows):,} decisions?"
+    return yes or (sys.stdin.isatty() and typer.confirm(text))
+
+
+def _finish(session: "app.session.AppSession", count: int | None, *, no_build: bool) -> int:
+    """Show what was recorded, and build a version with it."""
+    if count is None:
+        line("Nothing was decided." if sys.stdin.isatty() else NOBODY_ASKED)
+        return ExitCode.USAGE
+    line(f"Recorded {count:,} decisions.")
+    if no_build:
+        line("The published version is without them. Run `partner-sync versions build`.")
+        return ExitCode.DONE
+    return run_sync(session, [], app.sync.build_version)
+
+
+def _add_command(kind: str, text: str) -> None:
+    """Add a command that decides about one break, or about those that a filter finds."""
+
+    @breaks.command(kind, help=text)
+    def decide(  # noqa: PLR0913 - as above
+        break_id: Annotated[str, typer.Argument(help="One break. Default: see the filters.")] = "",
+        *,
+        rule: Rule = "",
+        partner: Partner = "",
+        month: Month = "",
+        severity: Severity = "",
+        state: State = "",
+        owner: Annotated[str, typer.Option(help="Who looks into it; of assign only.")] = "",
+        reason: Reason,
+        yes: Yes = False,
+        no_build: NoBuild = False,
+    ) -> int:
+        chosen = app.breaks.BreakFilter(rule, partner, month, severity, state, break_id)
+        verdict = app.breaks.Verdict(kind, reason, owner)
+        with opened() as session:
+            count = app.breaks.decide(session, chosen, verdict, lambda rows: _ask(rows, yes=yes))
+            return _finish(session, count, no_build=no_build)
+
+
+_add_command("assign", "Assign breaks to a person.")
+_add_command("resolve", "Resolve breaks; one opens again when its difference changes.")
+_add_command("reopen", "Reopen breaks that a person resolved.")
+
+
+@breaks.command("decide")
+def decide_from_file(
+    file: Annotated[Path, typer.Argument(help="Workbook of --xlsx, or CSV with its columns.")],
+    *,
+    yes: Yes = False,
+    no_build: NoBuild = False,
+) -> int:
+    """Record the decisions in a workbook or CSV file: all of them, or none if a row is wrong."""
+    with opened() as session:
+        count = app.breaks_file.decide_from_file(session, file, lambda rows: _ask(rows, yes=yes))
+        return _finish(session, count, no_build=no_build)

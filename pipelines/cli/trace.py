@@ -1,0 +1,101 @@
+"""Commands that follow rows and figures back to what the service sent."""
+
+from typing import Annotated, Any
+
+import typer
+
+from pipelines import app
+from pipelines.cli.program import Connection, Json, trace
+from pipelines.cli.terminal import line, opened, print_json, show, shown
+from pipelines.core.errors import ExitCode
+
+ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
+SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
+
+
+@trace.command()
+def record(
+    connection: Connection,
+    stream: Annotated[str, typer.Argument(help="Stream of the record.")],
+    key: Annotated[str, typer.Argument(help="Its key: `_key` of the row.")],
+    *,
+    json: Json = False,
+) -> int:
+    """Show every version of a record, its request, and the bytes that the service sent."""
+    with opened() as session:
+        found = app.trace.trace(session, connection, stream, key)
+    print_json(found) if json else _show_trace(found)
+    is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
+    return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
+
+
+@trace.command("break")
+def trace_break(
+    break_id: Annotated[str, typer.Argument(help="Identifier of the break.")],
+    *,
+    json: Json = False,
+) -> int:
+    """Show the records of a break, and add its amounts up again from what the service sent."""
+    with opened() as session:
+        found = app.trace_figure.trace_break(session, break_id)
+    return _show_figure(found, as_json=json)
+
+
+@trace.command()
+def month(
+    partner: Annotated[str, typer.Argument(help="Identifier or name of the partner.")],
+    month: Annotated[str, typer.Argument(help="Month, such as 2026-09.")],
+    *,
+    currency: Annotated[str, typer.Option(help="Currency, such as EUR. Default: all.")] = "",
+    json: Json = False,
+) -> int:
+    """Show the records of a partner's month, and add it up again from what the service sent."""
+    with opened() as session:
+        found = app.trace_figure.trace_month(session, partner, month, currency)
+    return _show_figure(found, as_json=json)
+
+
+def _show_figure(found: dict[str, Any], *, as_json: bool) -> int:
+    """Print rows and sums; return the exit code."""
+    if as_json:
+        print_json(found)
+    else:
+        for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
+            show(rows, (*columns, *(["problem"] if any(each["problem"] for each in rows) else [])))
+        if found["same"]:
+            line(f"Version {found['version']} has the same sums as the records of the service.")
+        else:
+            line(
+                "A sum is not proven by the records of the service.", found["problem"], style="red"
+            )
+    return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
+
+
+def _show_trace(found: dict[str, Any]) -> None:
+    place = f"{found['connection']}/{found['stream']}"
+    line(f"Record {found['key']} of {place} in version {found['version']}:")
+    for each in found["versions"]:
+        ended = (
+            f"until {shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else ""
+        )
+        _show_origin(f"From {shown(each['valid_from'])} {ended or 'until now'}", each)
+        line(f"  digest: {each['digest']}")
+        _show_evidence(each)
+    for each in found["quarantine"]:
+        _show_origin(f"In quarantine: {each['reason']}", each)
+        _show_evidence(each)
+
+
+def _show_origin(title: str, each: dict[str, Any]) -> None:
+    line(title, style="bold")
+    line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
+    names = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
+    known = (name for name in names if each[name] is not None)
+    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
+    line(f"  request: {', '.join(values)}")
+
+
+def _show_evidence(each: dict[str, Any]) -> None:
+    line(f"  {each['message']}", each["remedy"], style="" if each["proven"] else "red")
+    raw = each["raw"] or each.get("text", "")
+    line(raw, longest=len(raw))

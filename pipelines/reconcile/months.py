@@ -1,0 +1,216 @@
+"""Closed months: writes the copy of one, and reads copies beside the rows as they are now."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from pipelines.config.mapping import Mapping, read_mapping
+from pipelines.core.errors import ArchiveDamaged, PartnerSyncError, StorageFailed
+from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
+from pipelines.core.text import printable
+from pipelines.metadata.tables import Close
+from pipelines.reconcile.normalize import TABLES, Sides
+from pipelines.reconcile.roles import DIGITS, find_roles, scale_of
+
+SIGNED_FILE: Final = 0o400
+MANIFEST, MAPPING = "manifest.json", "mapping.toml"
+COPIED: Final = {  # table -> its month; corrections are those that the month takes
+    **dict.fromkeys(("used", "billed", "summary", "breaks", "rollforward"), "month"),
+    "corrections": "posted_to",
+}
+COPY: Final = """
+COPY (SELECT rows.* FROM reconciliation.{} AS rows WHERE rows.{} = DATE '{}')
+TO '{}' (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')
+"""
+AS_OF: Final = "SELECT basis.as_of::VARCHAR FROM reconciliation.basis AS basis"
+SCANS: Final = """
+SELECT concat(lists.connection, '/', lists.stream) AS list, lists.last_scan_id
+FROM meta.freshness AS lists
+WHERE lists.stream IN ('partners', 'usage', 'billing')
+ORDER BY list
+"""
+CREATE_MONTHS: Final = """
+CREATE TABLE IF NOT EXISTS reconciliation.corrections (
+    month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, partner VARCHAR,
+    currency VARCHAR, amount_before DECIMAL(38, 0), amount_now DECIMAL(38, 0),
+    difference DECIMAL(38, 0), posted_to DATE, seen_at TIMESTAMPTZ
+);
+CREATE OR REPLACE TEMP TABLE closed_months (
+    month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
+    version INTEGER, is_reopened BOOLEAN, posted_to DATE
+);
+"""
+INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+# Rows of a copy have sign -1, those of today 1.
+NO_ROWS: Final = """
+SELECT
+    0 AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner, rows.currency,
+    rows.difference AS quantity, rows.difference AS amount
+FROM reconciliation.corrections AS rows
+WHERE false
+"""
+ROWS: Final = """
+SELECT
+    {sign} AS sign, '{side}' AS side, rows.month, rows.connection, rows.id, rows.partner,
+    rows.currency, rows.quantity, rows.amount
+FROM {source} AS rows
+WHERE rows.month IN ({months}) AND {counts}
+"""
+SIDES: Final = {  # view -> side, and which of its rows count
+    "used": ("usage", "true"),
+    "billed": ("billing", "(rows.apart IS NULL OR rows.apart = 'credit note')"),
+}
+TYPED: Final = """
+SELECT rows.* REPLACE (rows.quantity::{} AS quantity, rows.amount::{} AS amount) FROM ({}) AS rows
+"""
+WIDEN: Final = "ALTER TABLE reconciliation.corrections ALTER COLUMN {} SET DATA TYPE {}"
+NEEDS: Final = [
+    f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "amount")
+]
+CURRENT: Final = "{}._valid_to IS NULL"
+
+
+def month_after(month: date) -> date:
+    """Return the first day of the next month."""
+    return (month.replace(day=1) + timedelta(days=31)).replace(day=1)
+
+
+def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mapping: bytes) -> str:
+    """Copy a month of a published version into a new folder; return the manifest's SHA-256.
+
+    The folder is whole or not there. Raises StorageFailed.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    try:
+        remove_folder(part)
+        private_folder(part)
+        db.execute("SET preserve_insertion_order = false")  # needs less memory
+        for name, month in COPIED.items():
+            db.execute(COPY.format(name, month, close.month, _quoted(part / f"{name}.parquet")))
+        (part / MAPPING).write_bytes(mapping)
+        manifest = {
+            **{name: getattr(close, name) for name in ("number", "preparer", "reviewer", "note")},
+            "month": f"{close.month:%Y-%m}",
+            "closed_at": close.closed_at.isoformat(),
+            "version": close.version,
+            "as_of": db.execute(AS_OF).fetchall()[0][0],
+            "scans": dict(db.execute(SCANS).fetchall()),
+            "sha256": {file.name: _sha256(file) for file in sorted(part.iterdir())},
+        }
+        (part / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+        digest = _sha256(part / MANIFEST)
+        for file in part.iterdir():
+            file.chmod(SIGNED_FILE)
+            sync_file(file)
+        sync_file(part)
+        durable_rename(part, folder)
+        for parent in folder.parents[1:3]:  # in which folders may be new
+            sync_file(parent)
+    except (duckdb.Error, OSError) as error:
+        raise StorageFailed(
+            f"The copy {folder} cannot be written: {printable(error)}. {close.month:%Y-%m} is not "
+            "closed. Analysts still see the published version.",
+            "Make room or correct the permissions, then close the month again.",
+        ) from error
+    finally:
+        with suppress(StorageFailed):
+            remove_folder(part)
+    return digest
+
+
+def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:
+    """Create view `month_rows`: rows of the copies of closed months, and those of today.
+
+    `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
+    cannot be compared, empty if they can; the view is empty then.
+    """
+    standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
+    closed = {close.month for close in standing.values()}
+    db.execute(CREATE_MONTHS)
+    for close in closes.values():
+        posted_to = month_after(close.month)
+        while posted_to in closed:
+            posted_to = month_after(posted_to)
+        about = (close.month, close.number, close.preparer, close.reviewer, close.closed_at)
+        state = (close.version, close.reopened_at is not None, posted_to)
+        db.execute(INSERT_MONTH, (*about, *state))
+    try:
+        _create_view(db, [NO_ROWS, *_month_rows(db, standing)])
+    except (PartnerSyncError, OSError, duckdb.Error) as error:
+        _create_view(db, [NO_ROWS])
+        return printable(error)
+    return ""
+
+
+def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
+    """Create view `month_rows` of statements, and give `corrections` the type of its amounts."""
+    types = [_decimal(db, column, queries) for column in ("quantity", "amount")]
+    union = " UNION ALL ".join(TYPED.format(*types, each) for each in queries)
+    db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
+    for column in ("amount_before", "amount_now", "difference"):
+        db.execute(WIDEN.format(column, types[1]))
+
+
+def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:
+    """Yield statements for the rows of copies, and for those of today by each one's mapping.
+
+    Raises ArchiveDamaged for a copy that is not what was signed off.
+    """
+    mappings = dict[bytes, list[Path]]()
+    for folder, close in closes.items():
+        _require_intact(folder, close)
+        mappings.setdefault((folder / MAPPING).read_bytes(), []).append(folder)
+        for view in SIDES:
+            source = f"read_parquet('{_quoted(folder / f'{view}.parquet')}')"
+            yield _select(view, -1, source, [close.month])
+    for folders in mappings.values():
+        mapping = read_mapping(folders[0] / MAPPING) or Mapping()
+        roles = find_roles(db, mapping)
+        if reason := roles.missing(NEEDS):
+            raise ArchiveDamaged(f"{reason}, but {folders[0] / MAPPING} names it.")
+        sides = Sides(mapping, roles, {table for (table,) in db.execute(TABLES).fetchall()})
+        for view in SIDES:
+            source = f"({getattr(sides, view)(CURRENT)})"
+            yield _select(view, 1, source, [closes[folder].month for folder in folders])
+
+
+def _select(view: str, sign: int, source: str, months: Iterable[date]) -> str:
+    side, counts = SIDES[view]
+    dates = ", ".join(f"DATE '{month}'" for month in months)
+    return ROWS.format(sign=sign, side=side, source=source, months=dates, counts=counts)
+
+
+def _decimal(db: duckdb.DuckDBPyConnection, column: str, queries: list[str]) -> str:
+    """Return the type that holds a column of all statements: where two meet, DuckDB rounds."""
+    types = (dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries))
+    return f"DECIMAL({DIGITS},{max(scale_of(str(each[column])) for each in types)})"
+
+
+def _require_intact(folder: Path, close: Close) -> None:
+    digests = {MANIFEST: close.manifest_sha256}
+    if _sha256(folder / MANIFEST) == close.manifest_sha256:
+        digests = json.loads((folder / MANIFEST).read_bytes())["sha256"]
+    for name, digest in digests.items():
+        if _sha256(folder / name) != digest:
+            raise ArchiveDamaged(
+                f"The copy of {close.month:%Y-%m} is damaged: {folder / name} is missing or was "
+                "changed after the month was closed."
+            )
+
+
+def _sha256(file: Path) -> str:
+    """Return the digest of a file; empty where it is missing."""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _quoted(file: Path) -> str:
+    return str(file).replace("'", "''")

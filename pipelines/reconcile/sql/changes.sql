@@ -1,0 +1,18 @@
+-- question: Which records of closed months are not as they were signed off?
+-- remedy: none
+-- Most are: only the others are grouped by all that identifies a record.
+WITH odd AS (
+    SELECT hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency) AS key
+    FROM month_rows AS rows
+    GROUP BY key
+    HAVING sum(rows.sign) <> 0 OR sum(rows.sign * rows.amount) <> 0
+        OR sum(rows.sign * rows.quantity) <> 0
+)
+SELECT
+    rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency,
+    sum(rows.amount) FILTER (rows.sign = -1) AS amount_then,
+    sum(rows.amount) FILTER (rows.sign = 1) AS amount_now
+FROM month_rows AS rows
+SEMI JOIN odd ON odd.key
+    = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
+GROUP BY rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency

@@ -1,0 +1,27 @@
+-- question: Which months are closed, by whom, and what changed in them since?
+-- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
+WITH sums AS (
+    SELECT
+        changes.month, changes.side, changes.currency, count(*) AS records,
+        sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0)) AS difference
+    FROM changes
+    GROUP BY changes.month, changes.side, changes.currency
+), months AS (
+    SELECT
+        sums.month, sum(sums.records)::BIGINT AS records,
+        string_agg(
+            concat_ws(' ', sums.side, sums.difference, sums.currency), ', '
+            ORDER BY sums.side DESC, sums.currency
+        ) FILTER (sums.difference <> 0) AS difference
+    FROM sums
+    GROUP BY sums.month
+)
+SELECT
+    closes.month, closes.number,
+    CASE WHEN closes.is_reopened THEN 'reopened' WHEN months.records > 0 THEN 'outdated'
+         ELSE 'closed' END AS state,
+    closes.preparer, closes.reviewer, closes.closed_at, closes.version,
+    coalesce(months.records, 0) AS changed_records, months.difference AS net_difference
+FROM closed_months AS closes
+LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
+ORDER BY closes.month, closes.number

@@ -1,0 +1,40 @@
+-- question: What changed in closed months, and which month takes it?
+-- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
+-- What was posted stays. The postings of a record add up to what it is worth more than was signed
+-- off, and to 0 once its month is reopened: its changes count in that month then.
+WITH parts AS (
+    SELECT
+        changes.* RENAME (amount_then AS signed_off), closes.number, true AS is_changed,
+        NULL AS posted
+    FROM changes
+    JOIN closed_months AS closes ON closes.month = changes.month AND NOT closes.is_reopened
+    UNION ALL BY NAME
+    SELECT
+        before.month, before.number, before.side, before.connection, before.id, before.partner,
+        before.currency, false AS is_changed, sum(before.difference) AS posted,
+        arg_min_null(before.amount_before, before.seen_at) AS signed_off, signed_off AS amount_now
+    FROM reconciliation.corrections AS before
+    GROUP BY before.month, before.number, before.side, before.connection, before.id,
+        before.partner, before.currency
+), records AS (
+    SELECT
+        parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
+        parts.currency,
+        arg_max_null(parts.signed_off, parts.is_changed) AS signed_off,
+        arg_max_null(parts.amount_now, parts.is_changed) AS amount_now,
+        sum(parts.posted) AS posted
+    FROM parts
+    GROUP BY parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
+        parts.currency
+)
+FROM reconciliation.corrections
+UNION ALL BY NAME
+SELECT
+    records.* EXCLUDE (signed_off, posted),
+    CASE WHEN records.posted IS NULL THEN records.signed_off
+         ELSE coalesce(records.signed_off, 0) + records.posted END AS amount_before,
+    coalesce(records.amount_now, 0) - coalesce(amount_before, 0) AS difference,
+    closes.posted_to, getvariable('as_of') AS seen_at
+FROM records
+JOIN closed_months AS closes ON closes.month = records.month AND closes.number = records.number
+WHERE difference <> 0

@@ -1,0 +1,96 @@
+-- Views for people: names of partners in place of identifiers.
+-- Each ends with the identifiers that say exactly whose row it is.
+CREATE SCHEMA IF NOT EXISTS finance;
+
+CREATE OR REPLACE VIEW finance.names AS
+SELECT partners.connection, partners.partner AS partner_id, min(partners.name) AS partner
+FROM reconciliation.partners AS partners
+WHERE partners.partner IS NOT NULL
+GROUP BY partners.connection, partners.partner;
+
+CREATE OR REPLACE VIEW finance.partner_months AS
+SELECT
+    coalesce(summary.partner_name, summary.partner, 'no partner') AS partner, summary.month,
+    summary.currency,
+    coalesce(summary.used_amount, 0) AS used,
+    coalesce(summary.billed_amount, 0) AS billed,
+    coalesce(summary.credited_amount, 0) AS credited,
+    summary.difference, summary.verdict, summary.open_breaks, summary.connection,
+    summary.partner AS partner_id
+FROM reconciliation.summary AS summary;
+
+CREATE OR REPLACE VIEW finance.month_totals AS
+SELECT
+    months.month, months.currency,
+    sum(months.used) AS used, sum(months.billed) AS billed, sum(months.credited) AS credited,
+    sum(months.difference) AS difference,
+    count(*) AS partners,
+    count(*) FILTER (months.verdict = 'out of balance') AS partners_out_of_balance,
+    sum(months.open_breaks)::BIGINT AS open_breaks, months.connection
+FROM finance.partner_months AS months
+GROUP BY months.month, months.currency, months.connection;
+
+CREATE OR REPLACE VIEW finance.open_breaks AS
+SELECT
+    breaks.break_id, breaks.severity, breaks.rule,
+    coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner, breaks.month,
+    breaks.currency, breaks.cause,
+    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.difference, breaks.rows,
+    breaks.first_seen, breaks.age_days, breaks.state, breaks.owner, breaks.uncertain,
+    breaks.connection, breaks.partner AS partner_id
+FROM reconciliation.breaks AS breaks
+WHERE breaks.state <> 'resolved';
+
+CREATE OR REPLACE VIEW finance.partners AS
+SELECT
+    coalesce(ids.partner_name, ids.partner) AS partner, ids.external_id,
+    ids.external_id_before, ids.finding, ids.last_month, ids.connection,
+    ids.partner AS partner_id
+FROM reconciliation.external_ids AS ids;
+
+CREATE OR REPLACE VIEW finance.unbilled_usage AS
+SELECT
+    coalesce(names.partner, matches.partner, 'no partner') AS partner, matches.month,
+    matches.currency, matches.used_quantity AS quantity, matches.used_amount AS used,
+    matches.status <> 'tentative' AS is_due, matches.key AS usage, matches.connection,
+    matches.partner AS partner_id
+FROM reconciliation.matches AS matches
+LEFT JOIN finance.names AS names
+    ON names.connection = matches.connection AND names.partner_id = matches.partner
+WHERE matches.used_rows > 0 AND matches.billed_rows = 0;
+
+CREATE OR REPLACE VIEW finance.bills AS
+SELECT
+    billed.bill, any_value(billed.number) AS number,
+    coalesce(any_value(names.partner), any_value(billed.partner), 'no partner') AS partner,
+    any_value(billed.month) AS month, any_value(billed.currency) AS currency,
+    any_value(billed.issued_at) AS issued_at,
+    count(*) FILTER (billed.reference IS NOT NULL) AS usage_lines,
+    sum(billed.amount) AS billed,
+    any_value(billed.apart) AS set_apart, billed.connection,
+    any_value(billed.partner) AS partner_id
+FROM reconciliation.billed AS billed
+LEFT JOIN finance.names AS names
+    ON names.connection = billed.connection AND names.partner_id = billed.partner
+GROUP BY billed.connection, billed.bill, billed._key;
+
+CREATE OR REPLACE VIEW finance.changes AS
+SELECT
+    changes.changed_at, changes.side, changes.id,
+    coalesce(names.partner, changes.partner, 'no partner') AS partner, changes.month,
+    changes.currency, changes.amount_before, changes.amount_after, changes.difference,
+    changes.quantity_before, changes.quantity_after, changes.after_month, changes.connection,
+    changes.partner AS partner_id
+FROM reconciliation.restatements AS changes
+LEFT JOIN finance.names AS names
+    ON names.connection = changes.connection AND names.partner_id = changes.partner;
+
+CREATE OR REPLACE VIEW finance.balances AS
+SELECT
+    coalesce(names.partner, balances.partner, 'no partner') AS partner, balances.currency,
+    balances.month, balances.opening, balances.rated, balances.late, balances.restated,
+    balances.billed, balances.credited, balances.adjusted, balances.closing,
+    balances.connection, balances.partner AS partner_id
+FROM reconciliation.rollforward AS balances
+LEFT JOIN finance.names AS names
+    ON names.connection = balances.connection AND names.partner_id = balances.partner;

@@ -1,0 +1,92 @@
+"""Turns figures into one HTML page that needs no other file, no script and no network."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pipelines.core.currencies import USUAL_DIGITS
+from pipelines.core.text import printable
+from pipelines.reports.chart import place_bars
+from pipelines.reports.figures import Figures, Month
+from pipelines.reports.text import digits_of, format_amount, format_month, format_time
+
+WRONG: Final = {  # what a cause does not say itself
+    "not_billed": "Used and not billed",
+    "not_used": "Billed without usage",
+    "billed_twice": "Billed more than once",
+    "different": "Bill and usage differ",
+}
+CODE: Final = re.compile(r"`([^`]+)`")
+FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, and as a point
+
+
+@dataclass(frozen=True)
+class PastReport:
+    """A report that was written earlier."""
+
+    version: int
+    file: str
+    written_at: datetime
+
+
+def render_report(figures: Figures) -> str:
+    """Return the page of a version."""
+    digits = max((digits_of(each.currency) for each in figures.currencies), default=USUAL_DIGITS)
+
+    def money(value: Decimal | None, currency: str | None, *, signed: bool = False) -> Markup:
+        """Format an amount for a column in which decimal points stand below each other."""
+        text = format_amount(value, currency, signed=signed)
+        lacks = digits - len(text.partition(".")[2])
+        is_padded = value is not None and lacks > 0
+        point = "" if "." in text else POINT_SPACE
+        return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
+
+    page = _environment().get_template("page.html")
+    charts = {key: draw_chart(key, figures.trend(key)) for key in figures.charted}
+    return page.render(figures=figures, charts=charts, money=money, wrong=WRONG)
+
+
+def render_index(reports: Sequence[PastReport]) -> str:
+    """Return the page that links to the reports."""
+    return _environment().get_template("index.html").render(reports=reports)
+
+
+def draw_chart(currency: str | None, months: Sequence[Month]) -> Markup:
+    """Return an SVG with two bars a month: used and billed. Empty without a month."""
+    if not months:
+        return Markup("")
+    drawing = _environment().get_template("chart.svg")
+    label = f"Used and billed by month in {currency or 'no currency'}; amounts in the table below"
+    return Markup(drawing.render(place_bars(currency, months), label=label))  # noqa: S704 - escaped
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("pipelines.reports", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
+    made.filters["marked"] = _marked
+    return made
+
+
+def _visible(value: object) -> object:
+    """Make control characters of foreign text visible, wherever it is put into the page."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _marked(text: str) -> Markup:
+    """Show commands in backticks as code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))  # noqa: S704 - escaped

@@ -1,0 +1,8 @@
+SELECT
+    summary.currency, summary.month,
+    coalesce(sum(summary.used_amount), 0) AS used,
+    coalesce(sum(summary.billed_amount), 0) + coalesce(sum(summary.credited_amount), 0) AS billed,
+    sum(summary.difference) AS difference
+FROM reconciliation.summary AS summary
+GROUP BY summary.currency, summary.month
+ORDER BY summary.currency, summary.month NULLS FIRST

@@ -1,0 +1,21 @@
+-- Usage is compared with billing, so all three lists are shown, also those that were never read.
+WITH expected AS (
+    SELECT DISTINCT loads.connection, unnest(['partners', 'usage', 'billing']) AS stream
+    FROM meta.loads AS loads
+    UNION
+    SELECT loads.connection, loads.stream
+    FROM meta.loads AS loads
+)
+SELECT
+    expected.connection, expected.stream,
+    expected.stream IN ('partners', 'usage', 'billing') AS is_compared,
+    max_by(loads.complete, loads.valid_time) AS complete,
+    max_by(loads.rows, loads.valid_time) AS rows,
+    max(loads.ended_at) AS as_of,
+    max_by(loads.sentence, loads.valid_time) AS sentence
+FROM expected
+LEFT JOIN meta.loads AS loads
+    ON loads.connection = expected.connection AND loads.stream = expected.stream
+GROUP BY expected.connection, expected.stream
+ORDER BY expected.connection, list_position(['partners', 'usage', 'billing'], expected.stream)
+    NULLS LAST, expected.stream

@@ -1,0 +1,31 @@
+"""Amounts, months and times as people read them."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from pipelines.core.currencies import DIGITS, USUAL_DIGITS
+
+
+def digits_of(currency: str | None) -> int:
+    """Return the digits that amounts of a currency have behind the point."""
+    return DIGITS.get(currency or "", USUAL_DIGITS)
+
+
+def format_amount(value: Decimal | None, currency: str | None, *, signed: bool = False) -> str:
+    """Return an exact amount, with the digits of its currency or the more that it has."""
+    if value is None:
+        return "not known"
+    whole, _point, fraction = f"{value.copy_abs():,f}".partition(".")
+    fraction = fraction.rstrip("0").ljust(digits_of(currency), "0")
+    sign = "\u2212" if value < 0 else "+" if signed and value > 0 else ""
+    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+
+
+def format_month(day: date | None) -> str:
+    """Return a month as people write it: Oct 2026."""
+    return f"{day:%b} {day.year:04}" if day else "no month"
+
+
+def format_time(time: datetime | None) -> str:
+    """Return a time in UTC, to the minute."""
+    return f"{time.astimezone(UTC):%d %b %Y, %H:%M} UTC" if time else "not known"

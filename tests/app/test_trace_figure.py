@@ -1,0 +1,199 @@
+"""Each figure is added up again from what the service sent, or the trace says why it is not."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.app.breaks import BreakFilter, list_breaks
+from pipelines.app.trace_figure import trace_break, trace_month
+from pipelines.archive.scan_file import SealedScan
+from pipelines.core.errors import ConfigurationError, VersionNotFound
+from pipelines.core.files import write_durably
+from pipelines.publish.prune import prune
+from tests.app.conftest import session_of
+from tests.app.ledger import BREAKS, ESCAPED, EVIL, MANY_DIGITS, USAGE
+from tests.cli.conftest import Cli
+from tests.publish.homes import Stores
+from tests.publish.named import erase
+from tests.reconcile.books import FIRST, MAPPING, publish, used
+
+MONTH = "2026-09"
+SUMMARY = """
+SELECT partner, currency, used_amount, billed_amount, credited_amount, not_counted_amount
+FROM reconciliation.summary
+ORDER BY ALL
+"""
+PARTS = ("used", "billed", "credited", "not counted")
+
+
+def traced(stores: Stores, partner: str = FIRST, currency: str = "") -> dict[str, Any]:
+    return trace_month(session_of(stores), partner, MONTH, currency)
+
+
+def traced_break(stores: Stores, subject: str) -> dict[str, Any]:
+    session = session_of(stores)
+    rows = list_breaks(session, BreakFilter())
+    (break_id,) = [each["break_id"] for each in rows if each["subject"] == subject]
+    return trace_break(session, break_id)
+
+
+def problems(found: dict[str, Any]) -> dict[str, str]:
+    return {each["id"]: each["problem"] for each in found["rows"] if each["problem"]}
+
+
+def file_of(stores: Stores, stream: str) -> Path:
+    (file,) = (stores.archive.folder / "acme" / stream).iterdir()
+    return file
+
+
+def test_every_month_of_every_partner_is_proven(
+    unchanged_books: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, original = list[Path](), SealedScan.open
+
+    def counted(path: Path) -> SealedScan:
+        opened.append(path)
+        return original(path)
+
+    monkeypatch.setattr(SealedScan, "open", counted)
+    summary = unchanged_books.rows(SUMMARY)
+    assert {row[:2] for row in summary} == {(FIRST, "EUR"), ("jp", "EUR"), ("jp", "JPY")}
+    for partner, currency, *amounts in summary:
+        opened.clear()
+        found = traced(unchanged_books, partner, currency)
+        assert (found["same"], found["problem"], problems(found)) == (True, "", {})
+        published = {part: each for part, each in zip(PARTS, amounts, strict=True) if each}
+        assert {each["part"]: each["from_raw"] for each in found["sums"]} == published
+        assert len(opened) == len(set(opened)) == 2
+    both = traced(unchanged_books, "Nippon")["sums"]
+    assert [(each["currency"], each["from_raw"]) for each in both] == [
+        ("EUR", Decimal("0.5")),
+        ("EUR", Decimal(MANY_DIGITS)),
+        ("JPY", Decimal(700)),
+        ("JPY", Decimal(900)),
+    ]
+
+
+def test_rows_are_lines_of_bills_with_their_place(unchanged_books: Stores) -> None:
+    rows = {each["id"]: each for each in traced(unchanged_books, EVIL)["rows"]}
+    assert [f"{key} {each['part']} {each['from_raw']}" for key, each in rows.items()] == [
+        *("u used 5.00", "v used 2.00", "x used 1.00", "y used 3.00"),
+        *("b#0 billed 5.01", "b#1 billed 2.00", "b#2 billed 9.00", "b#rest billed 1.00"),
+        *("c#0 billed 3.00", "note#0 credited -1.00", "void#0 not counted 5.00"),
+    ]
+    place = (rows["c#0"]["file"], rows["c#0"]["page"], rows["c#0"]["row"])
+    assert place == (f"acme/billing/{file_of(unchanged_books, 'billing').name}", 1, 1)
+
+
+@pytest.mark.parametrize("subject", BREAKS)
+def test_every_break_is_proven(unchanged_books: Stores, subject: str) -> None:
+    found = traced_break(unchanged_books, subject)
+    assert (found["same"], problems(found)) == (True, {})
+    (row,) = [
+        each
+        for each in list_breaks(session_of(unchanged_books), BreakFilter())
+        if each["subject"] == subject
+    ]
+    amounts = {each["part"]: each["from_raw"] for each in found["sums"]}
+    assert amounts.get("billed", 0) - amounts.get("used", 0) == row["difference"]
+
+
+def replace_file(stores: Stores) -> None:
+    file_of(stores, "usage").write_bytes(file_of(stores, "billing").read_bytes())
+
+
+def prune_all(stores: Stores) -> None:
+    publish(stores, usage=[*USAGE, used("z", partner="jp")])
+    prune(stores, stores.clock.now)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda stores: file_of(stores, "usage").unlink(), "is missing."),
+        (lambda stores: file_of(stores, "usage").write_bytes(b"damaged"), "is damaged"),
+        (replace_file, "has another record in its place."),
+        (
+            lambda stores: SealedScan.open(file_of(stores, "usage")).erase(
+                lambda raw: b'"v"' in raw
+            ),
+            "The record was erased.",
+        ),
+        (prune_all, "was pruned."),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    books: Stores, harm: Callable[[Stores], object], words: str
+) -> None:
+    harm(books)
+    found = traced(books)
+    assert not found["same"]
+    assert words in problems(found)["v"]
+    sums = {each["part"]: each for each in found["sums"]}
+    assert not sums["used"]["same"]
+    assert sums["used"]["problem"].endswith(" of its 4 rows.")
+    assert sums["credited"]["same"]
+
+
+def test_a_trace_after_an_erasure_says_so(books: Stores) -> None:
+    assert erase(books, "v")
+    found = traced(books)
+    assert "v" not in [each["id"] for each in found["rows"]]
+    (one,) = [each for each in found["sums"] if each["part"] == "used"]
+    assert one["from_raw"] == Decimal(9)
+    says_so = "If records were erased since, the figure still contains them." in one["problem"]
+    assert says_so == (one["published"] == Decimal(11))
+
+
+def test_an_amount_that_is_none_is_not_passed_over(books: Stores) -> None:
+    publish(books, usage=[*USAGE[1:], used("u", "unknown")])
+    found = traced(books)
+    assert problems(found) == {"u": "The raw record has no amount but `unknown`."}
+    assert [each["same"] for each in found["sums"]] == [False, True, True, True]
+
+
+def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
+    other = MAPPING.replace('amount = "total"', 'amount = "month"')
+    write_durably(books.settings.places.mapping_file, other.encode())
+    found = traced(books)
+    assert "is newer than this version. Run `partner-sync versions build`" in found["problem"]
+    books.settings.places.mapping_file.unlink()
+    with pytest.raises(ConfigurationError, match="Nothing is mapped any more"):
+        traced(books)
+
+
+def test_what_is_not_there_is_refused(unchanged_books: Stores) -> None:
+    session = session_of(unchanged_books)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: trace_break(session, "B1"), "There is no break_id `B1`"),
+        (lambda: trace_month(session, "nobody", MONTH), "There is no partner `nobody`"),
+        (lambda: trace_month(session, FIRST, "2026-10"), "Possible values: 2026-09."),
+        (lambda: trace_month(session, FIRST, MONTH, "USD"), "Possible values: EUR, JPY."),
+        (lambda: trace_month(session, FIRST, MONTH, "JPY"), "first has neither usage nor bills in"),
+    ]
+    for call, message in calls:
+        with pytest.raises(ConfigurationError, match=message):
+            call()
+
+
+def test_nothing_is_traced_before_it_is_published(stores: Stores) -> None:
+    with pytest.raises(VersionNotFound):
+        traced(stores)
+
+
+def test_commands_show_the_sums_and_whether_they_are_the_same(books: Stores) -> None:
+    cli = Cli(books.settings.places)
+    text = cli("trace", "month", EVIL, MONTH, "--currency=EUR").stdout
+    assert "Version 2 has the same sums as the records of the service." in text
+    found = cli.json("trace", "month", "jp", MONTH)
+    assert [each["from_raw"] for each in found["sums"]] == ["0.5", MANY_DIGITS, "700", "900"]
+    (break_id,) = [each["break_id"] for each in cli.json("breaks", "--severity=low")["breaks"]]
+    file_of(books, "usage").unlink()
+    text = cli("trace", "break", break_id, code=3).stdout
+    assert "A sum is not proven by the records of the service." in text
+    assert "is missing." in text
+    refused = cli("trace", "month", EVIL, MONTH, "--currency=JPY", code=2).stderr
+    assert f"{ESCAPED} has neither usage nor bills in 2026-09 in JPY, as of version 2." in refused

@@ -1,0 +1,173 @@
+"""`mapping propose` and `mapping accept`: what they show, write, refuse and keep."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.app.mapping import accept, propose
+from pipelines.app.session import AppSession
+from pipelines.config.connections import add_connection
+from pipelines.config.mapping import Mapping, read_mapping
+from pipelines.core.errors import ConfigurationError, PartnerSyncError, VersionNotFound
+from pipelines.publish.build import build
+from tests.app.conftest import session_of
+from tests.cli.conftest import Cli
+from tests.publish.homes import Reading, Stores, copy_home, read
+from tests.reconcile.made_up import Lists, usual
+
+OWN = """
+time_zone = "Europe/Berlin"
+grace_days = 3
+[usage]
+amount = "unitPrice"
+[billing]
+organization = "partnerId"
+credit_kinds = ["b\\"ez\\u007fahlt\\\\ü\\n"]
+[tolerance]
+line_percent = 0.5
+"""
+ACCOUNT = {
+    "surface": "merchant",
+    "base_url": "https://example.com",
+    "secret": "ACME_SECRET",
+}
+
+
+def publish(stores: Stores, lists: Lists) -> AppSession:
+    """Publish lists whose keys are their first fields, if these are texts."""
+    for stream, records in lists.items():
+        name, value = next(iter(records[0].items()))
+        key = name if isinstance(value, str) else None
+        raws = json.loads(json.dumps(records, default=str))
+        read(stores, Reading(raws, stream, page_size=100, key=key))
+    build(stores)
+    return session_of(stores)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    stores = Stores.open(tmp_path_factory.mktemp("mapped") / "home")
+    publish(stores, usual())
+    stores.metadata.close()
+    return stores.settings.home
+
+
+@pytest.fixture
+def session(template: Path, tmp_path: Path) -> Iterator[AppSession]:
+    stores = copy_home(template, tmp_path / "home")
+    yield session_of(stores)
+    stores.metadata.close()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Stores]:
+    stores = Stores.open(tmp_path / "home")
+    yield stores
+    stores.metadata.close()
+
+
+def mapped(session: AppSession) -> Mapping:
+    found = read_mapping(session.home.mapping_file)
+    assert found
+    return found
+
+
+def row(session: AppSession, role: str) -> dict[str, Any]:
+    return next(each for each in propose(session) if each["role"] == role)
+
+
+def test_accept_writes_the_proposal(session: AppSession) -> None:
+    text = accept(session)
+    file = session.home.mapping_file
+    assert text == (
+        f"Wrote {file}, 29 of 33 roles. Without a field: billing.organization, billing.kind, "
+        "billing.credit_kinds, billing.line_plan."
+    )
+    assert file.stat().st_mode & 0o777 == 0o600
+    found = mapped(session)
+    assert found.fields()["billing.line_amount"] == "lines[].amount"
+    assert found.billing.counted_statuses == ("open", "paid")
+    for each in propose(session):
+        shown = each["current_mapping"]
+        assert (list(shown) if isinstance(shown, tuple) else shown) == each["field"]
+        assert each["problem"] == ""
+    assert "# identifier of the partner\n# 60 of 60 (100 %) values are in" in file.read_text()
+    before = file.stat()
+    assert (
+        accept(session) == f"{file} already has every field that is proposed. It was not changed."
+    )
+    assert file.stat() == before
+
+
+def test_another_mapping_is_refused(session: AppSession) -> None:
+    file = session.home.mapping_file
+    file.write_text(OWN)
+    with pytest.raises(ConfigurationError, match=r"usage.amount: unitPrice -> amount; ") as raised:
+        accept(session)
+    assert "usage.id: not mapped -> usageId; " in str(raised.value)
+    assert "billing.counted_statuses: not mapped -> open, paid" in str(raised.value)
+    assert "billing.organization" not in str(raised.value)
+    assert "mapping accept --replace" in raised.value.remedy
+    assert file.read_text() == OWN
+
+
+def test_replace_keeps_what_a_person_set(session: AppSession) -> None:
+    session.home.mapping_file.write_text(OWN)
+    accept(session, replace=True)
+    found = mapped(session)
+    assert (found.time_zone, found.grace_days) == ("Europe/Berlin", 3)
+    assert found.tolerance.line_percent == Decimal("0.5")
+    assert (found.billing.organization, found.usage.amount) == ("partnerId", "amount")
+    assert found.billing.credit_kinds == ('b"ez\x7fahlt\\ü\n',)
+
+
+def test_a_field_that_no_record_has(session: AppSession) -> None:
+    file = session.home.mapping_file
+    file.write_text(OWN.replace('"partnerId"', '"partnrId"'))
+    problem = "No record of billing has a field partnrId. The nearest is partnerId."
+    found = row(session, "billing.organization")
+    assert (found["current_mapping"], found["problem"]) == ("partnrId", problem)
+    with pytest.raises(
+        ConfigurationError, match=f"was not changed. billing.organization: {problem}"
+    ):
+        accept(session, replace=True)
+    assert "partnrId" in file.read_text()
+
+
+def test_a_mapping_that_cannot_be_read(session: AppSession) -> None:
+    session.home.mapping_file.write_text("[usage]\nammount = 'a'")
+    for do in (propose, accept):
+        with pytest.raises(ConfigurationError, match=r"usage\.ammount: no such field"):
+            do(session)
+
+
+def test_nothing_to_accept(empty: Stores) -> None:
+    for do in (propose, accept):
+        with pytest.raises(VersionNotFound):
+            do(session_of(empty))
+    session = publish(empty, {"usage": [{"a": [1]}] * 2})
+    with pytest.raises(PartnerSyncError, match="No field of usage or billing is proposed"):
+        accept(session)
+    assert not session.home.mapping_file.exists()
+
+
+def test_commands(session: AppSession) -> None:
+    home = session.home
+    add_connection(home.connections_file, "acme", ACCOUNT)
+    cli = Cli(home)
+    rows = cli.json("mapping", "propose")
+    keys = {"role", "field", "evidence", "current_mapping", "problem"}
+    assert all(each.keys() == keys for each in rows)
+    assert "Wrote" in cli("mapping", "accept", "--no-build").output
+    assert "Published version 2" in cli("mapping", "accept").output
+    with session.warehouse.open() as db:
+        assert db.execute("SELECT count(*) > 0 FROM reconciliation.matches").fetchone() == (True,)
+    home.mapping_file.write_text(OWN.replace('"unitPrice"', '"unitprice"'))
+    shown = cli("mapping", "propose", code=3).output
+    assert "No record of usage has a field unitprice. The nearest is unitPrice." in shown
+    assert "usage.amount: unitprice -> amount" in cli("mapping", "accept", code=2).output
+    assert "Wrote" in cli("mapping", "accept", "--replace", "--no-build").output

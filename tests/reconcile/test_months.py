@@ -1,0 +1,300 @@
+"""Months that are closed: who may, what is copied, and what changes of them become."""
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.app.close import Signing, close_month, list_closes, reopen_month
+from pipelines.app.session import AppSession
+from pipelines.config.connections import add_connection
+from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.core.files import write_durably
+from pipelines.core.text import Redactor
+from pipelines.publish.build import build, rebuild
+from tests.cli.conftest import Cli
+from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
+
+SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
+# October with its grace ends after the partners were read, and before usage was.
+TERMS = f"grace_days = 2\n{MAPPING}"
+USAGE = [
+    used("u"),
+    used("w", "7.00", currency="USD"),
+    used("late", "1.00", day="2026-10-05"),
+    used("now", "1.00", day="2026-11-01"),
+]
+BILLS = [bill("b", line("u", "5.01"))]
+POSTED = """
+SELECT side, id, currency, amount_before::VARCHAR, amount_now::VARCHAR, difference::VARCHAR,
+    strftime(posted_to, '%m')
+FROM reconciliation.corrections ORDER BY seen_at, side DESC, id
+"""
+STATES = """
+SELECT strftime(month, '%m'), number, state, changed_records, net_difference
+FROM reconciliation.closes ORDER BY ALL
+"""
+SERVICE = {
+    "surface": "partner",
+    "base_url": "http://127.0.0.1",
+    "auth_url": "http://127.0.0.1",
+    "audience": "a",
+    "client_id": "c",
+    "secret": "ACME_SECRET",
+}
+
+
+def session(stores: Stores) -> AppSession:
+    opened = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
+    return AppSession(*opened, Redactor())
+
+
+def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
+    return Signing(month, preparer, reviewer, "as agreed")
+
+
+def close(stores: Stores, month: date = SEPTEMBER) -> None:
+    close_month(session(stores), signing(month))
+    build(stores)
+
+
+def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
+    """Publish other amounts of the two records of September."""
+    records = [{**USAGE[0], "amount": u}, {**USAGE[1], "amount": w}, *USAGE[2:]]
+    publish(stores, mapping=TERMS, usage=records, **lists)
+
+
+@pytest.fixture(scope="module")
+def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    stores = Stores.open(tmp_path_factory.mktemp("open") / "home")
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
+    stores.metadata.close()
+    return stores.settings.home
+
+
+@pytest.fixture(scope="module")
+def closed_home(tmp_path_factory: pytest.TempPathFactory, open_home: Path) -> Path:
+    stores = copy_home(open_home, tmp_path_factory.mktemp("closed") / "home", BEGIN + 3 * DAY)
+    close(stores)
+    stores.metadata.close()
+    return stores.settings.home
+
+
+@pytest.fixture
+def books(tmp_path: Path, open_home: Path) -> Iterator[Stores]:
+    """A home in which no month is closed."""
+    stores = copy_home(open_home, tmp_path / "home", BEGIN + 3 * DAY)
+    yield stores
+    stores.metadata.close()
+
+
+@pytest.fixture
+def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
+    """A home in which September is closed."""
+    stores = copy_home(closed_home, tmp_path / "home", BEGIN + 3 * DAY)
+    yield stores
+    stores.metadata.close()
+
+
+def _not_mapped(stores: Stores) -> None:
+    publish(stores, mapping="[usage]\nid = 'id'")
+
+
+def _decided(stores: Stores) -> None:
+    ((break_id, *_),) = stores.rows("SELECT break_id FROM reconciliation.breaks LIMIT 1")
+    decide(stores, "break_assign", break_id, owner="bob")
+
+
+REFUSALS: list[tuple[str, Signing, Callable[[Stores], object], str]] = [
+    ("one person", signing(reviewer=" ANN "), repr, "must be two people"),
+    ("no reviewer", signing(reviewer=" "), repr, "must be two people"),
+    ("month not over", signing(date(2026, 11, 1)), repr, "it ends at 2026-12-03 00:00 UTC, with"),
+    ("month not begun", signing(date(9999, 12, 1)), repr, "it has not begun"),
+    (
+        "list read too early",
+        signing(OCTOBER),
+        repr,
+        "partners of acme was read at 2026-11-02 02:00 UTC, before 2026-11-03 00:00 UTC",
+    ),
+    ("no record", signing(date(2026, 8, 1)), repr, "has no record of it"),
+    (
+        "list not complete",
+        signing(),
+        lambda stores: publish(stores, mapping=TERMS, complete=False, billing=BILLS),
+        "billing of acme is not proven complete",
+    ),
+    (
+        "list never read",
+        signing(),
+        lambda stores: add_connection(stores.settings.places.connections_file, "beta", SERVICE),
+        "billing of beta is not loaded",
+    ),
+    ("not evaluated", signing(), _not_mapped, "matches is not evaluated: usage.partner is not"),
+    (
+        "another mapping",
+        signing(),
+        lambda stores: write_durably(stores.settings.places.mapping_file, MAPPING.encode()),
+        "version 1 lacks newer decisions, closes or another mapping",
+    ),
+    ("a newer decision", signing(), _decided, "version 1 lacks newer decisions"),
+]
+
+
+@pytest.mark.parametrize(
+    ("by", "prepare", "why"), [each[1:] for each in REFUSALS], ids=[each[0] for each in REFUSALS]
+)
+def test_a_month_is_not_closed(
+    books: Stores, by: Signing, prepare: Callable[[Stores], object], why: str
+) -> None:
+    prepare(books)
+    with pytest.raises(ConfigurationError, match=f"{by.month:%Y-%m} cannot be closed: ") as error:
+        close_month(session(books), by)
+    assert why in str(error.value)
+    assert str(error.value).endswith(" Nothing was written.")
+    assert error.value.remedy
+    assert not books.settings.places.closes.exists()
+    assert list_closes(session(books)) == []
+
+
+def test_a_closed_month_is_not_closed_again(closed: Stores) -> None:
+    with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
+        close_month(session(closed), signing())
+
+
+def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
+    folder = closed.settings.places.closes / "2026-09" / "001"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files = {file.name: file for file in folder.iterdir()}
+    tables = ("used", "billed", "summary", "breaks", "rollforward", "corrections")
+    copied = {"mapping.toml", *(f"{table}.parquet" for table in tables)}
+    assert files.keys() == {"manifest.json", *copied}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert manifest["sha256"] == {
+        name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in copied
+    }
+    expected = {"month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
+    expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
+    expected |= {"closed_at": "2026-11-04T02:00:00+00:00"}
+    assert expected.items() <= manifest.items()
+    assert manifest["scans"]["acme/usage"] == "usage-1103"
+    assert files["mapping.toml"].read_text() == TERMS
+    rows = {name: duckdb.sql(f"FROM '{files[f'{name}.parquet']}'").fetchall() for name in tables}
+    assert [len(rows[name]) for name in tables] == [2, 1, 2, 2, 2, 0]
+    origin = f"SELECT id, _scan_id, _page, _row FROM '{files['used.parquet']}' ORDER BY id"
+    assert duckdb.sql(origin).fetchall() == [("u", "usage-1103", 1, 0), ("w", "usage-1103", 1, 1)]
+    (row,) = list_closes(session(closed))
+    digest = hashlib.sha256(files["manifest.json"].read_bytes()).hexdigest()
+    assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", digest, None)
+    assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
+    assert closed.rows(POSTED) == []
+
+
+def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
+    restate(closed, "6.00", "7.50", billing=[bill("b", line("u", "5.01"), status="void")])
+    first = [
+        ("usage", "u", "EUR", "5.00", "6.00", "1.00", "10"),
+        ("usage", "w", "USD", "7.00", "7.50", "0.50", "10"),
+        ("billing", "b#0", "EUR", "5.01", None, "-5.01", "10"),
+    ]
+    assert sorted(closed.rows(POSTED)) == sorted(first)
+    net = "usage 1.00 EUR, usage 0.50 USD, billing -5.01 EUR"
+    assert closed.rows(STATES) == [("09", 1, "outdated", 3, net)]
+
+    publish(closed, mapping=TERMS, partners=partners([FIRST]), billing=BILLS)
+    back = ("billing", "b#0", "EUR", "0.00", "5.01", "5.01", "10")
+    assert closed.rows(POSTED)[3:] == [back]  # nothing is posted twice
+    close(closed, OCTOBER)
+    taken = closed.settings.places.closes / "2026-10" / "001" / "corrections.parquet"
+    assert duckdb.sql(f"SELECT count(*) FROM '{taken}'").fetchall() == [(4,)]
+
+    restate(closed, "6.25", "7.50")  # the rest, and to the month that is open now
+    rest = ("usage", "u", "EUR", "6.00", "6.25", "0.25", "11")
+    assert closed.rows(POSTED)[4:] == [rest]
+
+    restate(closed, "5.00", "7.50")
+    undone = ("usage", "u", "EUR", "6.25", "5.00", "-1.25", "11")
+    assert closed.rows(POSTED)[5:] == [undone]
+    assert closed.rows(STATES) == [
+        ("09", 1, "outdated", 1, "usage 0.50 USD"),
+        ("10", 1, "closed", 0, None),
+    ]
+
+    # Compared by the mapping of the close: another one changes nothing about it.
+    changed = TERMS.replace('amount = "amount"', 'amount = "quantity"', 1)
+    write_durably(closed.settings.places.mapping_file, changed.encode())
+    posted, states = closed.rows(POSTED), closed.rows(STATES)
+    rebuild(closed)
+    assert closed.rows("SELECT sum(used_amount)::INTEGER FROM reconciliation.summary") == [(4,)]
+    assert (closed.rows(POSTED), closed.rows(STATES)) == (posted, states)
+
+
+def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
+    restate(closed, "6.00", "7.00")
+    with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
+        reopen_month(session(closed), OCTOBER, "cid", "new invoice")
+    reopen_month(session(closed), SEPTEMBER, "cid", "new invoice")
+    build(closed)
+    assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
+    assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
+    close_month(session(closed), signing())
+    known = [(row["number"], row["reopened_by"]) for row in list_closes(session(closed))]
+    assert known == [(1, "cid"), (2, None)]
+
+
+def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores) -> None:
+    file = closed.settings.places.closes / "2026-09" / "001" / "used.parquet"
+    content = file.read_bytes()
+    file.chmod(0o600)
+    file.write_bytes(content[:-1])
+    restate(closed, "6.00", "7.00")
+    reasons = dict(closed.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
+    assert reasons.keys() == {"corrections", "closes"}
+    assert f"2026-09 is damaged: {file} is missing or was" in reasons["closes"]
+    assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
+    assert list_closes(session(closed))[0]["problem"] == reasons["closes"]
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(
+    books: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = books.settings.places.closes / "2026-09"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", refuse)
+        with pytest.raises(StorageFailed, match="No space left on device"):
+            close_month(session(books), signing())
+    assert list(folder.iterdir()) == []
+    assert list_closes(session(books)) == []
+    (folder / ".001.part").mkdir()  # as a killed process leaves it
+    (folder / ".001.part" / "used.parquet").touch(0o400)
+    close_month(session(books), signing())
+    assert [each.name for each in folder.iterdir()] == ["001"]
+
+
+def test_commands_close_list_and_reopen(books: Stores) -> None:
+    cli = Cli(books.settings.places)
+    month = ("close", "month", "2026-09", "--preparer", "ann")
+    refused = cli(*month, "--reviewer", "Ann", code=2)
+    assert "Name them: --preparer and --reviewer." in refused.stderr
+    done = cli(*month, "--reviewer", "bob", "--note", "n", "--no-build")
+    assert "2026-09 is closed as published in version 1." in done.stdout
+    (row,) = cli.json("close", "list")
+    assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
+    assert "versions build" in row["problem"]
+    assert (
+        "is open again" in cli("close", "reopen", "2026-09", "--reason", "r", "--no-build").stdout
+    )
+    assert "reopened" in cli("close", "list").stdout

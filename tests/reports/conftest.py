@@ -1,0 +1,67 @@
+"""A home with two reconciled versions of small books in three currencies; a copy for each test."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines.reports.figures import Figures
+from pipelines.reports.queries import read_figures
+from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+
+SCRIPT, BIDI = "<script>alert(1)</script>", "evil\u202egnp"
+NAMES: list[Record] = [
+    *partners([FIRST, "second"]),
+    {"id": "script", "name": SCRIPT, "externalId": ""},
+    {"id": "bidi", "name": BIDI, "externalId": "x-bidi"},
+]
+HUGE = "123456789012345678901234567.89"  # more digits than a float, or Python's default context
+JPY, KWD = {"currency": "JPY"}, {"currency": "KWD"}
+USAGE: list[Record] = [
+    used("a1", "10.25"),
+    used("a2", "7.10", day="2026-07-03", recorded="2026-08-02T10:00:00Z"),
+    used("a3", "4.40", partner="script"),
+    used("a4", "3.00", day="2026-11-02"),  # whose bill is not due
+    used("a5", HUGE, partner="second"),
+    used("j1", "700", **JPY, partner="second"),
+    used("k1", "1.234", **KWD, partner="bidi"),
+    used("k2", "2.000", **KWD, partner="bidi", day="9999-12-01"),
+    used("k3", "2.500", **KWD, partner="bidi", day="0001-02-01"),
+]
+BILLS: list[Record] = [
+    bill("b1", line("a1", "10.25")),
+    bill("b2", line("a2", "7.11"), month="2026-07-01"),
+    bill("b3", line("a5", HUGE), partner="second"),
+    bill("n1", line("gone", "9.99")),
+    bill("c1", line(None, "1.50"), kind="credit"),
+    bill("v1", line("a3", "4.40"), partner="script", status="void"),
+    bill("b4", line("j1", "700"), **JPY, partner="second"),
+    bill("b5", line("k1", "1.300"), **KWD, partner="bidi"),
+    bill("b6", line("k1", "1.300"), **KWD, partner="bidi", issued="2026-10-05T22:00:00Z"),
+]
+EARLIER: list[Record] = [bill("b1", line("a1", "10.20")), *BILLS[1:]]
+
+
+@pytest.fixture(scope="session")
+def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    stores = Stores.open(tmp_path_factory.mktemp("reports") / "home")
+    publish(stores, partners=NAMES, usage=USAGE, billing=EARLIER)
+    publish(stores, billing=BILLS)
+    stores.metadata.close()
+    return stores.settings.home
+
+
+@pytest.fixture
+def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
+    """Versions 1 and 2 of the books; in 1, a bill is 0.05 EUR less."""
+    opened = copy_home(reconciled_home, tmp_path / "home", BEGIN + 10 * DAY)
+    yield opened
+    opened.metadata.close()
+
+
+def figures_of(stores: Stores, number: int = 2) -> Figures:
+    """Return the figures of a version."""
+    with closing(stores.warehouse.open(number)) as db:
+        return read_figures(db, number)
