@@ -13,6 +13,7 @@ from pipelines.config.settings import Settings
 
 SERVICE: Final = dg.AssetKey(["service"])
 PUBLISHED: Final = dg.AssetKey(["published", "warehouse"])
+REPORT: Final = dg.AssetKey(["reports", "finance"])
 CONNECTIONS: Final = "connections"  # name of the dynamic partitions
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import check_results, check_specs
-from assets.keys import PUBLISHED, raw_key, reconciliation_key, table_key
+from assets.keys import PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
 from assets.resources import HomeResource, LogProgress, failure
 from pipelines.app.checkup import current_context, run_checks
+from pipelines.app.notify import notify_summary
+from pipelines.app.report import write_report
 from pipelines.app.session import AppSession
 from pipelines.app.versions import build_version
 from pipelines.config.settings import Settings
@@ -35,6 +37,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
             *map(_table_spec, streams),
             *(_reconciliation_spec(table, streams) for table in SHOWN_TABLES),
             _published_spec(streams),
+            _report_spec(),
         ],
         check_specs=list(check_specs(settings)),
         can_subset=True,  # so that the checks can be evaluated without a build
@@ -90,6 +93,17 @@ def _published_spec(streams: list[str]) -> dg.AssetSpec:
     )
 
 
+def _report_spec() -> dg.AssetSpec:
+    return dg.AssetSpec(
+        REPORT,
+        deps=[PUBLISHED],
+        description="The finance report of the published version: one HTML page.",
+        group_name="reports",
+        kinds={"html"},
+        skippable=True,  # there may be no version yet
+    )
+
+
 def _asset_results(
     session: AppSession, built: BuildResult, evaluated: Collection[str]
 ) -> Iterator[dg.MaterializeResult[None]]:
@@ -108,6 +122,10 @@ def _asset_results(
             metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
             yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
+    page = dg.MetadataValue.path(write_report(session))
+    yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
+    if built.is_new:
+        notify_summary(session)
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:

@@ -1,4 +1,7 @@
-"""Tells people of findings: new ones, those still open after a day, and that they have cleared."""
+"""Tells people of findings: new ones, those still open after a day, and that they have cleared.
+
+Finance gets a summary of each new version, where setting `notify_summary` says so.
+"""
 
 import logging
 import os
@@ -8,6 +11,7 @@ from typing import Any, Final
 
 import apprise
 
+from pipelines.app.report import key_figures, read_published
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.text import printable
@@ -19,6 +23,10 @@ REPEAT: Final = timedelta(hours=24)
 MOST_LINES: Final = 20
 TITLE: Final = "partner-sync: {count} findings need attention"
 TEST: Final = "This is a test. Findings of {home} are sent here."
+SUMMARY: Final = (
+    "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
+    "{difference:+,f}, open breaks {open_breaks:,}"
+)
 Row = dict[str, Any]
 logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would log parts of an URL
 
@@ -34,7 +42,9 @@ def notify_findings(session: AppSession) -> None:
         now = utc_now(session.clock)
         with session.metadata.transaction() as db:
             due = list(due_findings(db, now, REPEAT))
-        if due and any(row["sent"] for row in _send(session, _title(due), _text(due))):
+        if due and any(
+            row["sent"] for row in _send(session, session.settings.notify, _title(due), _text(due))
+        ):
             with session.metadata.transaction() as db:
                 for row, _event in due:
                     row.notified_at = None if row.cleared_at else now
@@ -43,7 +53,21 @@ def notify_findings(session: AppSession) -> None:
 
 def send_test(session: AppSession) -> list[Row]:
     """Send a test to every channel; return a row for each."""
-    return _send(session, "partner-sync: test", TEST.format(home=session.home.root))
+    channels = (*session.settings.notify, *session.settings.notify_summary)
+    return _send(session, channels, "partner-sync: test", TEST.format(home=session.home.root))
+
+
+def notify_summary(session: AppSession) -> None:
+    """Send the totals of the published version. Raises VersionNotFound, StorageFailed.
+
+    A failure to send is recorded, and a check finds it.
+    """
+    if not session.settings.notify_summary:
+        return
+    figures = read_published(session)
+    lines = [SUMMARY.format(**each) for each in key_figures(figures)] or [figures.problem]
+    title = f"partner-sync: usage and billing, version {figures.version}"
+    _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
 
 
 def _title(due: Sequence[tuple[FindingRow, str]]) -> str:
@@ -60,10 +84,10 @@ def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _send(session: AppSession, title: str, text: str) -> list[Row]:
-    """Send a message to every channel, record it, and return a row for each."""
+def _send(session: AppSession, channels: Sequence[str], title: str, text: str) -> list[Row]:
+    """Send a message to channels, record it, and return a row for each."""
     text = session.redactor.clean(text)
-    errors = {name: _send_to(session, name, title, text) for name in session.settings.notify}
+    errors = {name: _send_to(session, name, title, text) for name in channels}
     with session.metadata.transaction() as db:
         for name, error in errors.items():
             sent_at = utc_now(session.clock)

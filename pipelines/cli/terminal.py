@@ -193,6 +193,8 @@ def run_sync(
             line(f"{place} {each.message}", each.remedy, style="" if each.scan_id else "red")
         _show_findings(result.findings)
         _show_build(result, session.home.link)
+    if session.settings.notify_summary and result.build and result.build.is_new:
+        app.notify.notify_summary(session)
     if session.settings.notify:  # last: what was done is shown even if this fails
         app.notify.notify_findings(session)
     return result.exit_code

@@ -52,6 +52,8 @@ class Settings(Table):
     """open breaks of this amount or more, in any currency, are findings; 0: none are"""
     notify: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
     """environment variables that hold Apprise URLs, to which findings are sent"""
+    notify_summary: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
+    """the same, to which a summary of usage and billing is sent with each new version"""
     log_format: Literal["text", "json"] = "text"
     """messages on standard error: text, or json with one object a line"""
     use_proxy: bool = False

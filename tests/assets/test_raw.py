@@ -9,7 +9,8 @@ from datetime import timedelta
 from sqlalchemy import select
 
 from assets.keys import CONNECTIONS, raw_key, register_connections
-from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG, lists_of_day
+from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
+from pipelines.app.days import lists_of_day
 from pipelines.app.progress import Progress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest

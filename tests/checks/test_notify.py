@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.notify import notify_findings, send_test
+from pipelines.app.notify import notify_findings, notify_summary, send_test
 from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
 from pipelines.core.finding import Finding, Severity
@@ -18,6 +19,7 @@ from pipelines.core.text import Redactor
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
 from tests.publish.homes import Stores
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 SECRET = "hunter2-of-the-channel"
 HOUR = timedelta(hours=1)
@@ -156,3 +158,20 @@ def test_a_message_shows_no_secret_and_no_control_character(
     assert channel.url not in "".join(received)
     with session.metadata.transaction() as db:
         assert not any(channel.url in row.text for row in db.query(Notification))
+
+
+def test_finance_gets_a_summary_with_exact_amounts(
+    session: AppSession, stores: Stores, channel: Channel
+) -> None:
+    settings = session.settings.model_copy(update={"notify_summary": ("OPS_HOOK",)})
+    session = replace(session, settings=settings)
+    publish(stores, mapping="", usage=[used("u")])
+    notify_summary(session)
+    assert "Nothing is mapped" in lines(channel)[0]
+    dollars = used("v", "1234567.891", currency="USD")
+    publish(stores, partners=partners([FIRST]), usage=[used("u"), dollars])
+    publish(stores, billing=[bill("b", line("u", "6.00"))])
+    notify_summary(session)
+    euros, others = lines(channel)
+    assert euros.startswith("EUR: used 5.000, billed 6.000, credit notes 0.000, difference +1.000")
+    assert "difference -1,234,567.891" in others
