@@ -11,6 +11,7 @@ from typing import Any, Final
 import duckdb
 from xlsxwriter.exceptions import XlsxWriterException
 
+from pipelines.app.export_dbt import FILE, write_sources
 from pipelines.app.export_sql import write_database
 from pipelines.app.export_table import ExportTable, list_tables
 from pipelines.app.export_xlsx import write_workbook
@@ -22,6 +23,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.locks import hold_lock
 
 COPY: Final = "COPY ({query}) TO '{file}' ({options})"
+DBT: Final = "dbt"
 CSV: Final = "FORMAT csv, HEADER"
 # Smaller than the default groups, which need more memory than `memory_limit`.
 PARQUET: Final = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB'"
@@ -34,8 +36,9 @@ Row = dict[str, Any]
 class ExportRequest:
     """What to export to where.
 
-    `target` is csv, parquet, xlsx, or the name of an environment variable with a database URL.
-    `tables` are `schema.table`; without any, all of schema `current`. `folder` must be new or
+    `target` is csv, parquet, xlsx, dbt (the description of the tables for a dbt project), or the
+    name of an environment variable with a database URL. `tables` are `schema.table`, or a schema
+    for all of its tables; without any, all of schema `current`. `folder` must be new or
     empty; without one it is in the home, and an export of the same version is replaced.
     """
 
@@ -72,7 +75,8 @@ def export_tables(session: AppSession, request: ExportRequest, progress: Progres
     The files appear together in a new folder, or not at all. Raises ConfigurationError for what is
     unknown, StorageFailed, VersionNotFound.
     """
-    url = None if request.target in FORMATS else _database_url(request)
+    is_file = request.target in {*FORMATS, DBT}
+    url = None if is_file else _database_url(request)
     version = session.warehouse.require_published()
     default = session.home.exports / f"{version.path.stem}-{request.target}"
     with (
@@ -85,6 +89,9 @@ def export_tables(session: AppSession, request: ExportRequest, progress: Progres
             return [_row(table, f"{table.name} in {request.target}") for table in tables]
         db.execute(IN_BATCHES)
         with _new_folder(request.folder, default) as (part, folder):
+            if request.target == DBT:
+                write_sources(tables, part / FILE)
+                return [_row(table, str(folder / FILE)) for table in tables]
             return [_write(table, request.target, part, folder) for table in tables]
 
 
@@ -95,8 +102,8 @@ def _database_url(request: ExportRequest) -> str:
         # A URL that was given instead of a name is a secret.
         named = f" `{request.target}`" if request.target.isidentifier() else ""
         raise ConfigurationError(
-            f"Unknown format{named}. Use {', '.join(FORMATS)}, or the name of an environment "
-            "variable that holds a database URL. Nothing was exported."
+            f"Unknown format{named}. Use {', '.join([*FORMATS, DBT])}, or the name of an "
+            "environment variable that holds a database URL. Nothing was exported."
         )
     if request.folder:
         raise ConfigurationError(
@@ -107,13 +114,19 @@ def _database_url(request: ExportRequest) -> str:
 
 def _choose(known: Mapping[str, ExportTable], titles: Sequence[str]) -> list[ExportTable]:
     """Return the tables with these titles (none: all of schema `current`)."""
-    if unknown := ", ".join(title for title in titles if title not in known):
+    schemas = {table.schema for table in known.values()}
+    if unknown := ", ".join(title for title in titles if title not in {*known, *schemas}):
         raise ConfigurationError(
             f"The published version has no table `{unknown}`. Nothing was exported. Possible "
             f"tables: {', '.join(known)}."
         )
-    current = [title for title in known if title.startswith("current.")]
-    return [known[title] for title in dict.fromkeys(titles or current)]
+    found = (
+        table.title
+        for title in titles or ["current"]
+        for table in known.values()
+        if title in {table.title, table.schema}
+    )
+    return [known[title] for title in dict.fromkeys(found)]
 
 
 @contextmanager

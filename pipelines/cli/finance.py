@@ -20,12 +20,15 @@ NUMBERS_AS_TEXT = (
 @program.command(rich_help_panel=FINANCE)
 def export(
     target: Annotated[
-        str, typer.Argument(help="csv, parquet, xlsx, or NAME of a variable with a database URL.")
+        str,
+        typer.Argument(help="csv, parquet, xlsx, dbt, or NAME of a variable with a database URL."),
     ],
     *,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", "-t", help="schema.table; repeatable. Default: all of current."),
+        typer.Option(
+            "--table", "-t", help="schema.table, or schema; repeatable. Default: current."
+        ),
     ] = None,
     folder: Annotated[
         Path | None, typer.Option(help="New folder for the files. Default: in the home.")

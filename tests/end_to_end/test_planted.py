@@ -14,6 +14,7 @@ from pipelines.app.versions import build_version
 from tests.homes import make_home, opened, sync_once
 from tests.sandbox.running import started
 
+pytestmark = pytest.mark.long  # two syncs
 SIZES = ("--partners", "40", "--usage", "4000", "--billing", "900", "--rate", "1000")
 # Of each kind: the rule and the cause of its break; those set apart have none.
 FOUND = {

@@ -10,7 +10,7 @@ import pytest
 from pipelines.config.connections import add_connection
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
-from tests.publish.homes import Record, Stores
+from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
@@ -18,11 +18,19 @@ MERCHANT = {"surface": "merchant", "base_url": "https://example.com", "secret": 
 BILLS = [bill("b", line("u", "5.01"))]
 
 
-@pytest.fixture
-def stores(tmp_path: Path) -> Iterator[Stores]:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with one break: a cent more on the bill."""
-    opened = Stores.open(tmp_path / "home")
-    publish(opened, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
+    made = Stores.open(tmp_path_factory.mktemp("break") / "home")
+    publish(made, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
+    made.metadata.close()
+    return made.settings.home
+
+
+@pytest.fixture
+def stores(home: Path, tmp_path: Path) -> Iterator[Stores]:
+    """A copy of it."""
+    opened = copy_home(home, tmp_path / "home", BEGIN + 3 * DAY)
     yield opened
     opened.metadata.close()
 

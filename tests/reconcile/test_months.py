@@ -200,6 +200,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert closed.rows(POSTED) == []
 
 
+@pytest.mark.long
 def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     restate(closed, "6.00", "7.50", billing=[bill("b", line("u", "5.01"), status="void")])
     first = [
