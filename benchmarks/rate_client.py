@@ -32,7 +32,7 @@ async def _read_list(client: ServiceClient, path: str, pages: int) -> None:
     """Read one list; request pages ahead while part of the limit is unused."""
     under_way: deque[asyncio.Task[None]] = deque()
     for page in range(pages):
-        while under_way and not client.may_prefetch():
+        while under_way and not client.limiter.spare():
             await under_way.popleft()
         under_way.append(asyncio.create_task(_ask(client, path, page)))
         await asyncio.sleep(0)  # it counts as under way from now on

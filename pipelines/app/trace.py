@@ -9,7 +9,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.app.session import AppSession
-from pipelines.archive.records import parse_page
+from pipelines.archive.records import digests_of, parse_page
 from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.context import ListName
 from pipelines.core.errors import (
@@ -20,7 +20,6 @@ from pipelines.core.errors import (
     UnexpectedAnswer,
 )
 from pipelines.core.text import printable, quote_identifier
-from pipelines.load.stage import digests_of
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 

@@ -2,12 +2,15 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Annotated
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
@@ -16,6 +19,7 @@ from pipelines.core.text import printable
 MANY_COMMAS = 300_000
 # The begin of the records, brackets and commas; and strings, so that those in them do not count.
 TOKEN = re.compile(rb'"data"\s*:\s*\[|"(?:[^"\\]|\\.)*+"|[\[\]{},]', re.DOTALL)
+Digests = npt.NDArray[np.uint64]
 DEPTH = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
@@ -57,6 +61,12 @@ def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
         ) from None
     records = [bytes(raw) for raw in page.data]
     return ParsedPage(records=records, **msgspec.structs.asdict(page.pagination))
+
+
+def digests_of(raws: Sequence[bytes]) -> Digests:
+    """Return the first 8 bytes of the SHA-256 of each raw record, as a number."""
+    joined = b"".join([sha256(raw).digest()[:8] for raw in raws])
+    return np.frombuffer(joined, ">u8").astype(np.uint64)
 
 
 def erase_records(body: bytes, rows: Collection[int]) -> bytes:

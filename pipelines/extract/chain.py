@@ -39,8 +39,7 @@ class Chain:
 
     def marks(self) -> Numbers:
         """Return the marks of its rows in order, without those added at the head."""
-        marks: Numbers = np.concatenate(self._parts)["mark"]
-        return marks
+        return np.concatenate([part["mark"] for part in self._parts])
 
     def join(self, page: Page, back: int) -> bool:
         """Continue with a page that was requested `back` rows before the end, if it joins."""

@@ -27,7 +27,7 @@ def read_list(configured_key: str | None, memory: ListMemory, budget: ReadBudget
 
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
-    keys, answers = KeySearch(configured_key, memory), list[Page]()
+    keys, answers = KeySearch(configured_key, memory, memory.key), list[Page]()
     while True:
         try:
             proof = yield from _Reading(Pager(memory, budget, keys, answers)).read()
@@ -178,7 +178,7 @@ class _Reading:
         if proven is None:
             return None
         method = Method.ONE_PAGE if len(pager.pages) == 1 else Method.OVERLAPPING_PAGES
-        return self._prove(proven.rows(), method, len(proven.rows()))
+        return self._prove(proven.rows(), method, proven.length + len(proven.head))
 
     def _partial(self, reason: str) -> Proof:
         lengths = [check.length for check in self.pager.checks]
@@ -237,10 +237,11 @@ def _newest_rows(pages: Sequence[Page]) -> Rows:
 
 def _select(rows: Rows) -> tuple[Rows, Rows]:
     """Return one row for each key (the smallest digest, then the first), and those in conflict."""
-    rows = rows[np.lexsort((rows["row"], rows["page"], rows["digest"], rows["mark"]))]
-    _marks, first, at = np.unique(rows["mark"], return_index=True, return_inverse=True)
-    used = rows[first]
-    return used, rows[rows["digest"] != used["digest"][at]]
+    order = np.lexsort((rows["row"], rows["page"], rows["digest"], rows["mark"]))
+    marks, digests = rows["mark"][order], rows["digest"][order]
+    is_first = np.diff(marks, prepend=~marks[:1]) != 0
+    others = digests != digests[is_first][np.cumsum(is_first) - 1]
+    return rows[order[is_first]], rows[order[others]]
 
 
 def _ranges(rows: Rows) -> dict[int, Ranges]:

@@ -117,7 +117,7 @@ class _Driver:
         likely: tuple[PageRequest, ...] = ()
         if ask.request.purpose in ALONE:
             await self.end_pending(cancel=False)
-        elif self.client.may_prefetch():
+        elif self.client.limiter.spare():
             likely = ask.likely_next
         for request in (ask.request, *likely):
             if request not in self.pending:

@@ -75,10 +75,6 @@ class ServiceClient(SigningTransport):
         clean = self.redactor.clean_bytes(msgspec.json.encode(read(answer.body)))
         return msgspec.json.decode(clean, type=dict[str, Any])
 
-    def may_prefetch(self) -> bool:
-        """Return whether latency leaves part of the rate limit unused."""
-        return self.limiter.spare()
-
     async def _ask(
         self,
         path: str,

@@ -6,8 +6,9 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
+from pipelines.archive.records import Digests
 from pipelines.load.schema import Types
-from pipelines.load.stage import Digests, Stage
+from pipelines.load.stage import Stage
 from pipelines.load.target import Target
 
 SELECT_DIGESTS = """
@@ -16,13 +17,16 @@ FROM {history} AS history
 WHERE history._valid_to IS NULL AND history._connection = $connection
 """
 # Of staged rows with one key, the one with the smallest digest counts, and none if the row that is
-# current is seen. The others are copies of it, or in conflict with it.
+# current is seen. The others are copies of it, or in conflict with it. (Few keys are there twice.)
 CREATE_DELTA = """
 CREATE OR REPLACE TEMP TABLE load_delta AS
 WITH chosen AS (
     SELECT
         staged._key, min({{'digest': staged._digest, 'position': staged._position}}) AS best
     FROM load_staged AS staged
+    WHERE hash(staged._key) IN (
+        SELECT hash(each._key) FROM load_staged AS each GROUP BY ALL HAVING count(*) > 1
+    )
     GROUP BY staged._key
 ), present AS (
     SELECT
@@ -42,12 +46,12 @@ SELECT
         ELSE 'resent'
     END AS change
 FROM load_staged AS staged
-JOIN chosen ON chosen._key = staged._key
+LEFT JOIN chosen ON chosen._key = staged._key
 FULL JOIN present ON present._key = staged._key
-WHERE staged._key IS NOT NULL OR (
+WHERE change <> 'new' AND (staged._key IS NOT NULL OR (
     $ends_rows AND NOT present.is_seen
     AND present._key NOT IN (SELECT aside._key FROM load_aside AS aside)
-)
+))
 """
 SUM_DELTA = """
 SELECT
@@ -67,7 +71,7 @@ WHERE loads.connection = $connection AND loads.stream = $stream
 
 @dataclass(frozen=True)
 class Delta:
-    """What a load would change. Table load_delta has the keys.
+    """What a load would change. Table load_delta has the keys, but those of new rows.
 
     `resent` rows are current with other bytes. `dropped` are positions in the stage of rows whose
     key another row has. `known` are the types of columns before the load, `types` those after it.
@@ -107,6 +111,7 @@ def compare(target: Target, stage: Stage, known: Types) -> Delta:
     target.db.register("load_aside", pa.table({"_key": aside}))
     target.run(CREATE_DELTA, ends_rows=ends_rows)
     summed = {change: (count, rows or []) for change, count, rows in target.run(SUM_DELTA)}
+    resent, deleted = (summed.get(change, (0, []))[0] for change in ("resent", "deleted"))
     dropped = [row for _, rows in summed.values() for row in rows]
     stage.quarantine_conflicts(summed.get("conflict", (0, []))[1])
     return Delta(
@@ -114,6 +119,6 @@ def compare(target: Target, stage: Stage, known: Types) -> Delta:
         known,
         stage.schema.types(),
         frozenset(row["position"] for row in dropped),
-        *(summed.get(change, (0, []))[0] for change in ("new", "resent", "deleted")),
+        *(stage.index.num_rows - len(dropped) - resent, resent, deleted),
         *target.run(SELECT_LAST)[0],
     )

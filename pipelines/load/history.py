@@ -42,7 +42,7 @@ WHERE history._valid_from <= as_of
 INSERT_ROWS = """
 INSERT INTO {history} BY NAME
 SELECT added.*, $connection AS _connection, $time AS _valid_from
-FROM load_insert AS added
+FROM added
 """
 # Every version of this load begins at $time, every other one before it.
 COUNT_VALUES = """
@@ -122,8 +122,7 @@ class History:
             wanted[name, "_valid_from"] += added.num_rows
             for column in added.column_names:
                 wanted[name, column] += added.num_rows - added[column].null_count
-            self.target.db.register("load_insert", added)
-            self._run(INSERT_ROWS, tables[name])
+            self._run(INSERT_ROWS, tables[name], added=added)
         for table in self.tables:
             names = ["_valid_from", *self._columns(table)]
             counts = ", ".join(f"count({_qualified(name)})" for name in names)
@@ -158,7 +157,7 @@ class History:
     def _columns(self, table: Place) -> dict[str, str]:
         return {name: kind for (owner, name), kind in self.types.items() if owner == table.table}
 
-    def _run(self, query: str, table: Place | None = None, **names: str) -> list[tuple[Any, ...]]:
+    def _run(self, query: str, table: Place | None = None, **names: Any) -> list[tuple[Any, ...]]:
         table = table or self.tables[0]
         return self.target.run(query, table.table, key=table.key, time=self.time, **names)
 

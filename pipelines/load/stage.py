@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from itertools import compress, repeat, starmap
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from pipelines.archive.records import Digests, digests_of
 from pipelines.archive.scan_file import PageRows, SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import POSITION, Batch
@@ -20,15 +19,14 @@ from pipelines.load.schema import Path, Schema
 from pipelines.load.target import Row
 from pipelines.load.values import to_stored
 
+pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB more for a million
+
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
-IN_MEMORY_BYTES = 64_000_000
-DIGEST_BYTES = 8
 NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
 INDEX = pa.schema(
     [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
 )
-Digests = npt.NDArray[np.uint64]
 
 
 @dataclass
@@ -52,7 +50,7 @@ class Stage:
         self._equal: Counter[int] = Counter()
         self._batches: list[tuple[Any, list[tuple[str, int]]]] = []  # index, places of tables
         folder = str(self.scan.path.parent)  # has room for large files
-        self._file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=folder)  # noqa: SIM115
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self
@@ -174,9 +172,3 @@ class Stage:
                     place, array = places.get((name, column)), rows[column]
                     found |= {column: array} if place is None else to_stored(place, array)
                 yield name, pa.table(found)
-
-
-def digests_of(raws: Sequence[bytes]) -> Digests:
-    """Return the first 8 bytes of the SHA-256 of each raw record, as a number."""
-    joined = b"".join([sha256(raw).digest()[:DIGEST_BYTES] for raw in raws])
-    return np.frombuffer(joined, ">u8").astype(np.uint64)

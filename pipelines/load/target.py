@@ -63,8 +63,10 @@ class Target:
         """Run a statement; return the cursor.
 
         `{history}` becomes the table (default: the stream's own), `{name}` the value of that name
-        as it is. `$name` is bound; connection, stream and scan_id have values always.
+        as it is. `$name` is bound; connection, stream and scan_id have values always. `added` is an
+        Arrow table: DuckDB finds it here, and one that is registered stays until the COMMIT.
         """
+        added = values.pop("added", None)  # noqa: F841
         header = self.scan.header
         history = f"history.{quote_identifier(table or header.stream)}"
         values |= {name: getattr(header, name) for name in ("connection", "stream", "scan_id")}
@@ -83,8 +85,8 @@ class Target:
     def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows; values without a column are ignored."""
         columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
-        self.db.register("load_rows", pa.Table.from_pylist(rows, columns))
-        self.execute(f"INSERT INTO {table} SELECT added.* FROM load_rows AS added")
+        added = pa.Table.from_pylist(rows, columns)
+        self.execute(f"INSERT INTO {table} SELECT added.* FROM added", added=added)
 
     def write_load(self, **values: Any) -> None:
         """Add a row to meta.loads."""

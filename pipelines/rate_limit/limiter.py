@@ -12,14 +12,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
+from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata, is_alive, this_process
-from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
+from pipelines.metadata.tables import Base, RateLimitActor
 from pipelines.rate_limit import memory
 from pipelines.rate_limit.headers import read_rate_headers
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
@@ -32,6 +33,12 @@ REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
 CAUTION_SPACING = 1.05  # of the even distance between requests
 SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
+SLOTS = Base.metadata.tables["rate_limit_slots"]  # not as objects: without a limit, hundreds
+of_actor = SLOTS.c.actor == bindparam("of")
+SELECT = select(SLOTS).where(of_actor)
+ADD = insert(SLOTS).returning(SLOTS.c.number)
+UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
+DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class RateLimiter:
             await self._clock.sleep(wait)
         except BaseException:
             with suppress(StorageFailed), self._transaction() as (session, _, _):
-                session.execute(delete(RateLimitSlot).where(RateLimitSlot.number == slot.number))
+                session.connection().execute(UPDATE, {"held_until": 0.0, "of": slot.number})
             raise
 
     def _look(self, mine: Slot) -> float:
@@ -133,18 +140,18 @@ class RateLimiter:
         Within `LEAD` its slot is taken. Raises Postponed.
         """
         with self._transaction() as (session, known, now):
-            ahead = now - self._clock.monotonic()
-            slot = session.get(RateLimitSlot, mine.number)
-            if slot is None or slot.held_until is not None:  # none yet, or it was released
-                slot, mine.number = RateLimitSlot(actor=self._actor, owner=self._owner), 0
-            due = slot.sent_at
+            ahead, execute = now - self._clock.monotonic(), session.connection().execute
+            slots = self._slots(session, now)
+            queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
+            due = queued.get(mine.number)
+            if mine.number not in queued:  # none yet, or it was released
+                execute(DELETE, {"of": self._actor, "before": now - KEPT_SECONDS})
+                mine.number = execute(ADD, {"actor": self._actor, "owner": self._owner}).one()[0]
             if due is None or known.blocked_until > now:
-                slots, share = self._slots(session, now), self._share(known, now)
+                share = self._share(known, now)
                 due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
-                slot.sent_at = due if due <= now + LEAD else None
-                session.add(slot)
-                session.flush()
-                mine.number = slot.number
+                taken = due if due <= now + LEAD else None
+                execute(UPDATE, {"sent_at": taken, "of": mine.number})
         if known.blocked_until - now > self._options.longest_wait_seconds:
             until = self._clock.time() + known.blocked_until - now
             raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
@@ -161,7 +168,7 @@ class RateLimiter:
             if known.clock != self._clock_name:
                 memory.change_clock(known, self._clock_name, now, unix_now)
             for slot in self._ended:  # `before` is early: a slot is held too long, never too short
-                self._write(session, known, slot, now, now - (before - slot.ended))
+                self._learn(session, known, slot, now - (before - slot.ended), now)
             yield session, known, now
         self._ended.clear()
 
@@ -177,38 +184,31 @@ class RateLimiter:
         spacing = SHARED_SPACING * even if others else 0.0
         return Share(self._owner, self._limit, window, credit_of(self._trips), spacing)
 
-    def _slots(self, session: Session, now: float) -> Sequence[RateLimitSlot]:
+    def _slots(self, session: Session, now: float) -> Sequence[Any]:
         """Return the slots of the actor; correct until when they are held."""
         window, deadline = self._options.window_seconds, self._options.request_timeout_seconds
-        query = select(RateLimitSlot).where(RateLimitSlot.actor == self._actor)
-        slots = session.scalars(query.order_by(RateLimitSlot.number)).all()
+        execute, is_correct = session.connection().execute, True
+        slots = execute(SELECT, {"of": self._actor}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self._owner}
         dead = {owner for owner in owners if not is_alive(owner)}
         for slot in slots:
-            if slot.held_until is not None:  # after a restart it would be held for too long
-                longest = window + (deadline if slot.credit is None else MARGIN)
-                slot.held_until = min(slot.held_until, now + longest)
+            until = slot.held_until
+            if until is not None:  # after a restart it would be held for too long
+                until = min(until, now + window + (deadline if slot.credit is None else MARGIN))
             elif slot.owner in dead:
-                slot.held_until = now + deadline if (slot.sent_at or math.inf) <= now else 0.0
-        return slots
-
-    def _write(
-        self, session: Session, known: RateLimitActor, ended: Slot, now: float, answered: float
-    ) -> None:
-        """Write how long a request holds its slot, learn from its answer, delete old slots."""
-        slot = session.get(RateLimitSlot, ended.number)
-        if slot is not None:
-            slot.held_until = answered + self._options.window_seconds + MARGIN
-            if ended.trip is not None:
-                slot.sent_at, slot.credit = answered - ended.trip, credit_of(self._trips)
-        self._learn(session, known, ended, answered, now)
-        is_old = RateLimitSlot.held_until < now - KEPT_SECONDS
-        session.execute(delete(RateLimitSlot).where(RateLimitSlot.actor == self._actor, is_old))
+                until = now + deadline if (slot.sent_at or math.inf) <= now else 0.0
+            if until != slot.held_until:
+                execute(UPDATE, {"held_until": until, "of": slot.number})
+                is_correct = False
+        return slots if is_correct else self._slots(session, now)
 
     def _learn(
         self, session: Session, known: RateLimitActor, ended: Slot, answered: float, now: float
     ) -> None:
-        """Learn from an answer: the limit, other clients, a 429 of our own."""
+        """Write how long a request holds its slot; learn the limit, of others, of our own 429s."""
+        until, credit = answered + self._options.window_seconds + MARGIN, credit_of(self._trips)
+        told = {} if ended.trip is None else {"sent_at": answered - ended.trip, "credit": credit}
+        session.connection().execute(UPDATE, {"held_until": until, "of": ended.number, **told})
         said = read_rate_headers(ended.status or 0, ended.headers or {}, known.limit)
         is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
         if is_refused:
@@ -217,7 +217,8 @@ class RateLimiter:
             return
         if said.limit and not is_refused:
             known.limit = self._stated_limit = said.limit
-        if ended.trip is None or ended.trip > KEPT_SECONDS:
+        is_vague = said.remaining is None and not is_refused
+        if is_vague or ended.trip is None or ended.trip > KEPT_SECONDS:
             return
         share, slots = self._share(known, now), self._slots(session, now)
         if is_refused:  # our credit may have been the mistake

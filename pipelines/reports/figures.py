@@ -9,6 +9,7 @@ EXACT: Final = Context(prec=100)  # the default would round a difference of 38 d
 LONGEST_CHART: Final = 120  # months
 MONTHS_AHEAD: Final = 12  # what is billed in advance; a later month is an error in the data
 MOST_CHARTS: Final = 4
+RECENT_MONTHS: Final = 3
 CHECKS: Final = (
     "unknown_partner",
     "not_billed",
@@ -157,6 +158,16 @@ class Figures:
             known.get(number) or Month(currency, first_day(number), none, none, none)
             for number in numbers
         ]
+
+    @property
+    def recent(self) -> list[tuple[date, dict[str | None, Month]]]:
+        """The newest months up to that of the data, each with its amounts by currency."""
+        latest = month_number(self.as_of) if self.as_of else LAST_MONTH
+        found: dict[date, dict[str | None, Month]] = {}
+        for each in self.months:
+            if each.month and month_number(each.month) <= latest:
+                found.setdefault(each.month, {})[each.currency] = each
+        return sorted(found.items(), reverse=True)[:RECENT_MONTHS]
 
     @property
     def beside_charts(self) -> list[Month]:

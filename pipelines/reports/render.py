@@ -23,6 +23,11 @@ WRONG: Final = {  # what a cause does not say itself
     "billed_twice": "Billed more than once",
     "different": "Bill and usage differ",
 }
+TO_DO: Final = {  # what the remedy of a rule says of several causes
+    "missing on the bill": "Ask why the bill lacks it.",
+    "recorded after the last bill": "Put it on the next bill.",
+    "changed after the bill": "Ask for a correction of the bill.",
+}
 CODE: Final = re.compile(r"`([^`]+)`")
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, and as a point
 
@@ -50,7 +55,7 @@ def render_report(figures: Figures) -> str:
 
     page = _environment().get_template("page.html")
     charts = {key: draw_chart(key, figures.trend(key)) for key in figures.charted}
-    return page.render(figures=figures, charts=charts, money=money, wrong=WRONG)
+    return page.render(figures=figures, charts=charts, money=money, wrong=WRONG, to_do=TO_DO)
 
 
 def render_index(reports: Sequence[PastReport]) -> str:

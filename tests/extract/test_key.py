@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from pipelines.core.completeness import ListMemory, Method
+from pipelines.extract.key import PageReader
 from pipelines.extract.pages import Ask, Page, Proof
+from tests.archive.scans import HEADER, exchange, page
 from tests.extract.lists import drive
 
 Record = tuple[int | None, ...]
@@ -93,3 +96,15 @@ def test_stop_ends_reading_with_what_was_read() -> None:
     assert (proof.rows, proof.used) == (LIMIT, {1: ((0, LIMIT),)})
     assert proof.reason.startswith("time is up")
     assert proof.memory == ListMemory("id")  # the rows' key now; the next scan decides
+
+
+def test_a_record_is_identified_by_a_text_or_a_number_on_every_page() -> None:
+    reader = PageReader(replace(HEADER, memory=ListMemory()))
+    first = reader.read(1, exchange(page(b'{"usageId":"a","n":1,"k":7}', b'{"usageId":2,"n":1}')))
+    assert first.fields == ("usageId",)
+    same = [b'{"n":[{"usageId":3}],"usageId":"a"}', '{"n":"ü","usageId" : 2}'.encode()]
+    odd = [b'{"usageId":null}', b'{"usageId":{}}', b"{}", b"null", b'{"usageId":NaN}']
+    odd += [b'{"usageId":"a","n":"\\ud800"}', b'{"usageId":2,"\xff":1}']
+    later = reader.read(2, exchange(page(*same, *odd)))
+    assert later.values[:, 1].tolist() == [*first.values[:, 1].tolist(), *[0] * len(odd)]
+    assert first.values.all()
