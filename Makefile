@@ -41,7 +41,7 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long"
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
-	@$(IN) $(PYTEST) -m long
+	@$(IN) $(PYTEST) -n 3 -m long # a third of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 20
 
 test-browser: $(VENV)/.installed ## Dagster's UI in a real browser (minutes); PICTURES=docs/pictures

@@ -1,4 +1,4 @@
-"""How much the long tests try: `EFFORT=50 make test-all` tries 50 times as much as CI."""
+"""How much the long tests try: `EFFORT=67 make test-all` tries 67 times as much as CI."""
 
 import os
 

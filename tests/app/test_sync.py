@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from pipelines.app.connect import limiter_actor
 from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult
@@ -63,6 +65,7 @@ def test_requests_are_those_that_the_service_had(sandbox: Running, synced: Home)
     assert sum(each.requests for each in result.streams) == sent == all_runs(synced)[0].requests
 
 
+@pytest.mark.long
 def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
     failed = fail_billing(sandbox, synced)
     assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)

@@ -6,6 +6,7 @@ import threading
 import time
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
 from assets.keys import CONNECTIONS, raw_key, register_connections
@@ -25,6 +26,7 @@ from tests.sandbox.running import SECRET
 USAGE, BILLING = raw_key("usage"), raw_key("billing")
 
 
+@pytest.mark.long
 def test_a_range_of_good_days_succeeds_and_each_partition_carries_its_proof(site: Site) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
     register_connections(site.instance, load_settings(site.home))

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from assets.keys import PUBLISHED, reconciliation_key, table_key
 from assets.warehouse import SHOWN_TABLES
 from pipelines.core.files import write_durably
@@ -70,6 +72,7 @@ def test_what_was_read_is_published_although_another_stream_failed(site: Site) -
     assert rows(site.home, "SELECT count(*) FROM current.billing") == [(20,)]
 
 
+@pytest.mark.long
 def test_publishing_again_rebuilding_and_maintenance_need_no_request(site: Site) -> None:
     site.archive_day("acme", 0, "usage")
     site.run_job("publish")

@@ -121,6 +121,7 @@ def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synce
     assert "as before" in synced(*accept).stdout
 
 
+@pytest.mark.long
 def test_a_long_pause_is_kept_until_it_is_forgotten(sandbox: Running, synced: Cli) -> None:
     sandbox.fault("storm-seconds", "/v2/billing", value=4000)
     first = synced.json("sync", "-s", "billing", code=1)["lists"][0]

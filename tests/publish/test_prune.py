@@ -34,6 +34,7 @@ def files(stores: Stores) -> list[str]:
     return sorted(file.name.partition(".")[0] for file in stores.archive.folder.glob("*/*/*"))
 
 
+@pytest.mark.long
 def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
     published: Stores,
 ) -> None:

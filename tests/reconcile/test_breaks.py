@@ -95,6 +95,7 @@ def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Store
     ]
 
 
+@pytest.mark.long
 def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stores) -> None:
     assert breaks(stores, "severity") == [("low",)]
     for amount, severity in (("5.06", "medium"), ("5.60", "high"), ("5.01", "low")):
