@@ -104,10 +104,11 @@ WHERE {0}.key IS NOT NULL
 CREATE_UNBALANCED: Final = """
 CREATE OR REPLACE TEMP TABLE unbalanced AS
 SELECT matches.*
-FROM odd_matches AS matches
+FROM reconciliation.unmatched AS matches
 WHERE matches.status NOT IN ('balanced', 'within tolerance', 'tentative', 'not evaluated')
 """
-TEMPORARY: Final = {"odd_keys": "odd_keys", "matches": "odd_matches", "changes": "changes"}
+TEMPORARY: Final = {"odd_keys": "odd_keys", "changes": "changes"}
+STORED: Final = {"matches": "reconciliation.unmatched"}  # `matches` itself is a view of all pairs
 # Relations that are made of others, and so are as empty.
 DERIVED: Final = {"odd_keys": ("odd_used", "odd_billed"), "matches": ("unbalanced",)}
 CREATE_TABLE: Final = "CREATE OR REPLACE TABLE reconciliation.{} AS"
@@ -310,7 +311,7 @@ class _Engine:
     def _create(self, name: str) -> None:
         """Create the relation of a statement, an empty one if it fails; note why in `rules`."""
         statement = read_statement(name)
-        kind, relation = "TABLE", f"reconciliation.{name}"
+        kind, relation = "TABLE", STORED.get(name, f"reconciliation.{name}")
         if name in RULES or name in TEMPORARY:
             kind, relation = "TEMP TABLE", TEMPORARY.get(name, f"found_{name}")
         create = f"CREATE OR REPLACE {kind} {relation} AS"

@@ -68,6 +68,7 @@ class Month:
     used: Decimal
     billed: Decimal
     difference: Decimal
+    open_breaks: int = 0
 
 
 @dataclass(frozen=True)

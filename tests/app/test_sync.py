@@ -103,6 +103,7 @@ def test_the_second_of_two_syncs_waits_and_says_so(sandbox: Running, synced: Hom
     assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
 
 
+@pytest.mark.long
 def test_an_old_open_scan_is_not_resumed(sandbox: Running, synced: Home) -> None:
     fail_billing(sandbox, synced)
     with opened(synced) as session, session.metadata.transaction() as db:
@@ -113,6 +114,7 @@ def test_an_old_open_scan_is_not_resumed(sandbox: Running, synced: Home) -> None
         assert db.query(Scan).filter_by(status="abandoned").count() == 1
 
 
+@pytest.mark.long
 def test_a_damaged_open_scan_is_read_again(sandbox: Running, synced: Home) -> None:
     fail_billing(sandbox, synced)
     (file,) = synced.archive.glob("acme/billing/*.open")

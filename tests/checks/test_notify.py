@@ -160,6 +160,7 @@ def test_a_message_shows_no_secret_and_no_control_character(
         assert not any(channel.url in row.text for row in db.query(Notification))
 
 
+@pytest.mark.long
 def test_finance_gets_a_summary_with_exact_amounts(
     session: AppSession, stores: Stores, channel: Channel
 ) -> None:

@@ -55,6 +55,12 @@ CASES = [
         [("billed_twice", TWICE, "5.00")],
     ),
     Case(
+        "two lines that add up",
+        [used("u")],
+        [bill("b", line("u", "3.00"), line("u", "2.00", 0))],
+        verdict="balanced",
+    ),
+    Case(
         "a cent more",
         [used("u")],
         [bill("b", line("u", "5.01"))],

@@ -61,8 +61,9 @@ SELECT
             AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
         WHEN pairs.billed_rows = 0 THEN 'not billed'
         WHEN pairs.used_rows = 0 THEN 'not used'
+        -- Lines that share one record, and add up to it, bill it once.
         WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
-            THEN 'billed twice'
+            AND (pairs.difference <> 0 OR NOT getvariable('has_amount')) THEN 'billed twice'
         WHEN pairs.billed_partner <> pairs.partner THEN 'other partner'
         WHEN pairs.billed_currency <> pairs.currency THEN 'other currency'
         WHEN getvariable('has_quantity') AND pairs.used_quantity

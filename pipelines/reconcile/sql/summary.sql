@@ -30,7 +30,7 @@ WITH sides AS (
             AS unmatched,
         count(*) FILTER (matches.status = 'tentative') AS tentative,
         sum(matches.difference) FILTER (matches.status = 'within tolerance') AS tolerated
-    FROM odd_matches AS matches
+    FROM reconciliation.unmatched AS matches
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
