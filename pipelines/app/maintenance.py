@@ -13,13 +13,17 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import Close, Scan
 from pipelines.publish import erase, prune
 from pipelines.publish.identifier import Identifier
+from pipelines.publish.reconciliation import read_closes
 from pipelines.publish.stores import OnNote
 from pipelines.publish.versions import require_unchanged
+from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Version
 
+Copy = tuple[Path, Close]
+"""The folder with the copy of a closed month."""
 DIGEST_LENGTH = 16  # of an identifier, which is not kept itself
 
 
@@ -67,12 +71,13 @@ class Verified:
 
 
 def verify_files(session: AppSession) -> Verified:
-    """Read every scan file, every version and the metadata database; compare digests."""
+    """Read scan files, versions, copies of closed months and the metadata database whole."""
     with session.metadata.transaction() as db:
         scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
     published, versions = session.warehouse.published(), session.warehouse.versions()
     lost = [published] if published and published not in versions else []
-    files: list[Scan | Version | Metadata] = [session.metadata, *lost, *versions]
+    files: list[Scan | Version | Metadata | Copy] = [session.metadata, *lost, *versions]
+    files += read_closes(session).items()
     files += [each for each in scans if each.sha256 and each.status != ScanStatus.PRUNED]
     unknown = session.archive.unknown_files(scans)
     damaged: list[PartnerSyncError] = [_unknown_file(file) for file in unknown]
@@ -91,9 +96,11 @@ def _unknown_file(file: Path) -> ArchiveDamaged:
     )
 
 
-def _verify(session: AppSession, file: Scan | Version | Metadata) -> None:
+def _verify(session: AppSession, file: Scan | Version | Metadata | Copy) -> None:
     if isinstance(file, Metadata):
         file.verify()
+    elif isinstance(file, tuple):
+        require_intact(*file)
     elif isinstance(file, Scan):
         session.archive.open_sealed(file)
     else:

@@ -10,7 +10,7 @@ from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
-from pipelines.reconcile.engine import RULES
+from pipelines.reconcile.statements import RULES
 from pipelines.warehouse.duckdb_file import Version
 
 Row = dict[str, Any]

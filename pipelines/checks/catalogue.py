@@ -76,7 +76,7 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
             yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
 
 
-@Check("partner-sync mapping propose", scope="warehouse")
+@Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")
 def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[str | Finding]:
     """Is every rule and table of reconciliation evaluated?"""
     context.require_readable()

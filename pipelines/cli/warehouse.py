@@ -102,7 +102,7 @@ def erase(
 
 @program.command(rich_help_panel=WAREHOUSE)
 def verify(*, json: Json = False) -> int:
-    """Compare every scan file and version with what was recorded of it."""
+    """Compare scan files, versions and copies of closed months with what was recorded."""
     with opened() as session:
         found = app.maintenance.verify_files(session)
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]

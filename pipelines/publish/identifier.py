@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
 from pipelines.load.records import UnusableRecord, read_records, to_decimal
-from pipelines.reconcile.engine import REMEMBERED
+from pipelines.reconcile.statements import REMEMBERED
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""

@@ -14,7 +14,8 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.metadata.tables import Close
 from pipelines.publish.stores import Stores
-from pipelines.reconcile.engine import REMEMBERED, Inputs
+from pipelines.reconcile.engine import Inputs
+from pipelines.reconcile.statements import REMEMBERED
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,31 +23,19 @@ from pipelines.reconcile.finance import create_finance_views
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import Roles, find_roles
+from pipelines.reconcile.statements import (
+    DERIVED,
+    MATCH,
+    REMEMBERED,
+    RULES,
+    STORED,
+    TABLES,
+    TEMPORARY,
+    UNLISTED,
+    Statement,
+    read_statement,
+)
 
-RULES: Final = (
-    "unknown_partner",
-    "not_billed",
-    "not_used",
-    "billed_twice",
-    "different",
-    "disappeared",
-)
-TABLES: Final = (
-    "breaks",
-    "ageing",
-    "summary",
-    "rollforward",
-    "restatements",
-    "late_arrivals",
-    "gaps",
-    "external_ids",
-    "changes",
-    "corrections",
-    "closes",
-)
-REMEMBERED: Final = ("breaks", "corrections")  # of earlier versions, even if not evaluated
-UNLISTED: Final = ("odd_keys", "changes")  # steps to tables, in which nobody looks for a reason
-MATCH: Final = "match"  # in `needs`: the roles by which both sides are matched
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
 )
@@ -107,10 +93,6 @@ SELECT matches.*
 FROM reconciliation.unmatched AS matches
 WHERE matches.status NOT IN ('balanced', 'within tolerance', 'tentative', 'not evaluated')
 """
-TEMPORARY: Final = {"odd_keys": "odd_keys", "changes": "changes"}
-STORED: Final = {"matches": "reconciliation.unmatched"}  # `matches` itself is a view of all pairs
-# Relations that are made of others, and so are as empty.
-DERIVED: Final = {"odd_keys": ("odd_used", "odd_billed"), "matches": ("unbalanced",)}
 CREATE_TABLE: Final = "CREATE OR REPLACE TABLE reconciliation.{} AS"
 FOUND: Final = """
 SELECT
@@ -152,18 +134,6 @@ HAVING max_by(loads.complete, loads.valid_time) FILTER (loads.stream = $stream) 
 
 
 @dataclass(frozen=True)
-class Statement:
-    """One file of `sql/`: what it asks, the roles it needs, lists whose absent rows it rests on."""
-
-    name: str
-    query: str
-    question: str
-    remedy: str
-    needs: tuple[str, ...]
-    absent: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Inputs:
     """What reconciliation rests on besides rows. Without `mapping`, `problem` says why.
 
@@ -179,20 +149,6 @@ class Inputs:
     decisions: Sequence[dict[str, Any]] = ()
     earlier: dict[str, Any] = field(default_factory=dict)
     closes: dict[Path, Close] = field(default_factory=dict)
-
-
-@cache
-def read_statement(name: str) -> Statement:
-    """Return the statement of a rule or a table."""
-    file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
-    text = files("pipelines.reconcile").joinpath(file).read_text("utf-8")
-    notes = dict(
-        line.removeprefix("-- ").split(": ", 1)
-        for line in text.splitlines()
-        if line.startswith("-- ") and ": " in line
-    )
-    needs, absent = (tuple(notes.get(key, "").split()) for key in ("needs", "absent"))
-    return Statement(name, text, notes["question"], notes["remedy"], needs, absent)
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:

@@ -164,7 +164,7 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
     """
     mappings = dict[bytes, list[Path]]()
     for folder, close in closes.items():
-        _require_intact(folder, close)
+        require_intact(folder, close)
         mappings.setdefault((folder / MAPPING).read_bytes(), []).append(folder)
         for view in SIDES:
             source = f"read_parquet('{_quoted(folder / f'{view}.parquet')}')"
@@ -192,7 +192,8 @@ def _decimal(db: duckdb.DuckDBPyConnection, column: str, queries: list[str]) -> 
     return f"DECIMAL({DIGITS},{max(scale_of(str(each[column])) for each in types)})"
 
 
-def _require_intact(folder: Path, close: Close) -> None:
+def require_intact(folder: Path, close: Close) -> None:
+    """Raise ArchiveDamaged if the copy of a month is not what was signed off."""
     digests = {MANIFEST: close.manifest_sha256}
     if _sha256(folder / MANIFEST) == close.manifest_sha256:
         digests = json.loads((folder / MANIFEST).read_bytes())["sha256"]
@@ -200,7 +201,8 @@ def _require_intact(folder: Path, close: Close) -> None:
         if _sha256(folder / name) != digest:
             raise ArchiveDamaged(
                 f"The copy of {close.month:%Y-%m} is damaged: {folder / name} is missing or was "
-                "changed after the month was closed."
+                "changed after the month was closed.",
+                "Restore it from a backup, then run `partner-sync versions rebuild`.",
             )
 
 

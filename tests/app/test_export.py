@@ -92,10 +92,6 @@ def file_of(exported: list[dict[str, Any]]) -> Path:
     return Path(row["exported_to"])
 
 
-def utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
 def as_json(items: Sequence[Any] | None) -> str | None:
     return None if items is None else json.dumps(items, separators=(",", ":"), ensure_ascii=False)
 
@@ -108,7 +104,9 @@ def test_csv_has_every_value_and_tells_null_from_empty(export: Export) -> None:
         assert row["text"] == (record["text"] or "")
         assert Decimal(row["amount"]) == Decimal(record["amount"])
         assert (row["day"], row["size"]) == (record["day"], str(record["size"]))
-        assert utc(row["at"]) == utc(record["at"])
+        assert datetime.fromisoformat(row["at"]).astimezone(UTC) == datetime.fromisoformat(
+            record["at"]
+        ).astimezone(UTC)
         assert row["tags"] == (as_json(record["tags"]) or "")
         assert row["prices"] == '["0.10","12345678901234567890.12"]'
     sniffed = f"read_csv('{file}', all_varchar = true, allow_quoted_nulls = false)"
@@ -129,7 +127,7 @@ def test_parquet_has_every_value_and_type(export: Export) -> None:
         assert (row["text"], row["tags"]) == (record["text"], record["tags"])
         assert (row["size"], row["flag"]) == (record["size"], record["flag"])
         assert row["amount"] == Decimal(record["amount"])
-        assert row["at"] == utc(record["at"])
+        assert row["at"] == datetime.fromisoformat(record["at"]).astimezone(UTC)
         assert row["day"].isoformat() == record["day"]
 
 
@@ -147,7 +145,7 @@ class Cell(NamedTuple):
     def time(self) -> datetime:
         """Read a time as Excel does: to the millisecond."""
         if self.type == "inlineStr":
-            return utc(self.text)
+            return datetime.fromisoformat(self.text).astimezone(UTC)
         milliseconds = round(Decimal(self.text) * 24 * 3600 * 1000)
         return datetime(1899, 12, 30, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
 
@@ -188,7 +186,7 @@ def test_a_workbook_has_exact_numbers_and_text_that_is_no_formula(export: Export
         assert row["flag"] == Cell("b", "1" if record["flag"] else "0")
         assert row.get("tags", Cell("", "")).text == (as_json(record["tags"]) or "")
         assert row["day"].day() == record["day"]
-        assert row["at"].time() == utc(record["at"])
+        assert row["at"].time() == datetime.fromisoformat(record["at"]).astimezone(UTC)
 
 
 def test_a_database_has_exact_values(export: Export, tmp_path: Path) -> None:
@@ -203,7 +201,9 @@ def test_a_database_has_exact_values(export: Export, tmp_path: Path) -> None:
         assert (row["kind"], Decimal(row["amount"])) == ("text", Decimal(record["amount"]))
         assert (row["size"], row["flag"]) == (record["size"], record["flag"])
         assert row["day"] == record["day"]
-        assert datetime.fromisoformat(row["at"]).replace(tzinfo=UTC) == utc(record["at"])
+        assert datetime.fromisoformat(row["at"]).replace(tzinfo=UTC) == datetime.fromisoformat(
+            record["at"]
+        ).astimezone(UTC)
         assert row["tags"] == as_json(record["tags"])
 
 

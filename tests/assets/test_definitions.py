@@ -12,7 +12,7 @@ from pipelines.checks.catalogue import CHECKS
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.errors import ConfigurationError
-from pipelines.reconcile.engine import RULES
+from pipelines.reconcile.statements import RULES
 from tests.assets.homes import STREAMS
 
 

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import date
 from itertools import count
 from pathlib import Path
 from subprocess import run
@@ -21,15 +22,18 @@ import pytest
 import pytz
 from sqlalchemy import Engine, event
 
+from pipelines.app.close import Signing, close_month, list_closes
 from pipelines.app.maintenance import verify_files
 from pipelines.checks.catalogue import evaluate
 from pipelines.checks.context import Limits, read_context
+from pipelines.config.connections import add_connection
 from pipelines.core.errors import BuildFailed
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.rollback import rollback
 from tests.publish.homes import DAY, Reading, Stores, read, usage
 from tests.publish.named import erase, files_with, session_of
+from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink")
@@ -66,6 +70,13 @@ WORK: dict[str, Callable[[Stores], object]] = {
     "prune": lambda stores: prune(stores, stores.clock.now + 9 * DAY),
     "erase": erase,
 }
+
+
+def close_september(stores: Stores) -> None:
+    close_month(session_of(stores), Signing(date(2026, 9, 1), "ann", "bob"))
+
+
+WORK["close"] = close_september
 
 
 def kill_work(home: Path, work: str) -> int:
@@ -148,6 +159,26 @@ def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
         assert files_with(killed.settings.home) == []
         assert killed.keys() == AFTER
     assert found > 5
+
+
+@pytest.mark.long
+def test_a_close_that_is_killed_is_whole_or_not_there(
+    stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    bills = [bill("b", line("u", "5.01"))]
+    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
+    closed = 0
+    for killed in killed_homes(stores, "close", capsys):
+        if list_closes(session_of(killed)):
+            closed += 1
+        else:
+            close_september(killed)
+        build(killed)
+        (row,) = list_closes(session_of(killed))
+        assert (row["state"], row["problem"]) == ("closed", None)
+        assert [each.name for each in killed.settings.places.closes.glob("*/.*")] == []
+    assert closed >= 1
 
 
 def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:

@@ -38,6 +38,14 @@ line_usage = "lines[].usage"
 line_quantity = "lines[].quantity"
 line_amount = "lines[].amount"
 """
+SERVICE = {
+    "surface": "partner",
+    "base_url": "http://127.0.0.1",
+    "auth_url": "http://127.0.0.1",
+    "audience": "a",
+    "client_id": "c",
+    "secret": "ACME_SECRET",
+}
 SANDBOX_MAPPING = """
 [usage]
 id = "usageId"

@@ -14,15 +14,25 @@ import duckdb
 import pytest
 
 from pipelines.app.close import Signing, close_month, list_closes, reopen_month
-from pipelines.app.session import AppSession
+from pipelines.app.maintenance import verify_files
 from pipelines.config.connections import add_connection
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import write_durably
-from pipelines.core.text import Redactor
 from pipelines.publish.build import build, rebuild
 from tests.cli.conftest import Cli
 from tests.publish.homes import BEGIN, DAY, Stores, copy_home
-from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
+from tests.publish.named import session_of
+from tests.reconcile.books import (
+    FIRST,
+    MAPPING,
+    SERVICE,
+    bill,
+    decide,
+    line,
+    partners,
+    publish,
+    used,
+)
 
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
@@ -43,19 +53,6 @@ STATES = """
 SELECT strftime(month, '%m'), number, state, changed_records, net_difference
 FROM reconciliation.closes ORDER BY ALL
 """
-SERVICE = {
-    "surface": "partner",
-    "base_url": "http://127.0.0.1",
-    "auth_url": "http://127.0.0.1",
-    "audience": "a",
-    "client_id": "c",
-    "secret": "ACME_SECRET",
-}
-
-
-def session(stores: Stores) -> AppSession:
-    opened = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    return AppSession(*opened, Redactor())
 
 
 def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
@@ -63,7 +60,7 @@ def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob
 
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:
-    close_month(session(stores), signing(month))
+    close_month(session_of(stores), signing(month))
     build(stores)
 
 
@@ -158,17 +155,17 @@ def test_a_month_is_not_closed(
 ) -> None:
     prepare(books)
     with pytest.raises(ConfigurationError, match=f"{by.month:%Y-%m} cannot be closed: ") as error:
-        close_month(session(books), by)
+        close_month(session_of(books), by)
     assert why in str(error.value)
     assert str(error.value).endswith(" Nothing was written.")
     assert error.value.remedy
     assert not books.settings.places.closes.exists()
-    assert list_closes(session(books)) == []
+    assert list_closes(session_of(books)) == []
 
 
 def test_a_closed_month_is_not_closed_again(closed: Stores) -> None:
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
-        close_month(session(closed), signing())
+        close_month(session_of(closed), signing())
 
 
 def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
@@ -193,7 +190,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert [len(rows[name]) for name in tables] == [2, 1, 2, 2, 2, 0]
     origin = f"SELECT id, _scan_id, _page, _row FROM '{files['used.parquet']}' ORDER BY id"
     assert duckdb.sql(origin).fetchall() == [("u", "usage-1103", 1, 0), ("w", "usage-1103", 1, 1)]
-    (row,) = list_closes(session(closed))
+    (row,) = list_closes(session_of(closed))
     digest = hashlib.sha256(files["manifest.json"].read_bytes()).hexdigest()
     assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", digest, None)
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
@@ -243,13 +240,13 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     restate(closed, "6.00", "7.00")
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
-        reopen_month(session(closed), OCTOBER, "cid", "new invoice")
-    reopen_month(session(closed), SEPTEMBER, "cid", "new invoice")
+        reopen_month(session_of(closed), OCTOBER, "cid", "new invoice")
+    reopen_month(session_of(closed), SEPTEMBER, "cid", "new invoice")
     build(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
-    close_month(session(closed), signing())
-    known = [(row["number"], row["reopened_by"]) for row in list_closes(session(closed))]
+    close_month(session_of(closed), signing())
+    known = [(row["number"], row["reopened_by"]) for row in list_closes(session_of(closed))]
     assert known == [(1, "cid"), (2, None)]
 
 
@@ -263,7 +260,9 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores) -> No
     assert reasons.keys() == {"corrections", "closes"}
     assert f"2026-09 is damaged: {file} is missing or was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
-    assert list_closes(session(closed))[0]["problem"] == reasons["closes"]
+    assert list_closes(session_of(closed))[0]["problem"] == reasons["closes"]
+    (error,) = verify_files(session_of(closed)).damaged
+    assert str(error) == reasons["closes"]
 
 
 def test_a_copy_that_cannot_be_written_leaves_nothing(
@@ -276,12 +275,12 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", refuse)
         with pytest.raises(StorageFailed, match="No space left on device"):
-            close_month(session(books), signing())
+            close_month(session_of(books), signing())
     assert list(folder.iterdir()) == []
-    assert list_closes(session(books)) == []
+    assert list_closes(session_of(books)) == []
     (folder / ".001.part").mkdir()  # as a killed process leaves it
     (folder / ".001.part" / "used.parquet").touch(0o400)
-    close_month(session(books), signing())
+    close_month(session_of(books), signing())
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 

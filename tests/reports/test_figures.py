@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.reconcile.engine import RULES
+from pipelines.reconcile.statements import RULES
 from pipelines.reports.figures import CHECKS, Earlier, Figures, Month
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import publish
