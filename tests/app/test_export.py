@@ -151,10 +151,7 @@ class Cell(NamedTuple):
 
 
 def read_cells(file: Path) -> list[dict[str, Cell]]:
-    """Return the rows below the headings, by heading; a cell that is not there is missing.
-
-    As any reader of the format does, without the library that writes it.
-    """
+    """Return the rows below the headings, by heading, read without the library that wrote it."""
     with ZipFile(file) as archive:
         sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 - our own
     assert not list(sheet.iter(f"{MAIN}f")), "a formula"
