@@ -229,6 +229,7 @@ finance.unbilled_usage: Usage that is on no bill.
 finance.bills: Bills, those that are set apart too.
 finance.changes: Records whose amount or quantity changed.
 finance.balances: What is used and not yet billed, from month to month.
+finance.corrections: What changed in closed months, and the month that takes it.
 finance.partner: Name of the partner; its identifier where the list has none.
 partner_id: Identifier of the partner.
 used: Sum of the usage.

@@ -47,7 +47,7 @@ BILLS = [bill("b", line("u", "5.01"))]
 POSTED = """
 SELECT side, id, currency, amount_before::VARCHAR, amount_now::VARCHAR, difference::VARCHAR,
     strftime(posted_to, '%m')
-FROM reconciliation.corrections ORDER BY seen_at, side DESC, id
+FROM finance.corrections WHERE partner = 'first Ltd' ORDER BY seen_at, side DESC, id
 """
 STATES = """
 SELECT strftime(month, '%m'), number, state, changed_records, net_difference

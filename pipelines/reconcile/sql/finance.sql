@@ -94,3 +94,13 @@ SELECT
 FROM reconciliation.rollforward AS balances
 LEFT JOIN finance.names AS names
     ON names.connection = balances.connection AND names.partner_id = balances.partner;
+
+CREATE OR REPLACE VIEW finance.corrections AS
+SELECT
+    posted.posted_to, coalesce(names.partner, posted.partner, 'no partner') AS partner,
+    posted.month, posted.side, posted.id, posted.currency, posted.amount_before,
+    posted.amount_now, posted.difference, posted.seen_at, posted.connection,
+    posted.partner AS partner_id
+FROM reconciliation.corrections AS posted
+LEFT JOIN finance.names AS names
+    ON names.connection = posted.connection AND names.partner_id = posted.partner;
