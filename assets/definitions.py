@@ -3,6 +3,7 @@
 import dagster as dg
 
 from assets import automation, sensors
+from assets.exports import export
 from assets.keys import SERVICE
 from assets.raw import raw_assets
 from assets.resources import HomeResource
@@ -14,13 +15,10 @@ MAX_RUNTIME_SECONDS = 12 * 3600  # a read that takes longer hangs; what it read 
 
 def build_defs(settings: Settings) -> dg.Definitions:
     """Return the definitions for a home. Connections are read later, whenever they are needed."""
+    service = dg.AssetSpec(SERVICE, description="The payments service.", kinds={"api"})
     raw, warehouse = raw_assets(settings), warehouse_assets(settings)
     return dg.Definitions(
-        assets=[
-            dg.AssetSpec(SERVICE, description="The payments service.", kinds={"api"}),
-            raw,
-            warehouse,
-        ],
+        assets=[service, raw, warehouse, export],
         jobs=[
             dg.define_asset_job(
                 automation.READ_JOB,

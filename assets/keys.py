@@ -14,6 +14,7 @@ from pipelines.config.settings import Settings
 SERVICE: Final = dg.AssetKey(["service"])
 PUBLISHED: Final = dg.AssetKey(["published", "warehouse"])
 REPORT: Final = dg.AssetKey(["reports", "finance"])
+EXPORTS: Final = dg.AssetKey(["exports", "tables"])
 CONNECTIONS: Final = "connections"  # name of the dynamic partitions
 
 

@@ -10,7 +10,7 @@ import dagster as dg
 from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
-from assets.keys import partition_key, raw_key
+from assets.keys import EXPORTS, partition_key, raw_key
 from pipelines.app.progress import Progress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, read_connection
@@ -75,9 +75,16 @@ class Site:
         """Run an unpartitioned job."""
         return self._run(self.defs.resolve_job_def(name))
 
+    def run_export(self, target: str, *tables: str) -> Result:
+        """Materialize the export of tables."""
+        job = self.defs.resolve_implicit_job_def_def_for_assets([EXPORTS])
+        assert job
+        config = {"ops": {"exports__tables": {"config": {"target": target, "tables": [*tables]}}}}
+        return self._run(job, asset_selection=[EXPORTS], run_config=config)
+
     def _run(self, job: dg.JobDefinition, **options: Any) -> Result:
-        options |= {"run_config": QUIET, "raise_on_error": False}
-        return job.execute_in_process(instance=self.instance, **options)
+        options["run_config"] = QUIET | options.get("run_config", {})
+        return job.execute_in_process(instance=self.instance, raise_on_error=False, **options)
 
     def materialized(self, stream: str) -> set[str]:
         """Return the partitions of a raw asset that are materialized."""

@@ -31,7 +31,8 @@ def test_the_definitions_are_complete_and_loadable_without_connections(home: Hom
     layers = {f"{layer}/{stream}" for layer in ("raw", "warehouse") for stream in STREAMS}
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
     tables = {f"reconciliation/{table}" for table in SHOWN_TABLES}
-    assert names == layers | tables | {"service", "published/warehouse", "reports/finance"}
+    others = {"service", "published/warehouse", "reports/finance", "exports/tables"}
+    assert names == layers | tables | others
     assert {key.to_user_string() for key in graph.external_asset_keys} == {"service"}
     partitioned = [key for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned]
     assert {key.path[0] for key in partitioned} == {"raw"}

@@ -1,10 +1,11 @@
 """The job `publish`: what is built, what the checks say, and what is never green."""
 
+import csv
 import re
 
 import pytest
 
-from assets.keys import PUBLISHED, reconciliation_key, table_key
+from assets.keys import EXPORTS, PUBLISHED, reconciliation_key, table_key
 from assets.warehouse import SHOWN_TABLES
 from pipelines.core.files import write_durably
 from tests.assets.homes import STREAMS, Result, Site, failure_text, key
@@ -70,6 +71,20 @@ def test_what_was_read_is_published_although_another_stream_failed(site: Site) -
     failed = {name for name, passed in checks(site.run_job("publish")).items() if not passed}
     assert "warehouse/usage list_not_loaded" in failed
     assert rows(site.home, "SELECT count(*) FROM current.billing") == [(20,)]
+
+
+def test_tables_are_exported_when_asked_for(site: Site) -> None:
+    assert "Nothing is published yet" in failure_text(site.run_export("csv"), "exports__tables")
+    site.archive_day("acme", 0, "usage")
+    site.run_job("publish")
+    assert "Unknown format `docx`" in failure_text(site.run_export("docx"), "exports__tables")
+    assert site.shown(EXPORTS) == {}
+    assert site.run_export("csv", "current.usage").success
+    (shown,) = site.shown(EXPORTS).values()
+    file = site.home.exports / "v00000001-csv" / "usage.csv"
+    assert shown == {"current.usage": f"60 rows: {file}"}
+    with file.open(newline="") as opened:
+        assert len(list(csv.DictReader(opened))) == 60
 
 
 @pytest.mark.long
