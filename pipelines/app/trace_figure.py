@@ -18,9 +18,10 @@ from pipelines.publish.reconciliation import is_outdated, read_inputs
 PARTS: Final = ["used", "billed", "credited", "not counted"]
 BREAK_ROWS: Final = """
 SELECT
-    if(found.side = 'usage', 'used', 'billed') AS part, breaks.connection, breaks.partner,
-    breaks.currency, found.side AS stream, found.id, found.amount, found._scan_id AS scan_id,
-    found._page AS page, found._row AS row
+    CASE WHEN found.currency <> breaks.currency THEN 'not counted'
+         WHEN found.side = 'usage' THEN 'used' ELSE 'billed' END AS part,
+    breaks.connection, breaks.partner, breaks.currency, found.side AS stream, found.id,
+    found.amount, found._scan_id AS scan_id, found._page AS page, found._row AS row
 FROM reconciliation.break_rows AS found
 JOIN reconciliation.breaks AS breaks ON breaks.break_id = found.break_id
 WHERE breaks.break_id = $break_id

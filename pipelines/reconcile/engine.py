@@ -201,7 +201,8 @@ class _Engine:
         self.db.execute(f"{CREATE_TABLE.format('break_rows')} {found}")
         for name in TABLES:
             self._create(name)
-        create_finance_views(self.db)
+        tables = [name for name in self.failed if name.startswith("reconciliation.")]
+        create_finance_views(self.db, tables)
 
     def _match(self) -> None:
         """Compare what is not plainly balanced; view `matches` shows all pairs to analysts."""

@@ -200,18 +200,19 @@ def require_intact(folder: Path, close: Close) -> None:
     for name, digest in digests.items():
         if _sha256(folder / name) != digest:
             raise ArchiveDamaged(
-                f"The copy of {close.month:%Y-%m} is damaged: {folder / name} is missing or was "
-                "changed after the month was closed.",
+                f"The copy of {close.month:%Y-%m} is damaged: {folder / name} is missing, was "
+                "changed after the month was closed, or cannot be read.",
                 "Restore it from a backup, then run `partner-sync versions rebuild`.",
             )
 
 
 def _sha256(file: Path) -> str:
-    """Return the digest of a file; empty where it is missing."""
-    if not file.is_file():
+    """Return the digest of a file; empty where it is missing or cannot be read."""
+    try:
+        with file.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+    except OSError:
         return ""
-    with file.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def _quoted(file: Path) -> str:

@@ -139,12 +139,13 @@ class Sides:
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         group = ", ".join(columns.get(name, "NULL") for name in ("partner", "month", "currency"))
+        record = f"coalesce({columns['id']}, concat('?', history._key))"  # an id may be missing
         return query.format(
             **columns,
             table=f"history.{side}" if side in self._tables else NO_TABLE,
             holds=holds.format("history"),
             apart=self._apart(),
-            key=columns["id"] if self._by_usage else f"concat_ws('|', {group})",
+            key=record if self._by_usage else f"concat_ws('|', {group})",
         )
 
     def _column(self, side: str, name: str, default: str = "") -> str:

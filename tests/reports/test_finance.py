@@ -49,6 +49,16 @@ def test_views_show_names_and_the_same_totals(db: duckdb.DuckDBPyConnection) -> 
     assert db.execute(bills).fetchall() == [("c1", "credit note"), ("v1", "void")]
 
 
+def test_a_view_of_what_is_not_evaluated_is_left_out(db: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'finance'"
+    before = {*db.execute(query).fetchall()}
+    create_finance_views(db, ["reconciliation.summary"])
+    after = {*db.execute(query).fetchall()}
+    create_finance_views(db)
+    assert before - after == {("partner_months",), ("month_totals",)}
+    assert {*db.execute(query).fetchall()} == before
+
+
 def test_views_of_a_version_without_reconciliation_are_left_out() -> None:
     with duckdb.connect() as empty:
         create_finance_views(empty)

@@ -1,16 +1,25 @@
 -- question: What is wrong, since when, how bad is it, and what did people decide?
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
-WITH found AS (
+WITH parts AS (
+    SELECT
+        rows.*,
+        coalesce(min(rows.currency) FILTER (rows.side = 'usage') OVER one,
+            min(rows.currency) OVER one) AS break_currency,
+        rows.currency <> break_currency AS is_foreign
+    FROM reconciliation.break_rows AS rows
+    WINDOW one AS (PARTITION BY rows.break_id)
+), found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
-        min(found.partner) AS partner, min(found.month) AS month, min(found.currency) AS currency,
+        min(found.partner) AS partner, min(found.month) AS month, min(found.break_currency) AS currency,
         min(found.cause) AS cause,
-        sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
-        sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
+        sum(found.amount) FILTER (found.side = 'usage' AND is_foreign IS NOT true) AS used_amount,
+        sum(found.amount) FILTER (found.side = 'billing' AND is_foreign IS NOT true)
+            AS billed_amount,
         CASE WHEN count(found.amount) > 0 THEN coalesce(billed_amount, 0)
             - coalesce(used_amount, 0) END AS difference,
         count(*) AS rows
-    FROM reconciliation.break_rows AS found
+    FROM parts AS found
     GROUP BY found.break_id, found.rule, found.connection, found.subject
 ), known AS (
     SELECT

@@ -3,20 +3,20 @@
 -- remedy: Compare both records with `partner-sync trace break`, then dispute the bill or accept it.
 WITH rows AS (
     SELECT
-        used.connection, used.key, 'usage' AS side, used.id, used.quantity, used.amount,
-        used.updated_at AS changed_at, NULL::TIMESTAMPTZ AS issued_at, used._scan_id, used._page,
+        used.connection, used.key, 'usage' AS side, used.id, used.currency, used.quantity,
+        used.amount, used.updated_at AS changed_at, NULL::TIMESTAMPTZ AS issued_at, used._scan_id, used._page,
         used._row
     FROM odd_used AS used
     UNION ALL
     SELECT
-        billed.connection, billed.key, 'billing', billed.id, billed.quantity, billed.amount,
-        NULL, billed.issued_at, billed._scan_id, billed._page, billed._row
+        billed.connection, billed.key, 'billing', billed.id, billed.currency,
+        billed.quantity, billed.amount, NULL, billed.issued_at, billed._scan_id, billed._page, billed._row
     FROM odd_billed AS billed
     WHERE billed.apart IS NULL OR billed.apart = 'credit note'
 )
 SELECT
     rows.* EXCLUDE (key, changed_at, issued_at), unbalanced.key AS subject,
-    unbalanced.partner, unbalanced.month, unbalanced.currency,
+    unbalanced.partner, unbalanced.month,
     CASE WHEN unbalanced.status IN ('other partner', 'other currency') THEN unbalanced.status
          WHEN max(rows.changed_at) OVER one > max(rows.issued_at) OVER one
             THEN 'changed after the bill'
