@@ -126,7 +126,7 @@ def check_history(warehouse: Warehouse, scans: list[Scan], minutes: list[int]) -
     assert warehouse.db.execute(AS_OF, [time]).fetchall() == [(key,) for key in held]
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(40 * EFFORT, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [4, pytest.param(20 * EFFORT, marks=pytest.mark.long)])
 def test_history_is_that_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:

@@ -179,7 +179,7 @@ def check(folder: Path, history: Sequence[tuple[Books, Books]]) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=6 * EFFORT, phases=PHASES, suppress_health_check=SLOW)
+@settings(max_examples=4 * EFFORT, phases=PHASES, suppress_health_check=SLOW)
 @given(histories())
 def test_ten_syncs_roll_forward_as_the_model_says(
     history: list[tuple[Books, Books]],
