@@ -1,4 +1,4 @@
--- question: Which months are closed, by whom, and what changed in them since?
+-- question: Which months are closed, who closed them, and which records changed afterwards?
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 WITH sums AS (
     SELECT
