@@ -62,7 +62,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
     """Compare the account with the pinned one; pin it where there is none, or if it is accepted."""
     connection = client.connection
     # The merchant surface has no whoami; there the connection's name is the identity.
-    whoami = {} if connection.surface == "merchant" else await client.whoami()
+    whoami = {} if connection.surface == "merchant" else await client.read_object("/v2/whoami")
     found = service_identity(connection, whoami, client.claims())
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, connection.name)

@@ -52,7 +52,7 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
 
 async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
     async with open_service(session, connection) as client:
-        return await client.description(path)
+        return await client.read_object(path)
 
 
 async def compare_description(session: AppSession, client: ServiceClient) -> None:
@@ -63,7 +63,7 @@ async def compare_description(session: AppSession, client: ServiceClient) -> Non
     if seen is None:
         return
     try:
-        change = _change(seen.parts, _parts(await client.description(seen.path)))
+        change = _change(seen.parts, _parts(await client.read_object(seen.path)))
     except ServiceError as error:
         change = f"It could not be read: {session.redactor.clean(str(error))}"
     with session.metadata.transaction() as db:

@@ -24,7 +24,7 @@ from pipelines.core.completeness import ReadBudget
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
-from pipelines.extract.scan import ReadOptions, read_scan
+from pipelines.extract.scan import read_scan
 from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
@@ -165,11 +165,11 @@ class _Run:
         """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
         result, session = self.results[stream.name], self.session
         advance = partial(self.progress.advance, f"{result.connection}/{result.stream}")
-        options = ReadOptions(session.settings.sync_max_minutes * 60, advance)
+        max_seconds = session.settings.sync_max_minutes * 60
         scan = self._resumable_scan(stream) or self._start_scan(stream)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
         try:
-            sealed = await read_scan(client, scan, options, session.clock)
+            sealed = await read_scan(client, scan, max_seconds, advance)
         finally:
             result.requests, result.rate_limited = scan.requests, scan.rate_limited
         with session.metadata.transaction() as db:

@@ -43,14 +43,14 @@ class ReadBudget(msgspec.Struct, frozen=True):
     max_passes_without_new_rows: int = 6
 
 
-class Completeness(msgspec.Struct, frozen=True):
-    """The proof that seals a scan.
+class Proof(msgspec.Struct, frozen=True):
+    """What the answers of one scan prove.
 
     `used` and `conflicting` name rows by page number (the number of the exchange in the scan file):
     the rows that are loaded, and those that go to quarantine because another copy of their key with
     other content is used. `rows` counts the used ones, `repeated` the copies that were set aside.
     `not_seen` is the number of rows the list had beyond those seen; None where it is not known.
-    `reason` says why a scan is not complete. `erased` counts the rows that were erased since.
+    `reason` says why a scan is not complete.
     """
 
     complete: bool
@@ -59,12 +59,17 @@ class Completeness(msgspec.Struct, frozen=True):
     repeated: int
     not_seen: int | None
     reason: str
-    requests: int
-    started_at: datetime
-    ended_at: datetime
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
     memory: ListMemory
+
+
+class Completeness(Proof, frozen=True, kw_only=True):
+    """The proof that seals a scan. `erased` counts the rows that were erased since."""
+
+    requests: int
+    started_at: datetime
+    ended_at: datetime
     erased: int = 0
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":

@@ -5,15 +5,16 @@ and length checks, until its rows are counted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
-from pipelines.core.completeness import ListMemory, Method, Ranges, ReadBudget
+from pipelines.core.completeness import ListMemory, Method, Proof, Ranges, ReadBudget
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
-from pipelines.extract.pages import ROW, Page, Proof, Purpose, ReadingEnded, Rows, Steps
+from pipelines.extract.pages import ROW, Page, Purpose, ReadingEnded, Rows, Steps
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row

@@ -14,10 +14,10 @@ import msgspec
 from pipelines.archive.lines import STOP, encode_body
 from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan
 from pipelines.core.clock import Clock, utc_now
-from pipelines.core.completeness import Completeness
+from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import ALONE, Ask, PageRequest, Proof, ReadingEnded, Steps
+from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded, Steps
 from pipelines.extract.read_list import read_list
 from pipelines.http.client import Attempt, ServiceClient
 
@@ -26,31 +26,23 @@ OnProgress = Callable[[int, int, int | None], None]
 """Receives rows and requests so far, and the rows expected from the last scan."""
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How long a list may be read, and who watches."""
-
-    max_seconds: float
-    on_progress: OnProgress = lambda _rows, _requests, _expected_rows: None
-
-
 async def read_scan(
-    client: ServiceClient, scan: OpenScan, options: ReadOptions, clock: Clock
+    client: ServiceClient, scan: OpenScan, max_seconds: float, on_progress: OnProgress
 ) -> SealedScan:
     """Read a list until it is proven complete or given up, and seal the scan.
 
     Raises ServiceError and StorageFailed; the scan file then stays open and can be resumed.
     """
-    driver = _Driver(client, scan, options, clock)
+    driver = _Driver(client, scan, max_seconds, on_progress, client.clock)
     try:
         proof = await driver.read()
     finally:
         await driver.end_pending(cancel=True)
     completeness = Completeness(
-        **vars(proof),
+        **msgspec.structs.asdict(proof),
         requests=driver.requests,
         started_at=scan.header.started_at,
-        ended_at=utc_now(clock),
+        ended_at=utc_now(client.clock),
     )
     return scan.seal(completeness)
 
@@ -61,7 +53,8 @@ class _Driver:
 
     client: ServiceClient
     scan: OpenScan
-    options: ReadOptions
+    max_seconds: float
+    on_progress: OnProgress
     clock: Clock
     events: int = 0
     asks: int = 0
@@ -71,7 +64,7 @@ class _Driver:
     pending: dict[PageRequest, asyncio.Task[Exchange]] = field(default_factory=dict)
 
     async def read(self) -> Proof:
-        header, deadline = self.scan.header, self.clock.monotonic() + self.options.max_seconds
+        header, deadline = self.scan.header, self.clock.monotonic() + self.max_seconds
         steps = read_list(header.configured_key, header.memory, header.budget)
         pages = PageReader(header)
         try:
@@ -109,7 +102,7 @@ class _Driver:
         page = pages.read(number, exchange)
         self.reached = max(self.reached, page.end)
         expected = self.scan.header.memory.length
-        self.options.on_progress(self.reached, self.requests, expected)
+        self.on_progress(self.reached, self.requests, expected)
         return steps.send(page)
 
     async def _answer(self, ask: Ask) -> Exchange:
@@ -137,9 +130,9 @@ class _Driver:
         return self._line(request, sent, attempt)
 
     def _stop(self) -> Exchange:
-        minutes, now = self.options.max_seconds / 60, utc_now(self.clock).timestamp()
+        minutes, now = self.max_seconds / 60, utc_now(self.clock).timestamp()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
-        attempt = Attempt(None, now, now, failure=ReadingEnded(reason))
+        attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
         return self._line((0, 0, STOP), self.events + 1, attempt)
 
     def _line(self, request: tuple[int, int, str], sent: int, attempt: Attempt) -> Exchange:

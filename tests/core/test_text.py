@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.core.text import REDACTED, Redactor, printable, quote_identifier
 
-SECRET = 'p@ss/wörd"+=1'
+SECRET = 'p@ss/wörd"\\+=1'
 ENCODINGS = {
     "plain": SECRET,
     "base64": base64.b64encode(SECRET.encode()).decode(),
@@ -23,7 +23,8 @@ ENCODINGS = {
 
 @pytest.mark.parametrize("encoded", ENCODINGS.values(), ids=ENCODINGS.keys())
 def test_a_credential_is_removed_in_every_encoding(encoded: str) -> None:
-    redactor = Redactor([SECRET])
+    redactor = Redactor()
+    redactor.add(SECRET)
     assert redactor.clean(f"before {encoded} after") == f"before {REDACTED} after"
     assert SECRET not in repr(redactor)
     data = b'{"data": []}'
@@ -41,8 +42,9 @@ def spelled(letter: str, way: int) -> str:
 
 @given(st.lists(st.integers(0, 3), min_size=len(SECRET), max_size=len(SECRET)))
 def test_each_letter_of_a_credential_may_be_escaped_in_its_own_way(ways: list[int]) -> None:
-    encoded = "".join(map(spelled, SECRET, ways))
-    assert Redactor([SECRET]).clean(f"before {encoded} after") == f"before {REDACTED} after"
+    encoded, redactor = "".join(map(spelled, SECRET, ways)), Redactor()
+    redactor.add(SECRET)
+    assert redactor.clean(f"before {encoded} after") == f"before {REDACTED} after"
 
 
 @given(st.text())

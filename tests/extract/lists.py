@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory, Ranges, ReadBudget
-from pipelines.extract.pages import Ask, Page, Proof, ReadingEnded
+from pipelines.core.completeness import ListMemory, Proof, Ranges, ReadBudget
+from pipelines.extract.pages import Ask, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 
 NEW = 10_000_000  # the first key of a row that is added

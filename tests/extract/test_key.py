@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pipelines.core.completeness import ListMemory, Method
+from pipelines.core.completeness import ListMemory, Method, Proof
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import Ask, Page, Proof
+from pipelines.extract.pages import Ask, Page
 from tests.archive.scans import HEADER, exchange, page
 from tests.extract.lists import drive
 

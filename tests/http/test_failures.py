@@ -121,4 +121,4 @@ def test_clocks_that_differ(date: str, words: str, caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize("body", [b"[]", b'{"a":', b"<html>"])
 def test_a_whoami_that_is_no_object(body: bytes) -> None:
     with pytest.raises(Unavailable, match=r"/v2/whoami .*Tried 5 times"):
-        Script(Reply(body=body)).run(lambda client: client.whoami())
+        Script(Reply(body=body)).run(lambda client: client.read_object("/v2/whoami"))

@@ -37,7 +37,7 @@ def test_the_sandbox_identifies_its_clients(sandboxed: dict[str, Harness]) -> No
     found = []
     for client_id in ("demo", "demo", "reseller"):
         harness = sandboxed[client_id]
-        whoami = harness.run(lambda client: client.whoami())
+        whoami = harness.run(lambda client: client.read_object("/v2/whoami"))
         found.append(service_identity(harness.connection, whoami, {}))
     assert found[0] == found[1] != found[2]
     assert [each.actor for each in found] == ["distributor", "distributor", "partner"]

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
+from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, Slot
 
 OPTIONS = LimitOptions(window_seconds=0.1)
 
@@ -20,7 +20,8 @@ def contend(file: Path) -> list[float]:
     """Send 60 requests that are answered at once; return when they arrived."""
 
     async def ask(limiter: RateLimiter) -> float:
-        async with limiter.slot() as slot:
+        slot = Slot()
+        async with limiter.hold(slot):
             slot.sent_at, arrived = time.time(), time.monotonic()
             slot.answered_at, slot.status = time.time(), 200
         return arrived
