@@ -25,12 +25,13 @@ from pipelines.metadata.tables import Base, Decision, VersionRow
 from tests.metadata.rows import NOW
 
 CHILD = """
+import os
 import sys
 from pathlib import Path
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import VersionRow
 from tests.metadata.rows import NOW
-metadata = Metadata.open(Path(sys.argv[1]))
+metadata = Metadata.open(Path(sys.argv[1]), *sys.argv[3:])
 for _ in range(int(sys.argv[2])):
     with metadata.transaction() as session:
         row = session.get(VersionRow, 1)
@@ -40,10 +41,26 @@ for _ in range(int(sys.argv[2])):
             row.base += 1
 metadata.close()
 """
+KILLED = CHILD.replace(
+    "base += 1", "base += 1; _ == 3 and (session.flush(), os.kill(os.getpid(), 9))"
+)
+TIMES = 8
 
 
 def child(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
+
+
+def check_children(children: list[subprocess.Popen[bytes]], file: Path, *url: str) -> None:
+    """Wait for a child, and for one that is killed in its fourth transaction."""
+    assert [each.wait() for each in children] == [0, -9]
+    with closing(Metadata.open(file, *url)) as metadata, metadata.transaction() as session:
+        assert session.get_one(VersionRow, 1).base == TIMES + 3
+
+
+def test_two_processes_write_one_database_and_one_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "metadata.db"
+    check_children([child(code, file, TIMES) for code in (CHILD, KILLED)], file)
 
 
 def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None:
@@ -105,26 +122,6 @@ def test_a_transaction_commits_at_its_end_or_rolls_back(metadata: Metadata) -> N
     with metadata.transaction() as session:
         assert session.scalars(select(Decision)).one() == row
         assert session.scalars(select(VersionRow)).all() == []
-
-
-def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
-    file, times = tmp_path / "metadata.db", 8
-    children = [child(CHILD, file, times) for _ in range(2)]
-    assert [each.wait() for each in children] == [0, 0]
-    metadata = Metadata.open(file)
-    with metadata.transaction() as session:
-        assert session.get_one(VersionRow, 1).base == 2 * times
-    metadata.close()
-
-
-def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
-    file = Path(str(metadata.engine.url.database))
-    code = CHILD.replace("metadata.close()", "").replace(
-        "row.base += 1", "row.base = 9; session.flush(); os.kill(os.getpid(), 9)"
-    )
-    assert child("import os" + code, file, 2).wait() == -9
-    with metadata.transaction() as session:
-        assert session.get_one(VersionRow, 1).base == 1
 
 
 def test_a_database_that_cannot_be_used_is_named(metadata: Metadata, tmp_path: Path) -> None:
