@@ -13,7 +13,6 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import PartnerSyncError
 from pipelines.http.client import ClientOptions, ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
-from pipelines.http.retry import LONGEST_WAIT_SECONDS
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, forget_block
@@ -47,7 +46,6 @@ def _client(session: AppSession, connection: Connection, actor: str) -> ServiceC
     limits = LimitOptions(
         max_requests_per_window=connection.max_requests_per_window,
         request_timeout_seconds=settings.request_timeout_seconds,
-        longest_wait_seconds=LONGEST_WAIT_SECONDS,
     )
     options = ClientOptions(
         timeout_seconds=settings.request_timeout_seconds,

@@ -33,14 +33,9 @@ class ListMemory(msgspec.Struct, frozen=True):
 
 
 class ReadBudget(msgspec.Struct, frozen=True):
-    """When to stop reading a list that cannot be proven complete.
-
-    `max_passes` is in plain passes of the longest length seen; `page_size` is the limit asked for.
-    """
+    """How a list is requested: `page_size` is the limit asked for."""
 
     page_size: int
-    max_passes: int = 25
-    max_passes_without_new_rows: int = 6
 
 
 class Proof(msgspec.Struct, frozen=True):

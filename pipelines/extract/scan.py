@@ -65,7 +65,7 @@ class _Driver:
 
     async def read(self) -> Proof:
         header, deadline = self.scan.header, self.clock.monotonic() + self.max_seconds
-        steps = read_list(header.configured_key, header.memory, header.budget)
+        steps = read_list(header.configured_key, header.memory, header.budget.page_size)
         pages = PageReader(header)
         try:
             ask = next(steps)

@@ -18,6 +18,7 @@ from pipelines.core.clock import utc_now
 from pipelines.http import retry
 from pipelines.http.retry import Attempt
 from pipelines.http.transport import Transport
+from pipelines.rate_limit.memory import LONGEST_WAIT
 
 RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
 WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
@@ -102,7 +103,7 @@ class SigningTransport(Transport):
     async def _new_token(self) -> _Token:
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
         wait = self._not_before - self.clock.monotonic()
-        if wait > retry.LONGEST_WAIT_SECONDS:
+        if wait > LONGEST_WAIT:
             raise errors.Postponed("No token.", utc_now(self.clock) + timedelta(seconds=wait))
         await self.clock.sleep(max(0.0, wait))
         asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"

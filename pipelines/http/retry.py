@@ -27,7 +27,6 @@ class TokenRefused(errors.AccessDenied):
 TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
 MAY_PAUSE = {429, *TRANSIENT}
 TRIES = {errors.RateLimited: 20, errors.Unavailable: 5, TokenRefused: 2}
-LONGEST_WAIT_SECONDS = 300.0  # a run that would have to wait longer ends
 LONGEST_QUOTE = 200  # characters of the service's own text
 UNCHANGED = "Nothing more was read; analysts still see the last published version."
 # What msgspec raises for a body that is not the JSON that was expected.

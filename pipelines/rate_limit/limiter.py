@@ -43,13 +43,12 @@ DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """What a limiter keeps to; a block that is longer than `longest_wait_seconds` ends the run."""
+    """What a limiter keeps to."""
 
     limit: int = 5  # until the service states one
     window_seconds: float = 1.0
     max_requests_per_window: int | None = None  # our share of the limit for good
     request_timeout_seconds: float = 60.0
-    longest_wait_seconds: float = 900.0
 
 
 @dataclass
@@ -151,7 +150,7 @@ class RateLimiter:
                 due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
                 taken = due if due <= now + LEAD else None
                 execute(UPDATE, {"sent_at": taken, "of": mine.number})
-        if known.blocked_until - now > self._options.longest_wait_seconds:
+        if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
             raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
         return due - ahead

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory, Proof, Ranges, ReadBudget
+from pipelines.core.completeness import ListMemory, Proof, Ranges
 from pipelines.extract.pages import Ask, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 
@@ -130,7 +130,7 @@ def drive(
     stop: int = 10**9,
 ) -> Proof:
     """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
-    steps = read_list(key, memory or ListMemory(), ReadBudget(page_size=limit))
+    steps = read_list(key, memory or ListMemory(), limit)
     try:
         ask = next(steps)
         for number in count(1):

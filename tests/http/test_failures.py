@@ -5,7 +5,7 @@ import pytest
 from pipelines.core.errors import AccessDenied, Forbidden, RateLimited, ServiceError, Unavailable
 from pipelines.core.errors import UnexpectedAnswer as Unexpected
 from pipelines.http.retry import TRIES, UNCHANGED
-from tests.http.support import Harness, Reply, Script, http_date, json_reply, merchant, page_reply
+from tests.http.support import Reply, Script, http_date, json_reply, merchant, page_reply
 
 HTML = b" <html>Bad gateway</html>"
 NO_GZIP = Reply(200, page_reply().body, {"Content-Encoding": "gzip"})
@@ -94,12 +94,6 @@ def test_a_failure(reply: Reply, error: type[ServiceError], words: str, remedy: 
         assert recovered.page().status == 200
         (attempt,) = recovered.attempts
         assert words in str(attempt.error)
-
-
-@pytest.mark.parametrize(("client", "words"), [("merchant", "actor type"), ("narrow", "scope")])
-def test_the_words_of_the_sandbox(sandboxed: dict[str, Harness], client: str, words: str) -> None:
-    with pytest.raises(Forbidden, match=words):
-        sandboxed[client].page()
 
 
 CLOCKS = {  # The service's Date, and words of the warning.

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from pipelines.core.errors import Postponed
 from pipelines.http.client import Attempt, ServiceClient
-from pipelines.http.retry import LONGEST_WAIT_SECONDS, wait_seconds
+from pipelines.http.retry import wait_seconds
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
+from pipelines.rate_limit.limiter import RateLimiter
 from pipelines.rate_limit.memory import LONGEST_BLOCK
 from tests.http.support import EPOCH, Reply, Script, http_date, page_reply
 
@@ -88,13 +88,12 @@ def test_a_body_that_breaks_does_not_hide_the_pause() -> None:
 def test_too_long_a_wait_ends_a_run_and_is_kept(header: str, status: int, tmp_path: Path) -> None:
     script = Script(Reply(status, headers={"Retry-After": header}))
     metadata = Metadata.open(tmp_path / "metadata.db")
-    options = LimitOptions(longest_wait_seconds=LONGEST_WAIT_SECONDS)
 
     def ask(client: ServiceClient) -> Awaitable[list[Any]]:
         return asyncio.gather(*(script.ask_page(client) for _ in range(3)), return_exceptions=True)
 
     for _ in range(2):
-        script.limiter = RateLimiter(metadata, "acme's actor", script.clock, options)
+        script.limiter = RateLimiter(metadata, "acme's actor", script.clock)
         for error in script.run(ask):
             assert isinstance(error, Postponed)
             assert "This run of connection `acme` ends" in str(error)
