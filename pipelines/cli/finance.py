@@ -37,8 +37,7 @@ def export(
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
     with opened() as session, shown_progress() as progress:
-        request = app.export.ExportRequest(target, table or (), folder)
-        rows = app.export.export_tables(session, request, progress)
+        rows = app.export.export_tables(session, progress, target, table or (), folder)
     show(rows, COLUMNS, as_json=json)
     if not json and any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")

@@ -14,10 +14,10 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from pipelines.app.report import write_report
+from tests.app.conftest import session_of
 from tests.browser.chromium import find_chromium
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, line, publish, used
-from tests.reports.test_page import session_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.reports.figures import Figures
-from pipelines.reports.queries import read_figures
+from pipelines.reports.queries import Figures, read_figures
 from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -62,6 +61,5 @@ def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:
-    """Return the figures of a version."""
     with closing(stores.warehouse.open(number)) as db:
         return read_figures(db, number)
