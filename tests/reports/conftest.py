@@ -52,6 +52,14 @@ def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stores.settings.home
 
 
+@pytest.fixture(scope="session")
+def figures(reconciled_home: Path) -> Figures:
+    """Those of version 2."""
+    stores = Stores.open(reconciled_home)
+    stores.metadata.close()
+    return figures_of(stores)
+
+
 @pytest.fixture
 def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
     """Versions 1 and 2 of the books; in 1, a bill is 0.05 EUR less."""

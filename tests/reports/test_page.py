@@ -12,8 +12,8 @@ import pytest
 from pipelines.app.close import Signing, close_month
 from pipelines.app.report import read_published, write_report
 from pipelines.config.connections import add_connection
-from pipelines.core.errors import VersionNotFound
 from pipelines.reports.chart import BOTTOM, TOP, place_bars
+from pipelines.reports.queries import Figures
 from pipelines.reports.render import draw_chart, render_report
 from pipelines.reports.text import format_amount
 from tests.app.conftest import session_of
@@ -44,8 +44,8 @@ def test_amounts_are_exact(amount: str, currency: str | None, shown: str) -> Non
     assert format_amount(None, currency) == "not known"
 
 
-def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(stores: Stores) -> None:
-    page = render_report(figures_of(stores))
+def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(figures: Figures) -> None:
+    page = render_report(figures)
     for text in ("Jul 2026 \u2013 Nov 2026", "Version 2", "Dec 9999", "Feb 0001", "COMPLETE"):
         assert text in page
     assert f"Sep 2026, used: {Decimal('1.234')}" in page  # what a bar shows to a pointer
@@ -99,7 +99,7 @@ def test_a_chart_has_round_numbers_and_all_bars(
     assert "&lt;b&gt;" in drawn
 
 
-def test_the_report_and_the_list_of_reports_are_written(stores: Stores) -> None:
+def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     session = session_of(stores)
     file = write_report(session)
     assert file == session.home.reports / "v00000002.html"
@@ -123,13 +123,6 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
 
 
-def test_without_a_version_there_is_no_report(tmp_path: Path) -> None:
-    empty = Stores.open(tmp_path / "empty")
-    with pytest.raises(VersionNotFound):
-        write_report(session_of(empty))
-    empty.metadata.close()
-
-
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     home = session_of(stores).home
     add_connection(home.connections_file, "acme", SERVICE)
@@ -139,3 +132,5 @@ def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     assert (eur["change"], kwd["change"], kwd["difference"]) == ("0.050", "0.000", "-3.134")
     shown = Cli(home)("report").stdout
     assert f"Report of version 2: {found['file']}" in shown
+    home.link.unlink()
+    assert "Nothing is published yet" in Cli(home)("report", code=1).output
