@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
@@ -19,19 +19,10 @@ from pipelines.metadata.tables import ApiSpec
 
 PREFIX: Final = "/v2/"  # of every business route
 DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another host
-DEFAULT_LIMIT: Final = Stream.model_fields["limit"].default
 LONGEST_CHANGE: Final = 1_000  # characters of a finding
 MOST_STEPS: Final = 100  # from one object to another: references can form a circle
 PAGES: Final = ("responses", "200", "content", "application/json", "schema", "properties")
 Json = dict[str, Any]
-
-
-class ListRoute(NamedTuple):
-    """A route that answers with pages, and the greatest size of a page."""
-
-    path: str
-    surface: str
-    limit: int
 
 
 def discover(session: AppSession, name: str, path: str) -> list[Json]:
@@ -99,34 +90,39 @@ def _change(before: Json, now: Json) -> str | None:
     return printable(" ".join(texts), LONGEST_CHANGE) or None
 
 
-def _row(session: AppSession, connection: Connection, route: ListRoute) -> Json:
+def _row(session: AppSession, connection: Connection, found: Json) -> Json:
     """Return what a connection makes of a list, and the lines that would switch it on."""
-    path, surface, limit = route
+    path, surface = found["path"], found["surface"]
     streams = [each.name for each in session.settings.streams.values() if each.path == path]
-    lines = [f'path = "{path}"']
-    lines += [f'surface = "{surface}"'] if surface != "partner" else []
-    lines += [f"limit = {limit}"] if limit != DEFAULT_LIMIT else []
     if "{" in path:
-        state, lines = "cannot be read: its path needs an identifier", []
+        state = "cannot be read: its path needs an identifier"
     elif surface != connection.surface:
         state = f"needs a {surface} connection"
     elif streams:
         state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
     else:
         state = "not read"
-    name = re.sub(r"[^a-z0-9]+", "_", path.removeprefix(PREFIX).lower()).strip("_")
-    text = "\n".join([f"[streams.{name}]", *lines]) if lines and not streams else ""
-    return {"path": path, "surface": surface, "state": state, "lines": text}
+    lines = "" if streams or "{" in path else _lines(found)
+    return {"path": path, "surface": surface, "state": state, "lines": lines}
 
 
-def _find_lists(document: Json) -> Iterator[ListRoute]:
-    """Yield the routes that answer with an array `data` and a `pagination`."""
+def _lines(found: Json) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", found["path"].removeprefix(PREFIX).lower()).strip("_")
+    fields = Stream.model_fields
+    settings = {key: value for key, value in found.items() if value != fields[key].default}
+    lines = (f"{key} = {json.dumps(value)}" for key, value in settings.items())
+    return "\n".join([f"[streams.{name}]", *lines])
+
+
+def _find_lists(document: Json) -> Iterator[Json]:
+    """Yield settings of a stream for each route that answers with `data` and a `pagination`."""
     for path in sorted(_find(document, document, "paths")):
         operation = _find(document, document, "paths", path, "get")
         answer = _find(document, operation, *PAGES)
         is_array = _find(document, answer, "data").get("type") == "array"
         if path.startswith(PREFIX) and is_array and "pagination" in answer:
-            yield ListRoute(path, _surface(document, operation), _limit(document, operation))
+            surface, limit = _surface(document, operation), _limit(document, operation)
+            yield {"path": path, "surface": surface, "limit": limit}
 
 
 def _surface(document: Json, operation: Json) -> str:
@@ -137,10 +133,11 @@ def _surface(document: Json, operation: Json) -> str:
 
 def _limit(document: Json, operation: Json) -> int:
     """Return the greatest page size that is stated, else the default."""
-    parameters = [_find(document, each) for each in operation.get("parameters") or []]
-    limits = [_find(document, each, "schema") for each in parameters if each.get("name") == "limit"]
-    found = [each["maximum"] for each in limits if isinstance(each.get("maximum"), int | float)]
-    return int(found[0]) if found else DEFAULT_LIMIT
+    for each in operation.get("parameters") or []:
+        greatest = _find(document, each, "schema").get("maximum")
+        if _find(document, each).get("name") == "limit" and isinstance(greatest, int | float):
+            return int(greatest)
+    return int(Stream.model_fields["limit"].default)
 
 
 def _find(document: Json, value: Any, *names: str) -> Json:

@@ -20,14 +20,6 @@ from pipelines.reports.text import format_month
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
-def write_report(session: AppSession) -> Path:
-    """Write the report of the published version; return its file.
-
-    Raises VersionNotFound where nothing is published, StorageFailed.
-    """
-    return write_page(session, read_published(session))
-
-
 def read_published(session: AppSession) -> Figures:
     """Return the figures of the published version, and what they were earlier.
 
@@ -56,7 +48,7 @@ def read_published(session: AppSession) -> Figures:
     return replace(figures, previous=previous, closed=next(closes, None))
 
 
-def write_page(session: AppSession, figures: Figures) -> Path:
+def write_report(session: AppSession, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
     file = folder / f"v{figures.version:08}.html"

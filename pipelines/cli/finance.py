@@ -52,7 +52,7 @@ def report(
     """Write the finance report of the published version as one HTML page."""
     with opened() as session:
         figures = app.report.read_published(session)
-        file = app.report.write_page(session, figures)
+        file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     if json:
         found = {"version": figures.version, "file": str(file), "currencies": rows}
