@@ -55,7 +55,7 @@ def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
     rules = _read_rules(db)
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else QUERIES
-    tables = {name: evaluate(db, name) if name in asked else [] for name in QUERIES}
+    tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     return Figures(version, problem, rules, tables)
 
 
@@ -63,7 +63,7 @@ def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
     """Return the differences of another version; None where it has none."""
     if _find_problem(_read_rules(db)):
         return None
-    rows = evaluate(db, "currencies")
+    rows = _evaluate(db, "currencies")
     return Earlier(title, {row["currency"]: row["difference"] for row in rows})
 
 
@@ -83,8 +83,7 @@ def _find_problem(rules: dict[str, Row]) -> str:
     return f"{reason}." if "partner-sync" in reason else f"{reason}. {remedy}"
 
 
-def evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
-    """Evaluate a query of `sql/`; return its rows, none where a table is missing."""
+def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
     query = files("pipelines.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
     return _fetch(db, f"CREATE TEMP TABLE {name} AS {query}", f"FROM {name}")
 

@@ -54,8 +54,10 @@ def render_report(figures: Figures) -> str:
         point = "" if "." in text else POINT_SPACE
         return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
 
-    trend = groupby(figures.tables["trend"], itemgetter("currency"))
-    charts = [(key, draw_chart(key, rows), rows) for key, rows in ((k, [*r]) for k, r in trend)]
+    charts = []
+    for currency, found in groupby(figures.tables["trend"], itemgetter("currency")):
+        months = [*found]
+        charts.append((currency, draw_chart(currency, months), months))
     known = {**figures.tables, "charts": charts, "money": money, "wrong": WRONG, "to_do": TO_DO}
     return _environment().get_template("page.html").render(known, figures=figures)
 

@@ -25,6 +25,8 @@ USAGE: list[Record] = [
     used("a4", "3.00", day="2026-11-02"),  # whose bill is not due
     used("a5", HUGE, partner="second"),
     used("j1", "700", **JPY, partner="second"),
+    used("j2", "50", **JPY, partner="second", day="2016-10-31"),  # the first month of a chart
+    used("j3", "50", **JPY, partner="second", day="2016-09-30"),
     used("k1", "1.234", **KWD, partner="bidi"),
     used("k2", "2.000", **KWD, partner="bidi", day="9999-12-01"),
     used("k3", "2.500", **KWD, partner="bidi", day="0001-02-01"),

@@ -7,8 +7,6 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from pipelines.app.close import Signing, close_month
 from pipelines.app.report import read_published, write_report
 from pipelines.config.connections import add_connection
@@ -22,12 +20,9 @@ from tests.publish.homes import Stores
 from tests.reconcile.books import SERVICE, publish
 from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of
 
-HUGE_SHOWN = f"{Decimal(HUGE):,f}"
 
-
-@pytest.mark.parametrize(
-    ("amount", "currency", "shown"),
-    [
+def test_amounts_are_exact() -> None:
+    for amount, currency, shown in (
         ("-1234567.5", "EUR", "\u22121,234,567.50"),
         ("1234", "JPY", "+1,234"),
         ("1.5", "KWD", "+1.500"),
@@ -35,18 +30,16 @@ HUGE_SHOWN = f"{Decimal(HUGE):,f}"
         ("1.5", None, "+1.50"),
         ("0.000", "EUR", "0.00"),
         ("-0.000", "JPY", "0"),
-        (HUGE, "EUR", f"+{HUGE_SHOWN}"),
+        (HUGE, "EUR", f"+{Decimal(HUGE):,f}"),
         ("1E+3", "JPY", "+1,000"),
-    ],
-)
-def test_amounts_are_exact(amount: str, currency: str | None, shown: str) -> None:
-    assert format_amount(Decimal(amount), currency, signed=True) == shown
-    assert format_amount(None, currency) == "not known"
+    ):
+        assert format_amount(Decimal(amount), currency, signed=True) == shown
+    assert format_amount(None, "EUR") == "not known"
 
 
 def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(figures: Figures) -> None:
     page = render_report(figures)
-    for text in ("Jul 2026 \u2013 Nov 2026", "Version 2", "Dec 9999", "Feb 0001", "COMPLETE"):
+    for text in ("Oct 2016 \u2013 Nov 2026", "Version 2", "Dec 9999", "Feb 0001", "COMPLETE"):
         assert text in page
     assert f"Sep 2026, used: {Decimal('1.234')}" in page  # what a bar shows to a pointer
     assert 10_000 < len(page.encode()) < 1_000_000
@@ -75,28 +68,21 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
     assert found.title == "version 2"  # the newest that has figures
 
 
-@pytest.mark.parametrize(
-    ("amounts", "ticks"),
-    [
-        ((0, 0), ["0", "1"]),
-        ((7500, 0), ["0", "2 k", "4 k", "6 k"]),
-        ((8100, 0), ["0", "2.5 k", "5 k", "7.5 k"]),
-        ((-(10**6), 10**6), ["\u22121 m", "\u2212500 k", "0", "500 k", "1 m"]),
-        (("0.3", 0), ["0", "0.1", "0.2", "0.3"]),
-        (("12345678901234567890.12", -5), ["0", "5,000,000 tn", "10,000,000 tn"]),
-    ],
-)
-def test_a_chart_has_round_numbers_and_all_bars(
-    amounts: tuple[str | int, str | int], ticks: list[str]
-) -> None:
-    used, billed = map(Decimal, amounts)
-    months = [{"month": None, "used": used, "billed": billed}]
-    placed = place_bars("EUR", months)
-    assert [each["text"] for each in placed["ticks"]] == ticks
-    assert all(TOP <= bar["y"] <= bar["y"] + bar["height"] <= BOTTOM for bar in placed["bars"])
-    drawn = draw_chart("<b>", months * 3)
-    assert drawn.count("<rect") == 2 * 3
-    assert "&lt;b&gt;" in drawn
+def test_a_chart_has_round_numbers_and_all_bars() -> None:
+    for used, billed, ticks in (
+        ("0", "0", ["0", "1"]),
+        ("7500", "0", ["0", "2 k", "4 k", "6 k"]),
+        ("8100", "0", ["0", "2.5 k", "5 k", "7.5 k"]),
+        ("-1000000", "1000000", ["\u22121 m", "\u2212500 k", "0", "500 k", "1 m"]),
+        ("0.3", "0", ["0", "0.1", "0.2", "0.3"]),
+        ("12345678901234567890.12", "-5", ["0", "5,000,000 tn", "10,000,000 tn"]),
+    ):
+        months = [{"month": None, "used": Decimal(used), "billed": Decimal(billed)}] * 3
+        placed = place_bars("EUR", months)
+        assert [each["text"] for each in placed["ticks"]] == ticks
+        assert all(TOP <= bar["y"] <= bar["y"] + bar["height"] <= BOTTOM for bar in placed["bars"])
+        drawn = draw_chart("<b>", months)
+        assert (drawn.count("<rect"), "&lt;b&gt;" in drawn) == (2 * 3, True)
 
 
 def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
