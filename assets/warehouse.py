@@ -14,7 +14,7 @@ from assets.keys import PUBLISHED, REPORT, raw_key, reconciliation_key, table_ke
 from assets.resources import HomeResource, LogProgress, failure
 from pipelines.app.checkup import current_context, run_checks
 from pipelines.app.notify import notify_summary
-from pipelines.app.report import write_report
+from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.app.versions import build_version
 from pipelines.config.settings import Settings
@@ -122,7 +122,7 @@ def _asset_results(
             metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
             yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
-    page = dg.MetadataValue.path(write_report(session))
+    page = dg.MetadataValue.path(write_report(session, read_published(session)))
     yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
     if built.is_new:
         notify_summary(session)

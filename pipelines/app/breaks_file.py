@@ -58,7 +58,8 @@ def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str
         sheet.register("listed", found)
         sheet.execute(CREATE_SHEET)
         try:
-            rounded = write_workbook(list_tables(sheet)["main.breaks"], part)
+            (table,) = list_tables(sheet)
+            rounded = write_workbook(table, part)
             part.chmod(PRIVATE_FILE)
             sync_file(part)
             durable_rename(part, file)

@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 
 from pipelines.app.mapping import accept
-from pipelines.app.report import write_report
+from pipelines.app.report import read_published, write_report
 from pipelines.app.results import ReadRequest
 from pipelines.app.sandbox import running_sandbox
 from pipelines.app.sync import build_version
@@ -57,7 +57,7 @@ def demo(folder: str) -> int:
         with shown_progress() as progress:
             build_version(session, progress)
         answer(home.link)
-        line(f"The finance report: {write_report(session)}")
+        line(f"The finance report: {write_report(session, read_published(session))}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     return code
 

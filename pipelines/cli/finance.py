@@ -37,8 +37,7 @@ def export(
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
     with opened() as session, shown_progress() as progress:
-        request = app.export.ExportRequest(target, table or (), folder)
-        rows = app.export.export_tables(session, request, progress)
+        rows = app.export.export_tables(session, progress, target, table or (), folder)
     show(rows, COLUMNS, as_json=json)
     if not json and any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")
@@ -53,7 +52,7 @@ def report(
     """Write the finance report of the published version as one HTML page."""
     with opened() as session:
         figures = app.report.read_published(session)
-        file = app.report.write_page(session, figures)
+        file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     if json:
         found = {"version": figures.version, "file": str(file), "currencies": rows}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.reports.figures import Figures
-from pipelines.reports.queries import read_figures
+from pipelines.reports.queries import Figures, read_figures
 from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -26,6 +25,8 @@ USAGE: list[Record] = [
     used("a4", "3.00", day="2026-11-02"),  # whose bill is not due
     used("a5", HUGE, partner="second"),
     used("j1", "700", **JPY, partner="second"),
+    used("j2", "50", **JPY, partner="second", day="2016-10-31"),  # the first month of a chart
+    used("j3", "50", **JPY, partner="second", day="2016-09-30"),
     used("k1", "1.234", **KWD, partner="bidi"),
     used("k2", "2.000", **KWD, partner="bidi", day="9999-12-01"),
     used("k3", "2.500", **KWD, partner="bidi", day="0001-02-01"),
@@ -53,6 +54,14 @@ def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stores.settings.home
 
 
+@pytest.fixture(scope="session")
+def figures(reconciled_home: Path) -> Figures:
+    """Those of version 2."""
+    stores = Stores.open(reconciled_home)
+    stores.metadata.close()
+    return figures_of(stores)
+
+
 @pytest.fixture
 def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
     """Versions 1 and 2 of the books; in 1, a bill is 0.05 EUR less."""
@@ -62,6 +71,5 @@ def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:
-    """Return the figures of a version."""
     with closing(stores.warehouse.open(number)) as db:
         return read_figures(db, number)
