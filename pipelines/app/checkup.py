@@ -7,7 +7,7 @@ from sqlalchemy import Select, select
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
-from pipelines.checks.context import CheckContext, Limits, ListName, read_context
+from pipelines.checks.context import CheckContext, ListName, Published, read_published
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
@@ -20,11 +20,12 @@ RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "r
 Row = dict[str, Any]
 
 
-def run_checks(session: AppSession, context: CheckContext | None = None) -> list[CheckResult]:
+def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    results = evaluate(context or current_context(session))
+    published, now = published or current_version(session), utc_now(session.clock)
     with session.metadata.transaction() as db:
-        record_findings(db, _findings(results), utc_now(session.clock))
+        results = evaluate(CheckContext(db, published, _lists(session), session.settings, now))
+        record_findings(db, _findings(results), now)
     return results
 
 
@@ -37,12 +38,14 @@ def _findings(results: list[CheckResult]) -> tuple[Finding, ...]:
     return tuple(finding for result in results for finding in result.findings)
 
 
-def current_context(session: AppSession) -> CheckContext:
-    """Return what the checks look at, as it is now."""
-    lists = [ListName(name, each.name) for name, has in session.lists().items() for each in has]
-    limits = Limits(session.settings.stale_after_hours, session.settings.break_alert_amount or None)
-    now = utc_now(session.clock)
-    return read_context(session.warehouse, session.metadata, lists, now, limits)
+def _lists(session: AppSession) -> tuple[ListName, ...]:
+    found = session.lists().items()
+    return tuple(ListName(name, each.name) for name, has in found for each in has)
+
+
+def current_version(session: AppSession) -> Published:
+    """Return what the checks look at of the published version."""
+    return read_published(session.warehouse, session.settings.break_alert_amount)
 
 
 def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:
@@ -58,18 +61,18 @@ def status(session: AppSession) -> Row:
 
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
     """
-    context = current_context(session)
-    results = run_checks(session, context)
-    version, findings = context.published.version, _findings(results)
+    published, lists = current_version(session), _lists(session)
+    results = run_checks(session, published)
+    version, findings = published.version, _findings(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
-    running = {run.run_id for run in context.runs if runs.is_running(run)}
     with session.metadata.transaction() as db:
-        newest = {each: db.scalar(_newest_scan(each)) for each in context.lists}
+        running = {run.run_id for run in runs.recent_runs(db, limit=0) if runs.is_running(run)}
+        newest = {each: db.scalar(_newest_scan(each)) for each in lists}
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
         "file": str(session.home.link),
-        "lists": [_list_status(context, each, newest[each], running) for each in context.lists],
+        "lists": [_list_status(published, each, newest[each], running) for each in lists],
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
@@ -83,10 +86,10 @@ def _newest_scan(about: ListName) -> Select[Scan]:
 
 
 def _list_status(
-    context: CheckContext, about: ListName, last: Scan | None, running: Collection[str]
+    published: Published, about: ListName, last: Scan | None, running: Collection[str]
 ) -> Row:
     """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
-    loaded, state = context.published.loaded.get(about), last and last.status
+    loaded, state = published.loaded.get(about), last and last.status
     if last and last.status == ScanStatus.OPEN:
         state = "being read" if last.run_id in running else "interrupted"
     return {

@@ -9,7 +9,8 @@ from pipelines.core.errors import ScanNotFound, VersionNotFound
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.versions import list_versions as version_rows
-from pipelines.publish import build, rollback
+from pipelines.publish import build
+from pipelines.publish.versions import rollback
 
 
 def list_versions(session: AppSession) -> list[dict[str, Any]]:
@@ -51,7 +52,7 @@ def roll_back(session: AppSession, number: int | None, reason: str, progress: Pr
             "Run `partner-sync versions list` to see which versions are kept.",
         )
     target = max(older) if number is None else number
-    version = rollback.rollback(session, target, getpass.getuser(), reason, progress.note)
+    version = rollback(session, target, getpass.getuser(), reason, progress.note)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

@@ -272,7 +272,8 @@ class Archive:
 
     def has_open(self, scan: Scan) -> bool:
         """Return whether there is a file of a scan that has not ended."""
-        return open_path(self.folder / scan.file).exists()
+        path = self.folder / scan.file
+        return path.exists() or open_path(path).exists()
 
     def open_sealed(self, scan: Scan) -> SealedScan:
         """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""

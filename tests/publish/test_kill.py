@@ -22,15 +22,14 @@ import pytest
 import pytz
 from sqlalchemy import Engine, event
 
+from pipelines.app.checkup import run_checks
 from pipelines.app.close import Signing, close_month, list_closes
 from pipelines.app.maintenance import verify_files
-from pipelines.checks.catalogue import evaluate
-from pipelines.checks.context import Limits, read_context
 from pipelines.config.connections import add_connection
 from pipelines.core.errors import BuildFailed
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.rollback import rollback
+from pipelines.publish.versions import rollback
 from tests.publish.homes import DAY, Reading, Stores, read, usage
 from tests.publish.named import erase, files_with, session_of
 from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
@@ -147,9 +146,7 @@ def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
 ) -> None:
     found = 0
     for killed in killed_homes(named, "erase", capsys):
-        results = evaluate(
-            read_context(killed.warehouse, killed.metadata, [], killed.clock.now, Limits(1))
-        )
+        results = run_checks(session_of(killed))
         is_found = "erasure_unfinished" in {each.check.code for each in results if each.findings}
         left = files_with(killed.settings.home)
         assert is_found or len(left) in {0, 4}
