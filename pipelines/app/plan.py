@@ -54,7 +54,7 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
 def _checked(session: AppSession, name: str, checked: str, found: Found | None) -> Row:
     message, remedy = f"accepted: {account_of(session, name)}", ""
     if isinstance(found, ParsedPage):
-        message = f"can be read and {'has rows' if found.records else 'is empty'}"
+        message = f"can be read and {'has rows' if found.data else 'is empty'}"
     elif found is not None:
         message, remedy = str(found), found.remedy
         if isinstance(found, Forbidden) and checked != CREDENTIALS:
@@ -99,8 +99,9 @@ def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) ->
         rows, requests, at_least = scan.rows, scan.requests, not scan.complete
         basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC"
     elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
-        at_least = page.has_more or len(page.records) >= page.limit
-        rows, requests, basis = len(page.records) + page.has_more, 1 + at_least, "one page"
+        more = page.pagination.has_more
+        at_least = more or len(page.data) >= page.pagination.limit
+        rows, requests, basis = len(page.data) + more, 1 + at_least, "one page"
     if requests is not None:
         seconds = math.ceil(requests / requests_per_second)
     numbers = {"rows": rows, "requests": requests, "seconds": seconds}

@@ -17,7 +17,8 @@ from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.app.versions import build_version
-from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan, scan_row
+from pipelines.archive.lines import ScanHeader
+from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget

@@ -72,10 +72,13 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
         text = msgspec.json.decode(raw, type=str | None)
         return None if text is None else text.encode("latin-1")
 
+    def records(self) -> list[bytes]:
+        """Return the raw records of the page; none without an answer. Raises UnexpectedAnswer."""
+        return parse_page(self.body).records if self.body else []
+
     def rows_where(self, holds: Callable[[bytes], bool]) -> list[int]:
         """Return the rows of the page whose raw records fulfil a condition."""
-        records = parse_page(self.body).records if self.body else ()
-        return [row for row, raw in enumerate(records) if holds(raw)]
+        return [row for row, raw in enumerate(self.records()) if holds(raw)]
 
     def without(self, rows: Collection[int]) -> "Exchange":
         """Return the exchange with null in place of some records."""

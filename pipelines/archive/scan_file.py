@@ -5,7 +5,6 @@ Every `path` here is that of the sealed file; while it is read, the file's name 
 The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 """
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,25 +17,11 @@ from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.archive.records import parse_page
 from pipelines.core.completeness import Completeness, Ranges
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from pipelines.core.files import PRIVATE_FILE, durable_rename, private_folder, write_durably
+from pipelines.core.files import durable_rename, private_folder, write_durably
 from pipelines.metadata.tables import Scan
 
-__all__ = [
-    "Archive",
-    "Exchange",
-    "OpenScan",
-    "PageRows",
-    "ScanHeader",
-    "SealedScan",
-    "scan_file",
-    "scan_row",
-]
-
-IsErased = Callable[[bytes], bool]
-"""Says of a raw record whether it is erased."""
 IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 
 
@@ -124,8 +109,6 @@ class OpenScan:
         """Start a scan file. Raises StorageFailed."""
         first = lines.START.followed_by_line(header)
         with _failure_named(path):
-            if path.exists() or open_path(path).exists():
-                raise FileExistsError(errno.EEXIST, "it exists already")
             write_durably(open_path(path), first.head() + first.data)
         return cls(path, header, first)
 
@@ -158,9 +141,12 @@ class OpenScan:
         """Read what is in the file so far."""
         return _exchanges(open_path(self.path), self._last.digest.hex())
 
-    def seal(self, completeness: Completeness) -> "SealedScan":
-        """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed."""
-        self._write(Seal(completeness))
+    def seal(self, completeness: Completeness, original: str | None = None) -> "SealedScan":
+        """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed.
+
+        `original` is the digest of the file before records were erased.
+        """
+        self._write(Seal(completeness, original))
         with _failure_named(self.path):
             durable_rename(open_path(self.path), self.path)
         return SealedScan.open(self.path)
@@ -207,30 +193,21 @@ class SealedScan:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
         return _exchanges(self.path, self.sha256)
 
-    def erase(self, is_erased: IsErased) -> None:
+    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
         """Replace records by null in the file. Raises ArchiveDamaged, StorageFailed.
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
-        part, rows = self.path.with_name(f".{self.path.name}.part"), dict[int, list[int]]()
-        with _failure_named(self.path), part.open("wb") as file:
-            part.chmod(PRIVATE_FILE)
-            frame = lines.START
-            for line in self._lines_without(is_erased, rows):
-                frame = frame.followed_by_line(line)
-                file.write(frame.head() + frame.data)
-            file.flush()
-            os.fsync(file.fileno())
-            durable_rename(part, self.path)
-
-    def _lines_without(
-        self, is_erased: IsErased, rows: dict[int, list[int]]
-    ) -> Iterator[lines.Line]:
-        yield self.header
+        part, rows = (
+            OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header),
+            {},
+        )
         for exchange in self.exchanges():
             rows[exchange.page] = exchange.rows_where(is_erased)
-            yield exchange.without(rows[exchange.page])
-        yield Seal(self.completeness.without(rows), self.original)
+            part.append(exchange.without(rows[exchange.page]), durable=False)
+        part.seal(self.completeness.without(rows), self.original)
+        with _failure_named(self.path):
+            durable_rename(part.path, self.path)
 
     def pages(self) -> Iterator[PageRows]:
         """Read the pages that hold used or conflicting rows, in file order."""
@@ -238,8 +215,7 @@ class SealedScan:
             used = self.completeness.used.get(exchange.page, ())
             conflicting = self.completeness.conflicting.get(exchange.page, ())
             if used or conflicting:
-                records = parse_page(exchange.body or b"").records
-                yield PageRows(exchange.page, records, used, conflicting)
+                yield PageRows(exchange.page, exchange.records(), used, conflicting)
 
 
 def scan_row(header: ScanHeader) -> Scan:

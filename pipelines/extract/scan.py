@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pipelines.archive.lines import STOP, encode_body
-from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan
+from pipelines.archive.lines import STOP, Exchange, encode_body
+from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.clock import Clock, utc_now
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
-from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow as pa
 from pipelines.archive.records import Digests, digests_of
 from pipelines.archive.scan_file import PageRows, SealedScan
 from pipelines.core.completeness import Ranges
-from pipelines.load.decode import POSITION, Batch
+from pipelines.load.decode import Batch
 from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
 from pipelines.load.schema import Path, Schema
 from pipelines.load.target import Row
@@ -24,45 +23,37 @@ pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
 NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
-INDEX = pa.schema(
-    [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
-)
+NUMBERS = {"_digest": pa.uint64(), "_page": pa.int32(), "_row": pa.int32()}
+# `_position` is the number of a record in the stage; only staged tables have it.
+INDEX = pa.schema({"_position": pa.int64(), "_key": pa.string(), **NUMBERS})
 
 
 @dataclass
 class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
-    `current` is sorted; `is_seen` says which of it the scan has. `rows` counts what the scan has.
-    `left` counts by path the values that have no column.
+    `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
+    counts by path the values that have no column.
     """
 
     scan: SealedScan
     schema: Schema
     current: Digests
+    file: IO[bytes]
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
-    rows: int = 0
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
         self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
-        self._batches: list[tuple[Any, list[tuple[str, int]]]] = []  # index, places of tables
-        folder = str(self.scan.path.parent)  # has room for large files
-        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self._index: list[pa.RecordBatch] = []
+        self._tables: list[tuple[str, int]] = []  # names and places in the file
 
     @property
-    def index(self) -> Any:
-        """Key, digest, page, row and position of every staged row, as an Arrow table."""
-        index = pa.Table.from_batches([each for each, _ in self._batches], INDEX)
-        return index.append_column(POSITION, pa.array(np.arange(index.num_rows)))
+    def index(self) -> pa.Table:
+        """Key, digest, page, row and position of every staged row."""
+        return pa.Table.from_batches(self._index, INDEX)
 
     @property
     def keyless(self) -> int:
@@ -77,7 +68,6 @@ class Stage:
         group: list[Row] = []
         for page in self.scan.pages():
             group += self._new_rows(page, page.used)
-            self.rows += sum(end - first for first, end in page.used)
             for each in self._new_rows(page, page.conflicting):
                 self._refuse(each, CONFLICT)
             if sum(len(each.raw) for each in group) >= GROUP_BYTES:
@@ -129,46 +119,38 @@ class Stage:
                 decoded.append(record)
         batch.add(decoded)
         self.left += batch.left
-        staged = []
+        first = sum(map(len, self._index))
+        columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
+        columns |= {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
+        self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
         for table in batch.tables:
-            if found := table.to_arrow():
-                staged.append((table.place.table, self._file.tell()))
-                with pa.ipc.new_stream(self._file, found.schema) as writer:
+            if found := table.to_arrow(self._index[-1]):
+                self._tables.append((table.place.table, self.file.tell()))
+                with pa.ipc.new_stream(self.file, found.schema) as writer:
                     writer.write_batch(found)
-        columns = {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names}
-        self._batches.append((pa.RecordBatch.from_pydict(columns, INDEX), staged))
 
     def _refuse(self, row: Row, reason: str) -> None:
         row.key = None if self._key is None else read_key(row.raw, self._key)
         row.reason = reason
         self.quarantined.append(row)
 
-    def quarantine_conflicts(self, conflicts: Iterable[dict[str, int]]) -> None:
+    def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:
         """Put staged rows in quarantine, by page and row, whose key another row has."""
-        places = {(each["page"], each["row"]) for each in conflicts}
-        for page in self.scan.pages() if places else ():
+        for page in self.scan.pages() if conflicts else ():
             for row, raw in enumerate(page.records):
-                if (page.number, row) in places:
+                if (page.number, row) in conflicts:
                     self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
 
-    def tables(self, dropped: Collection[int]) -> Iterator[tuple[str, Any]]:
-        """Yield the staged rows but those at some positions, by table, as they are stored."""
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the staged rows by table, as they are stored. Raises ArrowInvalid."""
         places = {(each.table, each.name): each for each in self.schema.places.values()}
-        kept = np.ones(self.index.num_rows, np.bool_)
-        kept[list(dropped)] = False
-        for index, staged in self._batches:
-            is_kept, kept = kept[: len(index)], kept[len(index) :]
-            for name, offset in staged:
-                self._file.seek(offset)
-                rows = pa.ipc.open_stream(self._file).read_next_batch()
-                if dropped:
-                    rows = rows.filter(pa.array(is_kept[rows[POSITION].to_numpy()]))
-                record = index.take(rows[POSITION])
-                found = {"_parent_key": record["_key"]}
-                if name == self.schema.stream:
-                    found = dict(zip(INDEX.names, record.columns, strict=True))
-                    found["_scan_id"] = pa.repeat(self.scan.scan_id, len(record))
-                for column in rows.schema.names[1:]:
-                    place, array = places.get((name, column)), rows[column]
-                    found |= {column: array} if place is None else to_stored(place, array)
-                yield name, pa.table(found)
+        for table, start in self._tables:
+            self.file.seek(start)
+            rows = pa.ipc.open_stream(self.file).read_next_batch()
+            found: dict[str, pa.Array] = {}
+            if table == self.schema.stream:
+                found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
+            for name, array in zip(rows.schema.names, rows.columns, strict=True):
+                place = places.get((table, name))
+                found |= {name: array} if place is None else to_stored(place, array)
+            yield table, pa.table(found)

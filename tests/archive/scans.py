@@ -7,8 +7,8 @@ from pathlib import Path
 import zstandard
 from hypothesis import strategies as st
 
-from pipelines.archive.lines import encode_body
-from pipelines.archive.scan_file import Exchange, OpenScan, ScanHeader
+from pipelines.archive.lines import Exchange, ScanHeader, encode_body
+from pipelines.archive.scan_file import OpenScan
 from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges, ReadBudget
 
 START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.archive.records import MANY_COMMAS, ParsedPage, parse_page
+from pipelines.archive.records import ANY_LIMIT, MANY_COMMAS, Pagination, parse_page
 from pipelines.core.errors import UnexpectedAnswer
 from tests.archive.scans import PAGINATION, VALUES, page
 
-LIMITS = (None, 2)
+LIMITS = (ANY_LIMIT, 2)
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_records_are_the_bytes_received(limit: int | None) -> None:
+def test_records_are_the_bytes_received(limit: int) -> None:
     body = (
         b'{"pagination":{"limit":5,"offset":10,"has_more":true,"next_offset":15,"prev_offset":5},'
         b'"total":9,"data":[ {"a" : 1e2} , {"b":[1,{"c":"],"}]},7 ]}'
     )
     records = [b'{"a" : 1e2}', b'{"b":[1,{"c":"],"}]}', b"7"]
-    assert parse_page(body, limit) == ParsedPage(
-        records=records, limit=5, offset=10, has_more=True, next_offset=15
-    )
+    page = parse_page(body, limit)
+    assert page.records == records
+    assert page.pagination == Pagination(limit=5, offset=10, has_more=True, next_offset=15)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_records_are_the_bytes_received(limit: int | None) -> None:
     ids=lambda odd: repr(odd[:16]),
 )
 @pytest.mark.parametrize("limit", LIMITS)
-def test_an_odd_record_does_not_cost_the_page(odd: bytes, limit: int | None) -> None:
+def test_an_odd_record_does_not_cost_the_page(odd: bytes, limit: int) -> None:
     assert parse_page(page(b"1", odd, b'{"z":"\\""}'), limit).records == [b"1", odd, b'{"z":"\\""}']
 
 
@@ -79,7 +79,7 @@ def test_an_odd_record_does_not_cost_the_page(odd: bytes, limit: int | None) -> 
     ids=lambda body: repr(body[:40]),
 )
 @pytest.mark.parametrize("limit", LIMITS)
-def test_what_is_not_a_page_is_refused(body: bytes, limit: int | None) -> None:
+def test_what_is_not_a_page_is_refused(body: bytes, limit: int) -> None:
     with pytest.raises(UnexpectedAnswer, match="not a page of a list"):
         parse_page(body, limit)
 

@@ -13,7 +13,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
+from pipelines.archive.lines import ScanHeader
+from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import ListMemory, ReadBudget
 from pipelines.core.errors import ServiceError
 from pipelines.extract.pages import ALGORITHM_VERSION
