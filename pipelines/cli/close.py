@@ -8,8 +8,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import Json, NoBuild, Reason, close
-from pipelines.cli.terminal import line, note, opened, run_sync, show
-from pipelines.core.errors import ExitCode
+from pipelines.cli.terminal import line, note, opened, show, show_and_build
 
 Month = Annotated[datetime, typer.Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 COLUMNS = (
@@ -30,16 +29,16 @@ def close_month(
     """Sign off a month: copy its records, breaks and figures; later changes are corrections."""
     with opened() as session:
         signing = app.close.Signing(month.date(), preparer, reviewer, remark)
-        line(app.close.close_month(session, signing, note))
-        return ExitCode.DONE if no_build else run_sync(session, [], app.sync.build_version)
+        text = app.close.close_month(session, signing, note)
+        return show_and_build(session, text, no_build=no_build)
 
 
 @close.command()
 def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
     """Open a closed month again. Its copy stays."""
     with opened() as session:
-        line(app.close.reopen_month(session, month.date(), getpass.getuser(), reason))
-        return ExitCode.DONE if no_build else run_sync(session, [], app.sync.build_version)
+        text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
+        return show_and_build(session, text, no_build=no_build)
 
 
 @close.command("list")

@@ -6,7 +6,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import Json, NoBuild, mapping
-from pipelines.cli.terminal import line, opened, run_sync, show
+from pipelines.cli.terminal import line, opened, show, show_and_build
 from pipelines.core.errors import ExitCode
 
 
@@ -32,7 +32,5 @@ def accept(
 ) -> int:
     """Write the proposed fields to mapping.toml, then build a version with them."""
     with opened() as session:
-        line(app.mapping.accept(session, replace=replace))
-        if no_build:
-            return ExitCode.DONE
-        return run_sync(session, [], app.sync.build_version)
+        text = app.mapping.accept(session, replace=replace)
+        return show_and_build(session, text, no_build=no_build)

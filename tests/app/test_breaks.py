@@ -26,6 +26,12 @@ RESOLVE = Verdict("resolve", "seen")
 Wrong = dict[str, str]
 
 
+class Refused(Exception): ...
+
+
+def no_question(_rows: list[Row]) -> None: ...
+
+
 def subjects(stores: Stores, **chosen: str) -> list[str]:
     return [each["subject"] for each in list_breaks(session_of(stores), BreakFilter(**chosen))]
 
@@ -40,8 +46,8 @@ def decided(stores: Stores) -> list[dict[str, Any]]:
         return break_decisions(session)
 
 
-def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int | None:
-    return decide(session_of(stores), BreakFilter(**chosen), verdict, lambda _rows: True)
+def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
+    return decide(session_of(stores), BreakFilter(**chosen), verdict, no_question)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +116,12 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"1 breaks match break_id=.* none to resolve"):
         take(books, break_id=break_id)
     with pytest.raises(ConfigurationError, match="Row 3: the break is resolved, so no resolve"):
-        decide_from_file(session_of(books), before, lambda _rows: True)
+        decide_from_file(session_of(books), before, no_question)
     twice = tmp_path / "twice.csv"
     rows = f"{break_id},200,2,reopen,,a\n" * 2
     twice.write_text(f"break_id,difference,rows,decision,owner,reason\n{rows}")
     with pytest.raises(ConfigurationError, match=f"Row 3: break `{break_id}` is in the file twice"):
-        decide_from_file(session_of(books), twice, lambda _rows: True)
+        decide_from_file(session_of(books), twice, no_question)
     assert take(books, Verdict("reopen", "wrong"), partner="jp") == 1
     kinds = [(each["kind"], each["owner"]) for each in decided(books)]
     assert kinds[:2] == [("break_assign", "bob")] * 2
@@ -133,14 +139,12 @@ def test_what_the_evidence_resolved_cannot_be_reopened(books: Stores) -> None:
 
 
 def test_nothing_is_recorded_where_the_preview_is_refused(unchanged_books: Stores) -> None:
-    shown: list[list[Row]] = []
+    def refuse(rows: list[Row]) -> None:
+        raise Refused(rows)
 
-    def refuse(rows: list[Row]) -> bool:
-        shown.append(rows)
-        return False
-
-    assert decide(session_of(unchanged_books), BreakFilter(partner="jp"), RESOLVE, refuse) is None
-    assert [(each["subject"], each["decision"]) for each in shown[0]] == [
+    with pytest.raises(Refused) as refused:
+        decide(session_of(unchanged_books), BreakFilter(partner="jp"), RESOLVE, refuse)
+    assert [(each["subject"], each["decision"]) for each in refused.value.args[0]] == [
         (LONG, "resolve"),
         (W, "resolve"),
     ]
@@ -154,7 +158,7 @@ def test_nothing_is_recorded_where_the_preview_is_refused(unchanged_books: Store
         (Verdict("resolve", " "), {"partner": "jp"}, "it has no reason"),
         (Verdict("assign", "why"), {"partner": "jp"}, "it has no owner"),
         (Verdict("resolve", "why", "bob"), {"partner": "jp"}, "resolve takes no owner"),
-        (RESOLVE, {}, "no break or filter is given"),
+        (RESOLVE, {}, "No break and no filter is given"),
     ],
 )
 def test_an_incomplete_decision_is_refused(
@@ -209,9 +213,7 @@ def test_decisions_in_a_workbook_are_read_back(
         U: {"decision": "resolve", "reason": "a cent"},
     }
     file = saved(filled(books, tmp_path / "breaks.xlsx", cells))
-    assert decide_from_file(session_of(books), file, lambda _rows: False) is None
-    assert decided(books) == []
-    assert decide_from_file(session_of(books), file, lambda _rows: True) == 3
+    assert decide_from_file(session_of(books), file, no_question) == 3
     found = [(each["kind"], each["owner"], each["reason"]) for each in decided(books)]
     assert found == [
         ("break_resolve", None, "agreed; paid, in full"),
@@ -247,7 +249,7 @@ def test_one_wrong_row_refuses_the_file(
     right = {"decision": "resolve", "reason": "agreed"}
     file = filled(unchanged_books, tmp_path / "breaks.xlsx", {LONG: right, W: cells, U: right})
     with pytest.raises(ConfigurationError) as error:
-        decide_from_file(session_of(unchanged_books), file, lambda _rows: True)
+        decide_from_file(session_of(unchanged_books), file, no_question)
     assert f"Row 3: {problem}" in str(error.value)
     assert "Row 2" not in str(error.value)
     assert decided(unchanged_books) == []
@@ -258,7 +260,7 @@ def test_one_wrong_row_refuses_the_file(
     [
         ("a.xlsx", b"no workbook", "cannot be read"),
         ("a.csv", b"\xff\xfe", "cannot be read"),
-        ("a.csv", b"", "no column break_id, difference, rows, decision, owner, reason"),
+        ("a.csv", b"", "cannot be read"),
         ("a.csv", b"break_id,difference,rows,decision,owner\n", "no column reason"),
         ("a.csv", b"break_id,difference,rows,decision,owner,reason\nB1\n", "No row has a decision"),
     ],
@@ -269,7 +271,7 @@ def test_another_file_is_refused(
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
-        decide_from_file(session_of(unchanged_books), file, lambda _rows: True)
+        decide_from_file(session_of(unchanged_books), file, no_question)
     with pytest.raises(ConfigurationError, match="exists already"):
         write_file(session_of(unchanged_books), BreakFilter(), file)
     assert file.read_bytes() == content
@@ -285,8 +287,8 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     assert "No breaks match state=assigned." in cli("breaks", "--state", "assigned").stdout
     found = cli.json("breaks", "--rule", "not_billed")
     assert ([each["subject"] for each in found["breaks"]], found["totals"]) == ([MISSING], [])
-    refused = cli("breaks", "resolve", "--partner=jp", "--reason=why", code=2).stdout
-    assert "Nothing was decided: nobody can be asked. Use --yes." in refused
+    refused = cli("breaks", "resolve", "--partner=jp", "--reason=why", code=2).stderr
+    assert "Nothing was decided: nobody can be asked.\nUse --yes." in refused
     before = cli("breaks", "--partner=jp", "resolve", "--reason=why", code=2).stderr
     assert "Options stand before `resolve`." in before
     assert decided(books) == []
