@@ -4,7 +4,7 @@ A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from itertools import count
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import sqlalchemy
 
-from pipelines.app.reconciled import Row, select
+from pipelines.app.reconciled import EVALUATED, Row, open_reconciled, select
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY
 from pipelines.core.clock import utc_now
@@ -33,10 +33,6 @@ SYNC: Final = "Run `partner-sync sync`, look at the month, then close it."
 TIME: Final = "%Y-%m-%d %H:%M %Z"
 TERMS: Final = """
 SELECT basis.as_of, basis.time_zone, basis.grace_days FROM reconciliation.basis AS basis
-"""
-NOT_EVALUATED: Final = """
-SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules
-WHERE list_contains($rules, rules.rule) AND NOT rules.evaluated
 """
 # Whether the newest scan is complete, and whether the connection has records of the month.
 PROOFS: Final = """
@@ -73,8 +69,6 @@ def close_month(session: AppSession, signing: Signing, on_note: OnNote = lambda 
     Raises ConfigurationError where that is not allowed, StorageFailed; nothing is written then.
     """
     file, month = session.home.mapping_file, signing.month
-    people = signing.preparer.strip(), signing.reviewer.strip()
-    signing = Signing(month, *people, signing.note)
     with change_versions(session, on_note):
         mapping = file.read_bytes() if file.exists() else b""
         version = session.warehouse.require_published()
@@ -107,8 +101,8 @@ def _refusals(
     session: AppSession, signing: Signing, version: Version, db: duckdb.DuckDBPyConnection
 ) -> Iterator[tuple[str, str]]:
     """Yield why a month cannot be closed, and what to do; the first counts."""
-    preparer, reviewer = signing.preparer.casefold(), signing.reviewer.casefold()
-    if not preparer or not reviewer or preparer == reviewer:
+    people = {name.strip().casefold() for name in (signing.preparer, signing.reviewer)}
+    if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
     for each in read_closes(session).values():
         if each.month == signing.month and each.reopened_at is None:
@@ -116,9 +110,9 @@ def _refusals(
             yield why, "Run `partner-sync close reopen` with --reason first."
     if is_outdated(session, version, read_inputs(session)):
         yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
-    rules = {"rules": ["matches", "summary"]}
-    for rule, reason in db.execute(NOT_EVALUATED, rules).fetchall():
-        yield f"{rule} is not evaluated: {reason}", REMEDY
+    for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
+        if not is_evaluated:
+            yield f"summary is not evaluated: {reason}", REMEDY
     yield from _not_proven(session, signing.month, db)
 
 
@@ -177,17 +171,16 @@ def list_closes(session: AppSession) -> list[Row]:
     """
     states = dict[tuple[date, int], Row]()
     problem = "The published version does not show it yet. Run `partner-sync versions build`."
-    with (
-        suppress(duckdb.CatalogException, PartnerSyncError),
-        closing(session.warehouse.open()) as db,
-    ):
-        states = {(each.pop("month"), each.pop("number")): each for each in select(db, STATES, {})}
-        for _rule, reason in db.execute(NOT_EVALUATED, {"rules": ["closes"]}).fetchall():
-            problem = reason
+    try:
+        with open_reconciled(session, "closes") as (_version, db):
+            for each in select(db, STATES, {}):
+                states[each.pop("month"), each.pop("number")] = each
+    except PartnerSyncError as error:
+        problem = f"{error} {error.remedy}".strip()
     rows = []
-    for each in read_closes(session).values():
-        state = states.get((each.month, each.number))
-        row = asdict(each) | {"month": f"{each.month:%Y-%m}"} | (state or UNKNOWN)
-        row["state"] = "reopened" if each.reopened_at else row["state"]
+    for close in read_closes(session).values():
+        state = states.get((close.month, close.number))
+        row = asdict(close) | {"month": f"{close.month:%Y-%m}"} | (state or UNKNOWN)
+        row["state"] = "reopened" if close.reopened_at else row["state"]
         rows.append(row | {"problem": None if state else problem})
     return rows

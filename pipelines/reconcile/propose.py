@@ -133,8 +133,8 @@ class _Search:
 
     def _choose(
         self, role: str, shares: Mapping[Column, Share], meaning: str, *, needs_name: bool = False
-    ) -> None:
-        """Give a role to the field with the best name and share, if any is good enough."""
+    ) -> bool:
+        """Give a role to the field with the best name and share; whether any is good enough."""
         ranks = {each: _rank(role, each) for each in shares}
         tried = [each for each in shares if ranks[each] < UNNAMED or not needs_name]
         least = {each: SURE if ranks[each] == UNNAMED else NAMED for each in tried}
@@ -151,6 +151,7 @@ class _Search:
             near = max(tried, key=lambda each: shares[each].value)
             reason = f"No field qualifies. Nearest: {near.path}, {shares[near]} {meaning}."
         self.proposals[role] = Proposal(field, reason)
+        return bool(best)
 
     def _choose_by(self, kind: str, role: str, but: str = "") -> None:
         """Give a role to a field by what all rows say of it, and but for codes by its name."""
@@ -207,8 +208,7 @@ class _Search:
         """Find the number of a bill to which its lines add up, else by name."""
         role, line = "billing.amount", self._found.get("billing.line_amount")
         sums = self._evidence.sums(line, self._numbers(role)) if line else {}
-        self._choose(role, sums, "sampled bills are the sum of their lines")
-        if role not in self._found:
+        if not self._choose(role, sums, "sampled bills are the sum of their lines"):
             self._choose_by("numbers", role, "; no lines add up to it")
 
     def _choose_values(self, role: str, of_role: str, is_meant: Callable[[str], object]) -> None:
