@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from pipelines import app
-from pipelines.cli import breaks, close, finance, mapping, trace, warehouse
+from pipelines.cli import breaks, finance, trace, warehouse
 from pipelines.cli.program import (
     HELP,
     RUN,
@@ -27,7 +27,7 @@ from pipelines.cli.program import (
 from pipelines.cli.terminal import line, opened, print_json, run_sync, show, show_status
 from pipelines.core.errors import ExitCode
 
-__all__ = ["breaks", "close", "finance", "main", "mapping", "program", "trace", "warehouse"]
+__all__ = ["breaks", "finance", "main", "program", "trace", "warehouse"]
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.session import AppSession
 from pipelines.config.home import Home
-from pipelines.core.text import Redactor
 from tests.app.ledger import publish_books
 from tests.homes import copied, synced_home
 from tests.publish.conftest import empty_home, stores
 from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.publish.named import session_of
 from tests.sandbox.running import Running
 
-__all__ = ["empty_home", "stores"]
+__all__ = ["empty_home", "session_of", "stores"]
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +24,6 @@ def synced_template(tmp_path_factory: pytest.TempPathFactory, sandbox_process: R
 @pytest.fixture
 def synced(synced_template: Home, tmp_path: Path) -> Home:
     return copied(synced_template, tmp_path / "home")
-
-
-def session_of(stores: Stores) -> AppSession:
-    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    return AppSession(*fields, Redactor())
 
 
 @pytest.fixture(scope="session")

@@ -260,7 +260,7 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores) -> No
     assert reasons.keys() == {"corrections", "closes"}
     assert f"2026-09 is damaged: {file} is missing, was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
-    assert list_closes(session_of(closed))[0]["problem"] == reasons["closes"]
+    assert reasons["closes"] in list_closes(session_of(closed))[0]["problem"]
     (error,) = verify_files(session_of(closed)).damaged
     assert str(error) == reasons["closes"]
 
