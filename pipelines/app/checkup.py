@@ -1,9 +1,9 @@
 """Evaluates every check of a home, and shows what analysts see now."""
 
-from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
@@ -14,7 +14,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import Run, Scan
 
 RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
 Row = dict[str, Any]
@@ -24,16 +24,12 @@ def run_checks(session: AppSession, context: CheckContext | None = None) -> list
     """Evaluate every check over all connections; record what was found and what has cleared."""
     results = evaluate(context or current_context(session))
     with session.metadata.transaction() as db:
-        record_findings(db, _findings(results), utc_now(session.clock))
+        record_findings(db, findings_of(results), utc_now(session.clock))
     return results
 
 
-def evaluate_checks(session: AppSession) -> tuple[Finding, ...]:
-    """Evaluate every check; return the findings."""
-    return _findings(run_checks(session))
-
-
-def _findings(results: list[CheckResult]) -> tuple[Finding, ...]:
+def findings_of(results: list[CheckResult]) -> tuple[Finding, ...]:
+    """Return everything that checks have found."""
     return tuple(finding for result in results for finding in result.findings)
 
 
@@ -60,35 +56,29 @@ def status(session: AppSession) -> Row:
     """
     context = current_context(session)
     results = run_checks(session, context)
-    version, findings = context.published.version, _findings(results)
+    version, findings = context.published.version, findings_of(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
-    running = {run.run_id for run in context.runs if runs.is_running(run)}
     with session.metadata.transaction() as db:
-        newest = {each: db.scalar(_newest_scan(each)) for each in context.lists}
+        lists = [_list_status(db, context, each) for each in context.lists]
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
         "file": str(session.home.link),
-        "lists": [_list_status(context, each, newest[each], running) for each in context.lists],
+        "lists": lists,
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
     }
 
 
-def _newest_scan(about: ListName) -> Select[Scan]:
-    """Select the newest scan of a list in any state, open ones too."""
-    scans = select(Scan).filter_by(**about._asdict())
-    return scans.order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
-
-
-def _list_status(
-    context: CheckContext, about: ListName, last: Scan | None, running: Collection[str]
-) -> Row:
+def _list_status(db: Session, context: CheckContext, about: ListName) -> Row:
     """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
+    newest = select(Scan).order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
+    last = db.scalar(newest.filter_by(**about._asdict()))
     loaded, state = context.published.loaded.get(about), last and last.status
     if last and last.status == ScanStatus.OPEN:
-        state = "being read" if last.run_id in running else "interrupted"
+        run = db.get(Run, last.run_id)
+        state = "being read" if run and runs.is_running(run) else "interrupted"
     return {
         **about._asdict(),
         "rows": loaded and loaded.rows,
