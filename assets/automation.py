@@ -25,7 +25,7 @@ MAINTENANCE_CRON = "0 6 * * 0"
 def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
     """Build and publish a version from the archive, without a base and without any request."""
     with home.session() as session:
-        built = rebuild_home(session, LogProgress(context.log))
+        built = rebuild_home(session, LogProgress(context.log).note)
         if built.version is None:
             raise nothing_published(built)
         context.log.info("Published version %s.", built.version.number)

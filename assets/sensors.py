@@ -11,7 +11,7 @@ import psutil
 from assets.automation import CHECK_JOB, PUBLISH_JOB, READ_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.resources import HomeResource
-from pipelines.app.checkup import evaluate_checks
+from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
 from pipelines.app.session import open_session
 from pipelines.config.settings import Settings
@@ -114,7 +114,7 @@ def findings(
     """
     try:
         with open_session(home.settings().places) as session:
-            found = evaluate_checks(session)
+            found = findings_of(run_checks(session))
             notify_findings(session)
     except PartnerSyncError as error:
         return dg.SkipReason(str(error))

@@ -16,7 +16,7 @@ from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
 from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
-from pipelines.app.versions import build_version
+from pipelines.app.sync import build_version
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
@@ -46,7 +46,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         with home.session() as session:
             built = None
             if context.selected_asset_keys:
-                built = build_version(session, LogProgress(context.log))
+                built = build_version(session, LogProgress(context.log).note)
             seen = current_version(session)
             unknown = seen.not_evaluated
             evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()

@@ -61,7 +61,7 @@ def opened(home: Home) -> Iterator[AppSession]:
 def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult:
     """Sync one connection, all its streams or some."""
     with open_session(home) as session:
-        request = ReadRequest(connection, streams or None)
+        request = ReadRequest(connection, streams)
         return sync(session, [request], Progress())
 
 

@@ -1,54 +1,38 @@
-"""What the command line and Dagster do. `app.MODULE` is imported when it is first used."""
+"""What the command line and Dagster do. `app.MODULE` is imported when it is first used.
+
+So the help loads no database, and no command loads more than it needs.
+"""
 
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pipelines.app import (
-        breaks,
-        breaks_file,
-        checkup,
-        close,
-        connect,
-        discover,
-        export,
-        maintenance,
-        mapping,
-        notify,
-        plan,
-        report,
-        results,
-        session,
-        sync,
-        trace,
-        trace_figure,
-        versions,
-    )
-
-__all__ = [
-    "breaks",
-    "breaks_file",
-    "checkup",
-    "close",
-    "connect",
-    "discover",
-    "export",
-    "maintenance",
-    "mapping",
-    "notify",
-    "plan",
-    "report",
-    "results",
-    "session",
-    "sync",
-    "trace",
-    "trace_figure",
-    "versions",
-]
+if TYPE_CHECKING:  # every module that the command line uses
+    from pipelines.app import breaks as breaks
+    from pipelines.app import breaks_file as breaks_file
+    from pipelines.app import checkup as checkup
+    from pipelines.app import close as close
+    from pipelines.app import connect as connect
+    from pipelines.app import demo as demo
+    from pipelines.app import discover as discover
+    from pipelines.app import export as export
+    from pipelines.app import maintenance as maintenance
+    from pipelines.app import mapping as mapping
+    from pipelines.app import notify as notify
+    from pipelines.app import plan as plan
+    from pipelines.app import report as report
+    from pipelines.app import results as results
+    from pipelines.app import sandbox as sandbox
+    from pipelines.app import session as session
+    from pipelines.app import setup as setup
+    from pipelines.app import sync as sync
+    from pipelines.app import trace as trace
+    from pipelines.app import trace_figure as trace_figure
+    from pipelines.app import versions as versions
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    return import_module(f"{__name__}.{name}")
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`") from error

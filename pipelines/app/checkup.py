@@ -1,9 +1,9 @@
 """Evaluates every check of a home, and shows what analysts see now."""
 
-from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
@@ -14,7 +14,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import Run, Scan
 
 RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
 Row = dict[str, Any]
@@ -25,16 +25,12 @@ def run_checks(session: AppSession, published: Published | None = None) -> list[
     published, now = published or current_version(session), utc_now(session.clock)
     with session.metadata.transaction() as db:
         results = evaluate(CheckContext(db, published, _lists(session), session.settings, now))
-        record_findings(db, _findings(results), now)
+        record_findings(db, findings_of(results), now)
     return results
 
 
-def evaluate_checks(session: AppSession) -> tuple[Finding, ...]:
-    """Evaluate every check; return the findings."""
-    return _findings(run_checks(session))
-
-
-def _findings(results: list[CheckResult]) -> tuple[Finding, ...]:
+def findings_of(results: list[CheckResult]) -> tuple[Finding, ...]:
+    """Return everything that checks have found."""
     return tuple(finding for result in results for finding in result.findings)
 
 
@@ -63,35 +59,29 @@ def status(session: AppSession) -> Row:
     """
     published, lists = current_version(session), _lists(session)
     results = run_checks(session, published)
-    version, findings = published.version, _findings(results)
+    version, findings = published.version, findings_of(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
     with session.metadata.transaction() as db:
-        running = {run.run_id for run in runs.recent_runs(db, limit=0) if runs.is_running(run)}
-        newest = {each: db.scalar(_newest_scan(each)) for each in lists}
+        shown = [_list_status(db, published, each) for each in lists]
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
         "file": str(session.home.link),
-        "lists": [_list_status(published, each, newest[each], running) for each in lists],
+        "lists": shown,
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
     }
 
 
-def _newest_scan(about: ListName) -> Select[Scan]:
-    """Select the newest scan of a list in any state, open ones too."""
-    scans = select(Scan).filter_by(**about._asdict())
-    return scans.order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
-
-
-def _list_status(
-    published: Published, about: ListName, last: Scan | None, running: Collection[str]
-) -> Row:
+def _list_status(db: Session, published: Published, about: ListName) -> Row:
     """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
+    newest = select(Scan).order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
+    last = db.scalar(newest.filter_by(**about._asdict()))
     loaded, state = published.loaded.get(about), last and last.status
     if last and last.status == ScanStatus.OPEN:
-        state = "being read" if last.run_id in running else "interrupted"
+        run = db.get(Run, last.run_id)
+        state = "being read" if run and runs.is_running(run) else "interrupted"
     return {
         **about._asdict(),
         "rows": loaded and loaded.rows,

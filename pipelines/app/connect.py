@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import update
@@ -26,34 +26,31 @@ async def open_service(
 
     `accept` is a person's reason to accept another account; else that raises PartnerSyncError.
     """
-    first = limiter_actor(session, connection)
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_client(session, connection, first))
-        await _confirm_account(session, client, accept)
-        if (actor := limiter_actor(session, connection)) != first:
-            # The account is known from now on. All processes that use it share its limit, so the
-            # request that asked for it counts there too.
-            with session.metadata.transaction() as db:
-                moved = update(RateLimitSlot).where(RateLimitSlot.actor == first)
-                db.execute(moved.values(actor=actor))
-            client = await stack.enter_async_context(_client(session, connection, actor))
-        yield client
-
-
-def _client(session: AppSession, connection: Connection, actor: str) -> ServiceClient:
-    """Return a client that shares the rate limit of its actor with all processes."""
-    settings = session.settings
-    limits = LimitOptions(
-        max_requests_per_window=connection.max_requests_per_window,
-        request_timeout_seconds=settings.request_timeout_seconds,
-    )
+    settings, actor = session.settings, limiter_actor(session, connection)
     options = ClientOptions(
         timeout_seconds=settings.request_timeout_seconds,
         use_proxy=settings.use_proxy,
         max_clock_difference_seconds=settings.max_clock_difference_hours * 3600,
     )
-    limiter = RateLimiter(session.metadata, actor, session.clock, limits)
-    return ServiceClient(connection, options, limiter, session.redactor, session.clock)
+    limiter, clock = _limiter(session, connection, actor), session.clock
+    async with ServiceClient(connection, options, limiter, session.redactor, clock) as client:
+        await _confirm_account(session, client, accept)
+        if (account := limiter_actor(session, connection)) != actor:
+            # The account is known from now on. All processes that use it share its limit, so the
+            # request that asked for it counts there too.
+            with session.metadata.transaction() as db:
+                moved = update(RateLimitSlot).where(RateLimitSlot.actor == actor)
+                db.execute(moved.values(actor=account))
+            client.limiter = _limiter(session, connection, account)
+        yield client
+
+
+def _limiter(session: AppSession, connection: Connection, actor: str) -> RateLimiter:
+    options = LimitOptions(
+        max_requests_per_window=connection.max_requests_per_window,
+        request_timeout_seconds=session.settings.request_timeout_seconds,
+    )
+    return RateLimiter(session.metadata, actor, session.clock, options)
 
 
 async def _confirm_account(session: AppSession, client: ServiceClient, accept: str) -> None:

@@ -1,7 +1,7 @@
 """What there is of each list on one UTC day: read now, or shown from the archive."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -11,8 +11,8 @@ from pipelines.app.session import AppSession
 from pipelines.app.sync import read_connection
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ConfigurationError, PartnerSyncError, ScanNotFound
-from pipelines.metadata.scans import get_scan, newest_sealed
+from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata.scans import newest_sealed
 
 NO_SCAN: Final = (
     "The archive has no scan of this day, and the service cannot be asked about the past."
@@ -38,50 +38,40 @@ def lists_of_day(
     Reads the service only if `day` is the current UTC day. Never raises an expected failure, so
     that other days of the same run go on.
     """
-    name, streams = request.connection, request.streams or ()
-    results: dict[str, StreamResult] = {}
+    name = request.connection
     try:
-        known = [each.name for each in session.lists([name])[name]]
-        wanted = tuple(stream for stream in known if stream in streams)
-        if not wanted:
-            has = ", ".join(known) or "none"
-            raise ConfigurationError(f"The connection has no such stream. It has: {has}.")
         if day == utc_now(session.clock).date():
-            read = read_connection(session, replace(request, streams=wanted), progress)
-            results = {each.stream: each for each in read.streams}
+            read = read_connection(session, request, progress)
+            return [each for result in read for each in _read(result, day)]
+        return [_archived(session, name, stream.name, day) for stream in request.lists(session)]
     except PartnerSyncError as error:
-        return [_missing(name, stream, day, error) for stream in streams]
-    of_lists = (_list_day(session, name, each, day, results.get(each)) for each in wanted)
-    return [each for of_list in of_lists for each in of_list]
+        note = f"{error} {error.remedy}".strip()
+        return [ListDay(name, stream, day, None, note) for stream in request.streams]
 
 
-def _list_day(
-    session: AppSession, name: str, stream: str, day: date, result: StreamResult | None
-) -> Iterator[ListDay]:
-    """Yield the scan that was read (`result` None: that is archived) under the day it began.
+def _read(result: StreamResult, day: date) -> Iterator[ListDay]:
+    """Yield what was read under the day on which its scan began.
 
     That is yesterday where the run resumed an interrupted scan, or where midnight passed.
     """
-    scan_id = result and result.scan_id
-    if result and not scan_id:
-        yield _missing(name, stream, day, PartnerSyncError(result.message, result.remedy))
-        return
+    name, stream, note = result.connection, result.stream, f"{result.message} {result.remedy}"
+    began = result.scan.header.day if result.scan else None
+    if result.scan and began:
+        yield ListDay(name, stream, began, result.scan, "service")
+        note = (
+            f"This run finished a scan that began on {began}, so it counts for that day. Launch "
+            f"{day} again to read it."
+        )
+    if began != day:
+        yield ListDay(name, stream, day, None, note.strip())
+
+
+def _archived(session: AppSession, name: str, stream: str, day: date) -> ListDay:
+    with session.metadata.transaction() as db:
+        row = newest_sealed(db, name, stream, day=day)
+    if row is None:
+        return ListDay(name, stream, day, None, NO_SCAN)
     try:
-        with session.metadata.transaction() as db:
-            archived = newest_sealed(db, name, stream, day=day)
-            row = get_scan(db, scan_id) if scan_id else archived
-        if row is None:
-            raise ScanNotFound(NO_SCAN)
-        scan = session.archive.open_sealed(row)
-        yield ListDay(name, stream, row.day, scan, "service" if result else "archive")
-        if row.day != day:
-            raise ScanNotFound(
-                f"This run finished a scan that began on {row.day}, so it counts for that day.",
-                f"Launch {day} again to read it.",
-            )
+        return ListDay(name, stream, day, session.archive.open_sealed(row), "archive")
     except PartnerSyncError as error:
-        yield _missing(name, stream, day, error)
-
-
-def _missing(name: str, stream: str, day: date, error: PartnerSyncError) -> ListDay:
-    return ListDay(name, stream, day, None, f"{error} {error.remedy}".strip())
+        return ListDay(name, stream, day, None, f"{error} {error.remedy}".strip())

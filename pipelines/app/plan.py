@@ -46,22 +46,24 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
     rows = []
     for name, streams in session.lists(connections).items():
         pages = asyncio.run(_first_pages(session, session.settings.connection(name), streams))
-        found: dict[str, Found | None] = {CREDENTIALS: None, **pages}
-        rows += [_checked(session, name, checked, page) for checked, page in found.items()]
+        account = f"accepted: {account_of(session, name)}"
+        found: dict[str, Found | str] = {CREDENTIALS: account, **pages}
+        rows += [
+            {"connection": name, "checked": checked} | _checked(session, name, checked, each)
+            for checked, each in found.items()
+        ]
     return rows
 
 
-def _checked(session: AppSession, name: str, checked: str, found: Found | None) -> Row:
-    message, remedy = f"accepted: {account_of(session, name)}", ""
+def _checked(session: AppSession, name: str, checked: str, found: Found | str) -> Row:
+    passed, remedy, clean = not isinstance(found, PartnerSyncError), "", session.redactor.clean
     if isinstance(found, ParsedPage):
-        message = f"can be read and {'has rows' if found.data else 'is empty'}"
-    elif found is not None:
-        message, remedy = str(found), found.remedy
-        if isinstance(found, Forbidden) and checked != CREDENTIALS:
-            remedy = f'To leave the list out, add skip = ["{checked}"] to [{name}].'
-    passed, clean = not isinstance(found, PartnerSyncError), session.redactor.clean
-    texts = {"message": clean(message), "remedy": clean(remedy)}
-    return {"connection": name, "checked": checked, "passed": passed, **texts}
+        found = f"can be read and {'has rows' if found.data else 'is empty'}"
+    elif isinstance(found, Forbidden) and checked != CREDENTIALS:
+        remedy = f'To leave the list out, add skip = ["{checked}"] to [{name}].'
+    elif isinstance(found, PartnerSyncError):
+        remedy = found.remedy
+    return {"passed": passed, "message": clean(str(found)), "remedy": clean(remedy)}
 
 
 def plan_sync(
@@ -86,9 +88,10 @@ def plan_sync(
         for failure in pages.values():
             if isinstance(failure, PartnerSyncError):
                 raise failure
-        for stream, scan in scans.items():
-            row = _planned(scan, pages.get(stream), speed)
-            rows.append({"connection": name, "stream": stream} | row)
+        rows += [
+            {"connection": name, "stream": stream} | _planned(scan, pages.get(stream), speed)
+            for stream, scan in scans.items()
+        ]
     return rows
 
 

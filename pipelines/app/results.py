@@ -1,18 +1,19 @@
 """What is asked of a sync and what it did, as values for the command line and Dagster."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from pipelines.app.checkup import exit_code
 from pipelines.app.session import AppSession
-from pipelines.core.errors import ExitCode
+from pipelines.archive.scan_file import SealedScan
+from pipelines.config.streams import Stream
+from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.finding import Finding
 from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
 
-JSON_NAMES = ("connection", "stream", "rows", "requests", "rate_limited", "message", "remedy")
+LIST_NAMES = ("connection", "stream", "requests", "rate_limited", "message", "remedy")
 SCAN_NAMES = ("scan_id", "new", "changed", "deleted", "unchanged", "quarantined", "held")
 
 
@@ -24,25 +25,28 @@ class ReadRequest:
     """
 
     connection: str
-    streams: tuple[str, ...] | None = None
+    streams: tuple[str, ...] = ()
     trigger: str = "command"
     scheduled_at: datetime | None = None
 
-
-def requests_for(
-    session: AppSession, connections: Collection[str] | None, streams: Collection[str] | None
-) -> list[ReadRequest]:
-    """Return a request for each connection (none named: all) that has one of the streams."""
-    chosen = session.lists(connections, streams).items()
-    names = {name: tuple(each.name for each in has) for name, has in chosen if has or not streams}
-    return [ReadRequest(name, has) for name, has in names.items()]
+    def lists(self, session: AppSession) -> list[Stream]:
+        """Return those of the lists that the connection has. Raises ConfigurationError: none."""
+        known = session.lists([self.connection])[self.connection]
+        found = [each for each in known if not self.streams or each.name in self.streams]
+        if not found:
+            raise ConfigurationError(
+                f"Connection `{self.connection}` has no such stream. It has: "
+                f"{', '.join(each.name for each in known) or 'none'}. Nothing was requested.",
+                'Add [streams.NAME] with path = "/v2/..." and surface to settings.toml.',
+            )
+        return found
 
 
 @dataclass
 class StreamResult:
-    """One list of one sync: interrupted, until its read has ended.
+    """One list of one run: interrupted, until its read has ended.
 
-    Without `scan_id` it was not read to its end. `requests` are those of this run, failed ones too,
+    Without `scan` it was not read to its end. `requests` are those of this run, failed ones too,
     `rate_limited` those answered 429. `message` is the proof, or what went wrong; `exit_code` is
     what that means for a command by itself.
     """
@@ -51,27 +55,37 @@ class StreamResult:
     stream: str
     state: Outcome = Outcome.INTERRUPTED
     source: Literal["read", "resumed", "reused"] = "read"  # reused: the scan is of another run
-    scan_id: str | None = None
-    rows: int | None = None
+    scan: SealedScan | None = None
     requests: int = 0
     rate_limited: int = 0
     message: str = "Interrupted before its end. Analysts still see the published version."
     remedy: str = "Run `partner-sync sync` within 24 hours to resume it."
     exit_code: ExitCode = ExitCode.NOTHING_PUBLISHED
 
+    def values(self, built: BuildResult | None) -> dict[str, Any]:
+        """Return what `--json` prints: the list, and what the build did with its scan."""
+        shown = {name: getattr(self, name) for name in LIST_NAMES}
+        if self.scan is None:
+            return shown | {"rows": None, "proof": None, "scan": None, "result": self.state}
+        scan_id, rows = self.scan.scan_id, self.scan.completeness.rows
+        is_held = built and any(each.held for each in built.results if each.scan_id == scan_id)
+        note = ", held" if is_held else ", not loaded" if built and scan_id in built.failed else ""
+        proof, result = self.state.upper(), f"{self.source}{note}"
+        return shown | {"rows": rows, "proof": proof, "scan": scan_id, "result": result}
+
 
 @dataclass(frozen=True)
 class SyncResult:
     """Lists that were read, and the build behind them; `build` None: none was asked for."""
 
-    streams: tuple[StreamResult, ...] = ()
-    build: BuildResult | None = None
-    findings: tuple[Finding, ...] = ()
+    streams: list[StreamResult]
+    build: BuildResult | None
+    findings: tuple[Finding, ...]
 
     @property
     def exit_code(self) -> ExitCode:
         """0 only if every list is complete and, with a build, nothing else needs attention."""
-        if self.streams and not any(each.scan_id for each in self.streams):
+        if self.streams and not any(each.scan for each in self.streams):
             return min(each.exit_code for each in self.streams)
         is_complete = all(each.state is Outcome.COMPLETE for each in self.streams)
         if self.build is None:
@@ -82,14 +96,6 @@ class SyncResult:
     def values(self, file: str) -> dict[str, Any]:
         """Return what `--json` prints; `file` is what analysts open, `version` what they see."""
         built = self.build
-        notes = {each.scan_id: ", held" for each in (built.results if built else ()) if each.held}
-        notes |= dict.fromkeys(built.failed if built else (), ", not loaded")
-        lists = [
-            {name: getattr(each, name) for name in JSON_NAMES}
-            | {"proof": each.state.upper() if each.scan_id else None, "scan": each.scan_id}
-            | {"result": each.source + notes.get(each.scan_id, "") if each.scan_id else each.state}
-            for each in self.streams
-        ]
         build = built and {
             "version": built.version and built.version.number,
             "is_new": built.is_new,
@@ -97,5 +103,6 @@ class SyncResult:
             "scans": [{name: getattr(each, name) for name in SCAN_NAMES} for each in built.results],
             "failed": built.failed,
         }
+        lists = [each.values(built) for each in self.streams]
         shown = {"lists": lists, "build": build} if lists else build or {}
         return {"exit_code": int(self.exit_code), **shown, "findings": self.findings}

@@ -34,7 +34,8 @@ class AppSession(Stores):
     ) -> dict[str, list[Stream]]:
         """Return, by connection (none named: all), those of the streams (none named: all) it has.
 
-        Raises ConfigurationError, with the possible names, for one that is not configured.
+        A connection that has none of them is left out. Raises ConfigurationError, with the possible
+        names, for one that is not configured.
         """
         names, read = connections or self.settings.connections(), self.settings.streams_of
         known = {name: read(self.settings.connection(name)) for name in names}
@@ -44,10 +45,9 @@ class AppSession(Stores):
                 f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
                 f"Possible streams: {', '.join(possible) or 'none'}."
             )
-        return {
-            name: [each for each in found if not streams or each.name in streams]
-            for name, found in known.items()
-        }
+        asked = streams or possible
+        chosen = {name: [each for each in has if each.name in asked] for name, has in known.items()}
+        return {name: has for name, has in chosen.items() if has or not streams}
 
     def decision(self, kind: str, subject: str, reason: str) -> Decision:
         """Return a decision that the user of this process takes now."""

@@ -10,19 +10,18 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
-from pipelines.app.checkup import evaluate_checks
+from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.discover import compare_description
 from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
-from pipelines.app.versions import build_version
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, LockHeld, PartnerSyncError
+from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -33,9 +32,11 @@ from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.runs import Outcome, close_dead_runs
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
+from pipelines.publish.build import build as build_version
+from pipelines.publish.stores import OnNote, Stores
 
 __all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
-MakeVersion = Callable[[AppSession, Progress], BuildResult]
+MakeVersion = Callable[[Stores, OnNote], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
 
 
@@ -46,23 +47,21 @@ def sync(
     make: MakeVersion | None = build_version,
 ) -> SyncResult:
     """Read the requested lists; then, with `make`, publish a version of all that was read."""
-    read = [read_connection(session, request, progress) for request in requests]
-    streams = tuple(stream for each in read for stream in each.streams)
-    built = make(session, progress) if make else None
-    return SyncResult(streams, built, evaluate_checks(session))
+    streams = [
+        stream for request in requests for stream in read_connection(session, request, progress)
+    ]
+    built = make(session, progress.note) if make else None
+    return SyncResult(streams, built, findings_of(run_checks(session)))
 
 
-def read_connection(session: AppSession, request: ReadRequest, progress: Progress) -> SyncResult:
+def read_connection(
+    session: AppSession, request: ReadRequest, progress: Progress
+) -> list[StreamResult]:
     """Read lists of one connection into scan files; what fails for one is in its StreamResult.
 
     Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
-    streams = session.lists([request.connection], request.streams)[request.connection]
-    if not streams:
-        raise ConfigurationError(
-            f"Connection `{request.connection}` has no stream. Nothing was requested.",
-            'Add [streams.NAME] with path = "/v2/..." and surface to settings.toml.',
-        )
+    streams = request.lists(session)
     run = _Run(session, request, progress, streams)
     lock = hold_lock(session.home.locks, f"sync.{request.connection}", on_wait=progress.note)
     try:
@@ -73,7 +72,7 @@ def read_connection(session: AppSession, request: ReadRequest, progress: Progres
             asyncio.run(run.read_lists(streams))
     except LockHeld as error:
         run.fail(error)
-    return SyncResult(tuple(run.results.values()))
+    return list(run.results.values())
 
 
 class _Run:
@@ -82,13 +81,13 @@ class _Run:
     def __init__(
         self, session: AppSession, request: ReadRequest, progress: Progress, streams: list[Stream]
     ) -> None:
-        now = utc_now(session.clock)
+        name, now = request.connection, utc_now(session.clock)
         self.session, self.progress = session, progress
-        self.connection = session.settings.connection(request.connection)
-        self.results = {each.name: StreamResult(request.connection, each.name) for each in streams}
+        self.connection = session.settings.connection(name)
+        self.results = {each.name: StreamResult(name, each.name) for each in streams}
         self.row = Run(
             run_id=new_id(now),
-            connection=request.connection,
+            connection=name,
             trigger=request.trigger,
             scheduled_at=request.scheduled_at,
             started_at=now,
@@ -109,8 +108,10 @@ class _Run:
             db.add(row)
         try:
             yield
+        except PartnerSyncError as error:  # of the whole connection: credentials, identity
+            self.fail(error)
         finally:
-            unread = [f"{each.stream}: {each.message}" for each in results if not each.scan_id]
+            unread = [f"{each.stream}: {each.message}" for each in results if not each.scan]
             with self.session.metadata.transaction() as db:
                 db.add(row)
                 row.ended_at = utc_now(self.session.clock)
@@ -122,13 +123,10 @@ class _Run:
     async def read_lists(self, streams: list[Stream]) -> None:
         """Read all lists at once."""
         service = open_service(self.session, self.connection)
-        try:
-            async with service as client, asyncio.TaskGroup() as group:
-                for stream in streams:
-                    group.create_task(self._read_list(stream, client))
-                group.create_task(compare_description(self.session, client))
-        except PartnerSyncError as error:  # of the whole connection: credentials, identity
-            self.fail(error)
+        async with service as client, asyncio.TaskGroup() as group:
+            for stream in streams:
+                group.create_task(self._read_list(stream, client))
+            group.create_task(compare_description(self.session, client))
 
     def fail(self, error: PartnerSyncError, stream: str | None = None) -> None:
         """Note the failure of a list; without `stream`, of every list that has no result yet."""
@@ -142,24 +140,23 @@ class _Run:
         """Read one list and keep its result; no failure of one list reaches the others."""
         result = self.results[stream.name]
         try:
-            scan = self._new_enough_scan(stream) or await self._read_scan(stream, client)
+            scan = self._new_enough_scan(result) or await self._read_scan(stream, client)
         except PartnerSyncError as error:
             self.fail(error, stream.name)
         except Exception as error:  # noqa: BLE001 - a defect in one list must not stop the others
             self.fail(_defect(error), stream.name)
         else:
-            proof = scan.completeness
+            result.scan, proof = scan, scan.completeness
             result.state = Outcome.COMPLETE if proof.complete else Outcome.PARTIAL
-            result.scan_id, result.rows = scan.scan_id, proof.rows
             result.message, result.remedy = proof.sentence(stream.name), ""
 
-    def _new_enough_scan(self, stream: Stream) -> SealedScan | None:
+    def _new_enough_scan(self, result: StreamResult) -> SealedScan | None:
         """Return a sealed scan of another run that began after this run was due or asked for."""
         with self.session.metadata.transaction() as db:
-            row = scans.newest_sealed(db, self.connection.name, stream.name)
+            row = scans.newest_sealed(db, result.connection, result.stream)
         if row is None or row.started_at < self.not_before:
             return None
-        self.results[stream.name].source = "reused"
+        result.source = "reused"
         return self.session.archive.open_sealed(row)
 
     async def _read_scan(self, stream: Stream, client: ServiceClient) -> SealedScan:
@@ -167,7 +164,7 @@ class _Run:
         result, session = self.results[stream.name], self.session
         advance = partial(self.progress.advance, f"{result.connection}/{result.stream}")
         max_seconds = session.settings.sync_max_minutes * 60
-        scan = self._resumable_scan(stream) or self._start_scan(stream)
+        scan = self._resumable_scan(result) or self._start_scan(stream)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
         try:
             sealed = await read_scan(client, scan, max_seconds, advance)
@@ -177,41 +174,42 @@ class _Run:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
 
-    def _resumable_scan(self, stream: Stream) -> OpenScan | None:
+    def _resumable_scan(self, result: StreamResult) -> OpenScan | None:
         """Return the open scan to go on with; abandon every other one of the list."""
-        name, reason = self.connection.name, "Another version of partner-sync began the scan."
+        about = (result.connection, result.stream)
         with self.session.metadata.transaction() as db:
-            row = scans.scan_to_resume(db, name, stream.name, self.resume_since)
+            row = scans.scan_to_resume(db, *about, self.resume_since)
             if row is None:
                 return None
             try:
                 scan = self.session.archive.resume(row)
-                if scan.header.algorithm == ALGORITHM_VERSION:
-                    row.run_id = self.row.run_id
-                    began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
-                    self.progress.note(f"{stream.name}: resuming the interrupted scan of {began}.")
-                    return scan
+                is_ours = scan.header.algorithm == ALGORITHM_VERSION
+                reason = "" if is_ours else "Another version of partner-sync began the scan."
             except ArchiveDamaged as error:
                 reason = str(error)
-            row.status, row.reason = scans.ScanStatus.ABANDONED, reason
-        self.progress.note(f"{stream.name}: {reason} The list is read again.")
-        return None
+            if reason:
+                row.status, row.reason = scans.ScanStatus.ABANDONED, reason
+                self.progress.note(f"{result.stream}: {reason} The list is read again.")
+                return None
+            row.run_id, began = self.row.run_id, f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
+        self.progress.note(f"{result.stream}: resuming the interrupted scan of {began}.")
+        return scan
 
     def _start_scan(self, stream: Stream) -> OpenScan:
-        started_at = utc_now(self.session.clock)
+        name, started_at = self.connection.name, utc_now(self.session.clock)
         actor = limiter_actor(self.session, self.connection)
         with self.session.metadata.transaction() as db:
             header = ScanHeader(
                 scan_id=new_id(started_at),
                 run_id=self.row.run_id,
-                connection=self.connection.name,
+                connection=name,
                 stream=stream.name,
                 path=stream.path,
                 actor=actor,
                 started_at=started_at,
                 day=started_at.date(),
                 configured_key=stream.key,
-                memory=scans.list_memory(db, self.connection.name, stream.name),
+                memory=scans.list_memory(db, name, stream.name),
                 budget=ReadBudget(page_size=stream.limit),
                 algorithm=ALGORITHM_VERSION,
             )

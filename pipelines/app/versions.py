@@ -6,18 +6,19 @@ from typing import Any
 from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ScanNotFound, VersionNotFound
-from pipelines.metadata import scans
+from pipelines.metadata import scans, versions
 from pipelines.metadata.decisions import add_decision
-from pipelines.metadata.versions import list_versions as version_rows
-from pipelines.publish import build
+from pipelines.publish.build import rebuild
 from pipelines.publish.versions import rollback
+
+__all__ = ["decide_held_scan", "list_versions", "rebuild", "roll_back"]
 
 
 def list_versions(session: AppSession) -> list[dict[str, Any]]:
     """Return the versions whose files exist, newest first."""
-    published = session.warehouse.published()
+    published, files = session.warehouse.published(), session.warehouse.versions()
     with session.metadata.transaction() as db:
-        rows = {row.number: row for row in version_rows(db)}
+        rows = {row.number: row for row in versions.list_versions(db)}
     return [
         {
             "version": version.number,
@@ -26,33 +27,22 @@ def list_versions(session: AppSession) -> list[dict[str, Any]]:
             "created_at": row and row.created_at,
             "content": row.note if row else "",
         }
-        for version in reversed(session.warehouse.versions())
-        for row in (rows.get(version.number),)
+        for version, row in ((each, rows.get(each.number)) for each in reversed(files))
     ]
-
-
-def build_version(session: AppSession, progress: Progress) -> build.BuildResult:
-    """Publish a version of every scan that waits. Raises BuildFailed, LockHeld, StorageFailed."""
-    return build.build(session, progress.note)
-
-
-def rebuild(session: AppSession, progress: Progress) -> build.BuildResult:
-    """Publish a version from the scan files alone. Raises as `build_version`."""
-    return build.rebuild(session, progress.note)
 
 
 def roll_back(session: AppSession, number: int | None, reason: str, progress: Progress) -> str:
     """Publish an older version (None: the previous one) again; return what changed."""
-    published = session.warehouse.published()
-    kept = [version.number for version in session.warehouse.versions()]
-    older = [each for each in kept if published and each < published.number]
-    if number is None and not older:
+    if number is None:
+        published = session.warehouse.published()
+        kept = (version.number for version in session.warehouse.versions())
+        number = max((each for each in kept if published and each < published.number), default=None)
+    if number is None:
         raise VersionNotFound(
             "There is no older version. Nothing was changed.",
             "Run `partner-sync versions list` to see which versions are kept.",
         )
-    target = max(older) if number is None else number
-    version = rollback(session, target, getpass.getuser(), reason, progress.note)
+    version = rollback(session, number, getpass.getuser(), reason, progress.note)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

@@ -1,33 +1,34 @@
 """The program `partner-sync`: its commands, each of which returns its exit code."""
 
 import signal
+import sys
 from importlib.metadata import version
 from typing import Annotated, Literal
 
 import typer
 
 from pipelines import app
-from pipelines.cli import breaks, finance, trace, warehouse
+from pipelines.cli import breaks, demo, finance, trace, warehouse
 from pipelines.cli.program import (
-    HELP,
     RUN,
     SETUP,
-    TRY,
     Connection,
-    Connections,
     Json,
     NoBuild,
     Reason,
-    Streams,
-    Text,
     connections,
     notify,
     program,
 )
 from pipelines.cli.terminal import line, opened, print_json, run_sync, show, show_status
-from pipelines.core.errors import ExitCode
+from pipelines.core.errors import ConfigurationError, ExitCode
 
-__all__ = ["breaks", "finance", "main", "program", "trace", "warehouse"]
+__all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
+Text = str | None
+Connections = Annotated[
+    list[str] | None,
+    typer.Option("--connection", "-c", help="Connection; repeatable. Default: all."),
+]
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback
@@ -45,6 +46,14 @@ def options(
     ] = False,
 ) -> None:
     """Read partners, usage and billing, exact and complete, into DuckDB."""
+
+
+def _ask(questions: dict[str, str]) -> dict[str, str]:
+    """Return an answer to each question. Raises ConfigurationError where nobody can answer."""
+    if questions and not sys.stdin.isatty():
+        options = ", ".join(f"--{field.replace('_', '-')}" for field in questions)
+        raise ConfigurationError(f"Without a terminal, these options are needed: {options}.")
+    return {field: typer.prompt(question) for field, question in questions.items()}
 
 
 @program.command(rich_help_panel=SETUP)
@@ -67,9 +76,8 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     with_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
     """Create a home and a connection, check it, then sync. Asks for what no option gives."""
-    from pipelines.cli import setup
-
-    setup.add_connection(name, locals())
+    for each in app.setup.add_connection(name, locals(), _ask):
+        line(each)
     code = check(connection=[name])
     return sync(connection=[name]) if with_sync and code == ExitCode.DONE else code
 
@@ -143,13 +151,16 @@ def send_test(*, json: Json = False) -> int:
 def sync(
     *,
     connection: Connections = None,
-    stream: Streams = None,
+    stream: Annotated[
+        list[str] | None, typer.Option("--stream", "-s", help="Stream; repeatable. Default: all.")
+    ] = None,
     no_build: NoBuild = False,
     json: Json = False,
 ) -> int:
     """Read lists completely, then build and publish one version of all of them."""
     with opened() as session:
-        requests = app.results.requests_for(session, connection, stream)
+        chosen = session.lists(connection, stream)
+        requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
         build = None if no_build else app.sync.build_version
         return run_sync(session, requests, build, as_json=json)
 
@@ -207,28 +218,6 @@ def approve(
         if reject or no_build:
             return ExitCode.DONE
         return run_sync(session, [], app.sync.build_version)
-
-
-@program.command(rich_help_panel=TRY)
-def demo(
-    home: Annotated[str, typer.Option(help="Folder that the demo empties and fills.")] = ".demo",
-) -> int:
-    """Start the sandbox, sync it and show three queries with their answers."""
-    from pipelines.cli import demo as commands
-
-    return commands.demo(home)
-
-
-@program.command(
-    rich_help_panel=TRY,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, **HELP},
-    add_help_option=False,
-)
-def sandbox(context: typer.Context) -> None:
-    """Serve a local copy of the service; takes the options of `python -m sandbox`."""
-    from pipelines.cli import demo as commands
-
-    commands.sandbox(context.args)
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +16,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.filesize import decimal as readable_size
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
@@ -54,13 +53,11 @@ def line(text: str, remedy: str = "", *, style: str = "", longest: int = LONGEST
 class _LogHandler(logging.Handler):
     """Writes what happens to stderr: as text, or as one JSON object a line."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        super().__init__()
-        self._as_json = as_json
+    as_json = False
 
     def emit(self, record: logging.LogRecord) -> None:
         message, level = printable(record.getMessage(), LONGEST_LINE), record.levelname.lower()
-        if self._as_json:
+        if self.as_json:
             time = datetime.fromtimestamp(record.created, UTC).isoformat()
             entry = json.dumps({"time": time, "level": level, "message": message})
             sys.stderr.write(f"{entry}\n")
@@ -72,13 +69,14 @@ class _LogHandler(logging.Handler):
 def opened(home: "Home | None" = None) -> Iterator["app.session.AppSession"]:
     """Open a home (None: that of the environment), and log as its setting `log_format` says."""
     with app.session.open_session(home) as session:
-        as_json = session.settings.log_format == "json"
-        LOG.handlers = [_LogHandler(as_json=as_json)]
+        handler = _LogHandler()
+        handler.as_json = session.settings.log_format == "json"
+        LOG.handlers = [handler]
         LOG.setLevel(logging.INFO)
         try:
             yield session
         except PartnerSyncError as error:
-            if not as_json:
+            if not handler.as_json:
                 raise
             LOG.error("%s %s", error, error.remedy)  # noqa: TRY400 - an expected failure
             raise typer.Exit(error.exit_code) from None
@@ -139,16 +137,17 @@ def print_json(value: object) -> None:
 
 
 class _TerminalProgress(Progress):
+    """A bar for each list on a terminal, a line now and then on a pipe."""
+
     def __init__(self, bars: Bars) -> None:
-        self._bars = bars
+        self._bars, self._tasks = bars, dict[str, TaskID]()
         self._last_line = time.monotonic()
 
     def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
-        shown = printable(stream)
-        known = [each.id for each in self._bars.tasks if each.description == shown]
-        bar = known[0] if known else self._bars.add_task(shown, requests=0)
+        if stream not in self._tasks:
+            self._tasks[stream] = self._bars.add_task(printable(stream), requests=0)
         total = None if expected_rows is None else max(expected_rows, rows)
-        self._bars.update(bar, completed=rows, total=total, requests=requests)
+        self._bars.update(self._tasks[stream], completed=rows, total=total, requests=requests)
         is_due = time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES
         if is_due and not ERR.is_terminal:
             self.note(f"{stream}: {rows:,} rows, {requests:,} requests so far.")
@@ -160,7 +159,7 @@ class _TerminalProgress(Progress):
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Show progress on stderr: a bar for each list on a terminal, lines on a pipe."""
+    """Show progress on stderr until the block ends."""
     columns = (
         TextColumn("{task.description:<20}", markup=False),
         BarColumn(bar_width=20),
@@ -183,17 +182,17 @@ def run_sync(
     """Read lists, make a version, print what became of both; return the exit code."""
     with shown_progress() as progress:
         result = app.sync.sync(session, requests, progress, make)
-    values = result.values(str(session.home.link))
+    values, built = result.values(str(session.home.link)), result.build
     if as_json:
         print_json(values)
     else:
         show(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())
         for each in result.streams:
-            place = each.connection if each.scan_id else f"{each.connection}/{each.stream}:"
-            line(f"{place} {each.message}", each.remedy, style="" if each.scan_id else "red")
+            place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
+            line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
         _show_findings(result.findings)
-        _show_build(result, session.home.link)
-    if session.settings.notify_summary and result.build and result.build.is_new:
+        _show_build(values["build"] if requests else values)
+    if session.settings.notify_summary and built and built.is_new:
         app.notify.notify_summary(session)
     if session.settings.notify:  # last: what was done is shown even if this fails
         app.notify.notify_findings(session)
@@ -217,20 +216,20 @@ def _show_findings(findings: Sequence[Finding]) -> None:
         line(f"{each.severity}:{subject} {each.message}", each.remedy, style=style)
 
 
-def _show_build(result: "app.results.SyncResult", file: Path) -> None:
-    built = result.build
+def _show_build(built: dict[str, Any] | None) -> None:
+    """Print what became of a version, as `--json` does; None: none was asked for."""
     if built is None:
         line("No version was built. Run `partner-sync versions build`.")
         return
-    for scan_id, reason in built.failed.items():
+    for scan_id, reason in built["failed"].items():
         line(f"Scan {scan_id} could not be loaded: {reason}", style="red")
-    if built.version is None:
+    if built["version"] is None:
         line("Nothing is published: no list has been loaded yet.", style="red")
-    elif built.is_new:
-        line(f"Published version {built.version.number}. Open it with")
-        line(f"  duckdb -readonly {file}")
+    elif built["is_new"]:
+        line(f"Published version {built['version']}. Open it with")
+        line(f"  duckdb -readonly {built['file']}")
     else:
-        line(f"Nothing new to publish. Analysts see version {built.version.number}.")
+        line(f"Nothing new to publish. Analysts see version {built['version']}.")
 
 
 def show_status(found: dict[str, Any]) -> None:

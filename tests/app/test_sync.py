@@ -46,7 +46,7 @@ def all_runs(home: Home) -> list[Run]:
 
 def read(home: Home, request: ReadRequest, progress: Progress = SILENT) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return read_connection(session, request, progress).streams
+        return read_connection(session, request, progress)
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
@@ -130,7 +130,7 @@ def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_p
     with opened(home) as session:
         result = sync(session, [ReadRequest("first"), ReadRequest("second")], Progress())
     assert result.exit_code == ExitCode.NEEDS_ATTENTION
-    assert {each.connection for each in result.streams if each.scan_id} == {"second"}
+    assert {each.connection for each in result.streams if each.scan} == {"second"}
     assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("second",)]
 
 

@@ -58,10 +58,11 @@ class Site:
     def archive_day(self, connection: str, days: int, *streams: str) -> None:
         """Read lists (none named: all) now and record their scans under an earlier day."""
         with open_session(self.home) as session:
-            read = read_connection(session, ReadRequest(connection, streams or None), Progress())
+            read = read_connection(session, ReadRequest(connection, streams), Progress())
         with self.database() as db:
-            for stream in read.streams:
-                db.get_one(Scan, stream.scan_id).day = days_ago(days)
+            for result in read:
+                assert result.scan
+                db.get_one(Scan, result.scan.scan_id).day = days_ago(days)
 
     def run_raw(self, first: str, last: str = "", **tags: str) -> Result:
         """Materialize all raw assets of a range of partitions, as a backfill's run does."""

@@ -8,32 +8,28 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import pytest
 
-from pipelines.cli import demo
+from pipelines.app import demo
 from pipelines.core.files import write_durably
 from tests.cli.conftest import Cli
+from tests.homes import rows
 from tests.reconcile.books import SANDBOX_MAPPING
 
 PROGRAM = [sys.executable, "-m", "pipelines.cli.main"]
 
 
-def test_answers_are_exact(synced: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_are_exact(synced: Cli) -> None:
     write_durably(synced.home.mapping_file, SANDBOX_MAPPING.replace("paid", "open").encode())
     synced("versions", "build")
-    demo.answer(synced.home.link)
-    shown = capsys.readouterr().out
-    assert all(question in shown for question in demo.QUESTIONS)
-    with duckdb.connect(synced.home.link, read_only=True) as db:
-        *_, sql = demo.QUESTIONS.values()
-        frame = demo.exact_frame(db, sql)
-        sql = "SELECT max(abs(difference)) FROM finance.open_breaks WHERE severity = 'high'"
-        largest = db.sql(sql).fetchall()[0][0]
+    *_, (question, frame) = demo.answers(synced.home.link)
+    assert question == "What should be looked at first?"
+    sql = "SELECT max(abs(difference)) FROM finance.open_breaks WHERE severity = 'high'"
+    ((largest,),) = rows(synced.home, sql)
     assert len(frame) == 5
     assert all(type(value) is Decimal for value in frame["difference"])
     assert abs(frame["difference"][0]) == largest
-    assert str(largest) in shown
+    assert str(largest) in frame.to_string(index=False)
 
 
 def test_a_folder_that_is_not_of_a_demo_is_not_emptied(empty: Cli, tmp_path: Path) -> None:

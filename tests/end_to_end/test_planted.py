@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from pipelines.app.mapping import accept
-from pipelines.app.progress import Progress
-from pipelines.app.versions import build_version
+from pipelines.app.sync import build_version
 from tests.homes import make_home, opened, sync_once
 from tests.sandbox.running import started
 
@@ -43,7 +42,7 @@ def found(
         sync_once(home)
     with opened(home) as session:
         accept(session)
-        assert build_version(session, Progress()).is_new
+        assert build_version(session).is_new
         with closing(session.warehouse.open()) as db:
             queries = {"breaks": BREAKS, "apart": APART, "rules": RULES, "verdicts": VERDICTS}
             yield planted, {name: db.execute(sql).fetchall() for name, sql in queries.items()}

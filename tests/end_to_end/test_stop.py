@@ -76,7 +76,8 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
     sandbox.reset()
     (resumed,) = sync_once(home, "usage").streams
     assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
-    assert resumed.scan_id == scan_id
+    assert resumed.scan
+    assert resumed.scan.scan_id == scan_id
     with opened(home) as session, session.metadata.transaction() as db:
         sealed = session.archive.open_sealed(db.get_one(Scan, scan_id))
         after = list(sealed.exchanges())
