@@ -107,8 +107,7 @@ reconciliation.bills: Bills, one row each.
 reconciliation.currencies: Smallest amount of each currency that has not two decimals.
 minor_unit: Smallest amount.
 reconciliation.partners: The list of partners.
-reconciliation.matches: Usage and bills side by side: one row per usage record, or partner's month.
-reconciliation.unmatched: Those pairs of matches that are not plainly balanced.
+reconciliation.matches: Usage and bills side by side, where they are not plainly equal.
 reconciliation.break_rows: Records that each break found by this build is about.
 reconciliation.breaks: What is wrong, since when, how bad, and what people decided.
 reconciliation.ageing: Unresolved breaks by age; uncertain ones are left out.
@@ -152,9 +151,8 @@ issued_at: When the bill was issued.
 apart: Why the bill does not count as billed: its status, or credit note. NULL: it counts.
 used.key billed.key: What rows of both sides that belong together share.
 reference: Identifier of the usage that the line bills. NULL: none, such as a fee.
-matches.key unmatched.key: Usage record, or partner, month and currency.
+matches.key: Usage record, or partner, month and currency.
 billed_partner: Partner of the bill.
-billed_currency: Currency of the bill.
 used_rows: Records of usage.
 billed_rows: Lines of bills that count.
 used_quantity billed_quantity: Sum of the quantities of each side.
@@ -169,7 +167,7 @@ difference: Billed and credited less used.
 breaks.difference break_rows.difference: Billed less used.
 rollforward.difference: Closing less the sum of today's records: 0. NULL: not the newest month.
 restatements.difference: New amount less old amount.
-matches.status unmatched.status: balanced, within tolerance, tentative, or what is wrong.
+matches.status: balanced, within tolerance, tentative, or what is wrong.
 verdict: balanced, within tolerance, tentative (bills may still come) or out of balance.
 open_breaks: Unresolved breaks; uncertain ones are left out.
 breaks.severity: low, medium or high: by the share of what was billed in that month, then by age.

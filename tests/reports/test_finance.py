@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.reconcile.finance import create_finance_views
+from pipelines.reconcile.engine import create_finance_views
 
 PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
 SECTION = PAGE.read_text("utf-8").partition("## Ten questions")[2].partition("\n## ")[0]
@@ -52,7 +52,7 @@ def test_views_show_names_and_the_same_totals(db: duckdb.DuckDBPyConnection) -> 
 def test_a_view_of_what_is_not_evaluated_is_left_out(db: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'finance'"
     before = {*db.execute(query).fetchall()}
-    create_finance_views(db, ["reconciliation.summary"])
+    create_finance_views(db, ["summary"])
     after = {*db.execute(query).fetchall()}
     create_finance_views(db)
     assert before - after == {("partner_months",), ("month_totals",)}
