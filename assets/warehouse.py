@@ -20,10 +20,10 @@ from pipelines.app.sync import build_version
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
-from pipelines.reconcile.statements import TABLES, TEMPORARY, read_statement
+from pipelines.reconcile.statements import TABLES, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
-SHOWN_TABLES = {*TABLES} - TEMPORARY.keys()
+SHOWN_TABLES = {*TABLES}
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 

@@ -18,8 +18,7 @@ from pipelines.publish.reconciliation import is_outdated, read_inputs
 PARTS: Final = ["used", "billed", "credited", "not counted"]
 BREAK_ROWS: Final = """
 SELECT
-    CASE WHEN found.currency <> breaks.currency THEN 'not counted'
-         WHEN found.side = 'usage' THEN 'used' ELSE 'billed' END AS part,
+    if(found.side = 'usage', 'used', 'billed') AS part,
     breaks.connection, breaks.partner, breaks.currency, found.side AS stream, found.id,
     found.amount, found._scan_id AS scan_id, found._page AS page, found._row AS row
 FROM reconciliation.break_rows AS found

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.reconcile.finance import create_finance_views
+from pipelines.reconcile.engine import create_finance_views
 
 PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
 SECTION = PAGE.read_text("utf-8").partition("## Ten questions")[2].partition("\n## ")[0]
@@ -49,7 +49,7 @@ def views(db: duckdb.DuckDBPyConnection, *failed: str) -> set[str]:
 
 
 def test_a_view_of_what_is_not_evaluated_is_left_out(db: duckdb.DuckDBPyConnection) -> None:
-    left_out = views(db) - views(db, "reconciliation.summary")
+    left_out = views(db) - views(db, "summary")
     assert left_out == {"partner_months", "month_totals"}
     with duckdb.connect() as empty:
         assert views(empty) == set()

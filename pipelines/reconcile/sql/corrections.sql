@@ -1,4 +1,5 @@
 -- question: What changed in closed months, and which month takes it?
+-- needs: changes
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.

@@ -1,5 +1,5 @@
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: match usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: matches breaks usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: See the breaks of the partner and month.
 WITH sides AS (
     SELECT
@@ -30,7 +30,7 @@ WITH sides AS (
             AS unmatched,
         count(*) FILTER (matches.status = 'tentative') AS tentative,
         sum(matches.difference) FILTER (matches.status = 'within tolerance') AS tolerated
-    FROM reconciliation.unmatched AS matches
+    FROM reconciliation.matches AS matches
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT

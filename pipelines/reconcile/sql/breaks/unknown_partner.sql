@@ -1,6 +1,5 @@
 -- question: Is every record of usage and every bill of a partner that is in the list?
 -- needs: partners.id usage.partner billing.partner
--- absent: partners
 -- remedy: Look the identifier up with the service. No known partner's totals contain these records.
 WITH records AS (
     SELECT
@@ -20,7 +19,5 @@ SELECT
     records.side || CASE WHEN records.partner IS NULL THEN ' without a partner'
                          ELSE ' of an unknown partner' END AS cause
 FROM records
-LEFT JOIN strangers
-    ON strangers.connection = records.connection AND strangers.partner = records.partner
-WHERE getvariable('has_partners')
-    AND (strangers.partner IS NOT NULL OR records.partner IS NULL)
+ANTI JOIN known_partners AS known
+    ON known.connection = records.connection AND known.partner = records.partner
