@@ -43,15 +43,13 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
     """One request and what came of it.
 
     `page` numbers the exchanges of a scan file from 1; 0: not yet written. `ask` numbers the Ask
-    (from 1) that used the answer; None if nobody did. `sent` and `received` are event counters.
-    `error` says why there is no page. The purpose "stop" records that reading was stopped, with the
-    reason in `error`. `raw` comes from `encode_body`.
+    (from 1) that used the answer; None if nobody did. `error` says why there is no page. The
+    purpose "stop" records that reading was stopped, with the reason in `error`. `raw` comes from
+    `encode_body`.
     """
 
     page: int = 0
     ask: int | None
-    sent: int
-    received: int
     offset: int
     limit: int
     purpose: str

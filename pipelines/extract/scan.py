@@ -13,7 +13,7 @@ import msgspec
 
 from pipelines.archive.lines import STOP, Exchange, encode_body
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.clock import Clock, utc_now
+from pipelines.core.clock import utc_now
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.extract.key import PageReader
@@ -33,7 +33,7 @@ async def read_scan(
 
     Raises ServiceError and StorageFailed; the scan file then stays open and can be resumed.
     """
-    driver = _Driver(client, scan, max_seconds, on_progress, client.clock)
+    driver = _Driver(client, scan, max_seconds, on_progress)
     try:
         proof = await driver.read()
     finally:
@@ -49,14 +49,12 @@ async def read_scan(
 
 @dataclass
 class _Driver:
-    """One read of one list. `events` counts what was sent and received, `asks` what was used."""
+    """One read of one list. `asks` counts the answers that were used."""
 
     client: ServiceClient
     scan: OpenScan
     max_seconds: float
     on_progress: OnProgress
-    clock: Clock
-    events: int = 0
     asks: int = 0
     requests: int = 0
     reached: int = 0
@@ -64,18 +62,18 @@ class _Driver:
     pending: dict[PageRequest, asyncio.Task[Exchange]] = field(default_factory=dict)
 
     async def read(self) -> Proof:
-        header, deadline = self.scan.header, self.clock.monotonic() + self.max_seconds
+        header, clock = self.scan.header, self.client.clock
+        deadline = clock.monotonic() + self.max_seconds
         steps = read_list(header.configured_key, header.memory, header.budget.page_size)
         pages = PageReader(header)
         try:
             ask = next(steps)
             for exchange in self.scan.exchanges():
-                self.events = max(self.events, exchange.sent, exchange.received)
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
                     ask = self._use(steps, pages, exchange.page, exchange)
             while True:
-                is_late = self.clock.monotonic() >= deadline
+                is_late = clock.monotonic() >= deadline
                 exchange = self._stop() if is_late else await self._answer(ask)
                 exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
                 ask = self._use(steps, pages, self._append(exchange), exchange)
@@ -120,44 +118,41 @@ class _Driver:
         return exchange
 
     async def _request(self, request: PageRequest) -> Exchange:
-        self.events += 1
-        sent, (offset, limit, _purpose) = self.events, request
+        offset, limit, _purpose = request
 
         def record_failure(attempt: Attempt) -> None:
-            self._append(self._line(request, sent, attempt))
+            self._append(_line(request, attempt))
 
-        attempt = await self.client.page(self.scan.header.path, offset, limit, record_failure)
-        return self._line(request, sent, attempt)
+        path = self.scan.header.path
+        return _line(request, await self.client.page(path, offset, limit, record_failure))
 
     def _stop(self) -> Exchange:
-        minutes, now = self.max_seconds / 60, utc_now(self.clock).timestamp()
+        minutes, now = self.max_seconds / 60, self.client.clock.time()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
-        return self._line((0, 0, STOP), self.events + 1, attempt)
-
-    def _line(self, request: tuple[int, int, str], sent: int, attempt: Attempt) -> Exchange:
-        """Return the line of an answer that arrived now. Nobody has used it yet."""
-        self.events += 1
-        offset, limit, purpose = request
-        return Exchange(
-            ask=None,
-            sent=sent,
-            received=self.events,
-            offset=offset,
-            limit=limit,
-            purpose=str(purpose),
-            status=attempt.status,
-            sent_at=datetime.fromtimestamp(attempt.sent_at, UTC),
-            received_at=datetime.fromtimestamp(attempt.received_at, UTC),
-            request_id=attempt.request_id,
-            headers=attempt.headers,
-            raw=encode_body(None if attempt.error else attempt.body),
-            error=attempt.error,
-        )
+        return _line((0, 0, STOP), attempt)
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += exchange.purpose != STOP
-        now = self.clock.monotonic()
+        now = self.client.clock.monotonic()
         is_due = now - self.flushed >= FLUSH_SECONDS
         self.flushed = now if is_due else self.flushed
         return self.scan.append(exchange, durable=is_due)
+
+
+def _line(request: tuple[int, int, str], attempt: Attempt) -> Exchange:
+    """Return the line of an answer. Nobody has used it yet."""
+    offset, limit, purpose = request
+    return Exchange(
+        ask=None,
+        offset=offset,
+        limit=limit,
+        purpose=str(purpose),
+        status=attempt.status,
+        sent_at=datetime.fromtimestamp(attempt.sent_at, UTC),
+        received_at=datetime.fromtimestamp(attempt.received_at, UTC),
+        request_id=attempt.request_id,
+        headers=attempt.headers,
+        raw=encode_body(None if attempt.error else attempt.body),
+        error=attempt.error,
+    )

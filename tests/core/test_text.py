@@ -1,6 +1,7 @@
 import base64
 import json
-from urllib.parse import quote_plus
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -11,20 +12,25 @@ from pipelines.core.text import REDACTED, Redactor, printable, quote_identifier
 SECRET = 'p@ss/w örd"\\+=1'
 REDACTOR = Redactor()
 REDACTOR.add(SECRET)
-ENCODINGS = {
-    "base64": base64.b64encode(SECRET.encode()).decode(),
-    "form": quote_plus(SECRET),
-    "json": json.dumps(SECRET)[1:-1],
-    "json, not ASCII": json.dumps(SECRET, ensure_ascii=False)[1:-1],
-    "json, base64": base64.b64encode(SECRET.encode()).decode().replace("/", r"\/"),
-    "hex": SECRET.encode().hex(),
-    "HEX": SECRET.encode().hex().upper(),
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "percent-encoded": lambda text: quote(text, safe=""),
+    "JSON-escaped": lambda text: json.dumps(text)[1:-1],
+    "escaped letter by letter": lambda text: "".join(f"\\u{ord(letter):04x}" for letter in text),
+}
+OTHERS: dict[str, Callable[[str], str]] = {
+    "form": quote_plus,
+    "JSON, not ASCII": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "JSON, base64": lambda text: ENCODINGS["base64"](text).replace("/", r"\/"),
+    "hex": lambda text: text.encode().hex(),
+    "HEX": lambda text: text.encode().hex().upper(),
 }
 
 
-@pytest.mark.parametrize("encoded", ENCODINGS.values(), ids=ENCODINGS.keys())
-def test_a_credential_is_removed_in_every_encoding(encoded: str) -> None:
-    assert REDACTOR.clean(f"before {encoded} after") == f"before {REDACTED} after"
+@pytest.mark.parametrize("encode", (ENCODINGS | OTHERS).values(), ids=ENCODINGS | OTHERS)
+def test_a_credential_is_removed_in_every_encoding(encode: Callable[[str], str]) -> None:
+    assert REDACTOR.clean(f"before {encode(SECRET)} after") == f"before {REDACTED} after"
     assert SECRET not in repr(REDACTOR)
     data = b'{"data": ["100 %", "\\n"]}'
     assert REDACTOR.clean_bytes(data) is data  # no copy of a page without credentials

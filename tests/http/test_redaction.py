@@ -1,6 +1,5 @@
 """Credentials that the service echoes appear nowhere, however they are encoded."""
 
-import base64
 import json
 import logging
 from collections.abc import Callable
@@ -12,16 +11,10 @@ from pipelines.config.connections import Connection
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import REDACTED
 from pipelines.http.client import ServiceClient
+from tests.core.test_text import ENCODINGS
 from tests.http.support import API_KEY, SECRET, Reply, Script, json_reply, merchant, page_reply
 
 TOKEN = "a-long-bearer-token"
-ENCODINGS: dict[str, Callable[[str], str]] = {
-    "plain": str,
-    "base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "percent-encoded": lambda text: quote(text, safe=""),
-    "JSON-escaped": lambda text: json.dumps(text)[1:-1],
-    "escaped letter by letter": lambda text: "".join(f"\\u{ord(letter):04x}" for letter in text),
-}
 
 
 def raw_object(name: str, value: str) -> bytes:

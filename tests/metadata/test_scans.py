@@ -30,16 +30,20 @@ def statuses(session: Session, *scan_ids: str) -> list[str]:
     return [get_scan(session, scan_id).status for scan_id in scan_ids]
 
 
-def test_a_sealed_scan_and_its_list_remember_the_proof(session: Session) -> None:
+def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
     assert list_memory(session, "acme", "usage") == ListMemory()
-    seal(session, opened("a", 0))
-    session.add(opened("open", 1))
+    seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
+    session.add(opened("open", 24 * 60 + 1))
     session.expire_all()
+    set_status(session, "b", ScanStatus.FAILED, "defect")
     scan = get_scan(session, "a")
     assert (scan.status, scan.ended_at, scan.sha256) == ("sealed", PROOF.ended_at, "digest")
     assert (scan.complete, scan.rows, scan.requests) == (True, 3, 2)
     assert list_memory(session, "acme", "usage") == PROOF.memory
-    assert list_memory(session, "acme", "billing") == ListMemory()
+    for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
+        newest = newest_sealed(session, "acme", "usage", day=day)
+        assert (newest and newest.scan_id) == expected
+    assert newest_sealed(session, "acme", "billing") is None
 
 
 def test_the_newest_open_scan_that_began_in_time_is_resumed(session: Session) -> None:
@@ -107,13 +111,3 @@ def test_at_most_the_newest_scan_of_a_list_is_held(session: Session, order: list
     seal(session, opened("e", 5))
     assert [scan.scan_id for scan in held_scans(session)] == ["other"]
     assert get_scan(session, "c").reason == "x. Scan e is newer."
-
-
-def test_the_newest_sealed_scan_of_a_day_is_found(session: Session) -> None:
-    seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
-    session.add(opened("open", 24 * 60 + 1))
-    set_status(session, "b", ScanStatus.FAILED, "defect")
-    for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
-        scan = newest_sealed(session, "acme", "usage", day=day)
-        assert (scan.scan_id if scan else None) == expected
-    assert newest_sealed(session, "acme", "billing") is None
