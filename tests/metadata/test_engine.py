@@ -27,16 +27,16 @@ from tests.metadata.rows import NOW
 CHILD = """
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import VersionRow
-from tests.metadata.rows import NOW
 metadata = Metadata.open(Path(sys.argv[1]), *sys.argv[3:])
 for _ in range(int(sys.argv[2])):
     with metadata.transaction() as session:
         row = session.get(VersionRow, 1)
         if row is None:
-            session.add(VersionRow(number=1, status="", base=1, created_at=NOW))
+            session.add(VersionRow(number=1, base=1, created_at=datetime.now(UTC)))
         else:
             row.base += 1
 metadata.close()
