@@ -61,7 +61,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
     found = service_identity(connection, whoami, client.claims())
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, connection.name)
-        if pinned and pinned.identity == found.members:
+        if pinned and pinned.identity == found:
             return
         if pinned and not accept:
             raise PartnerSyncError(
@@ -74,13 +74,13 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
             )
         if accept:
             decision = session.decision("accept_identity", connection.name, accept)
-            decision.details = {"before": pinned and pinned.identity, "after": found.members}
+            decision.details = {"before": pinned and pinned.identity, "after": found}
             add_decision(db, decision)
         row = Identity(
             connection=connection.name,
             base_url=connection.base_url,
-            actor=found.actor,
-            identity=dict(found.members),
+            actor=str(found.get("actor", "")),
+            identity=found,
             pinned_at=utc_now(session.clock),
         )
         db.merge(row)
@@ -90,13 +90,12 @@ def account_of(session: AppSession, name: str) -> ServiceIdentity | None:
     """Return the account that the data of a connection belongs to; None before the first sync."""
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, name)
-    return ServiceIdentity(pinned.actor, dict(pinned.identity)) if pinned else None
+    return ServiceIdentity(pinned.identity) if pinned else None
 
 
 def limiter_actor(session: AppSession, connection: Connection) -> str:
     """Return the actor under which the requests of a connection are counted."""
-    account = account_of(session, connection.name)
-    return actor_key(connection, account.members if account else None)
+    return actor_key(connection, account_of(session, connection.name))
 
 
 def accept_account(session: AppSession, name: str, reason: str) -> str:

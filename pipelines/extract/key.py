@@ -47,7 +47,7 @@ class PageReader:
         columns = [_numbers(name, members) for name in fields]
         return Page(
             number=number,
-            request=PageRequest(exchange.offset, exchange.limit, Purpose(exchange.purpose)),
+            request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
             fields=fields,
             values=np.column_stack([digests_of(parsed.records), *columns]),
             limit=parsed.pagination.limit,

@@ -47,15 +47,13 @@ class LengthCheck:
 class Pager:
     """Asks for pages and keeps what they show.
 
-    `page_size` is the limit asked for. `answers` are those to all requests, `pages` those that this
-    reading used, `ends` the ends of the list that they showed. `passes` is how often the list was
-    read to its end, `size` the number of rows on a full page, `end` the offset where the list seems
-    to end, `reached` the greatest one behind a row, `first_length` the length that the list had at
-    the end of the first pass.
+    `answers` are those to all requests, `pages` those that this reading used, `ends` the ends of
+    the list that they showed. `passes` is how often the list was read to its end, `size` the number
+    of rows on a full page, `end` the offset where the list seems to end, `reached` the greatest one
+    behind a row, `first_length` the length that the list had at the end of the first pass.
     """
 
     memory: ListMemory
-    page_size: int
     keys: KeySearch
     answers: list[Page]
     pages: list[Page] = field(default_factory=list)
@@ -79,7 +77,7 @@ class Pager:
 
     def page(self, offset: int, step: int = 0, purpose: Purpose = Purpose.PAGE) -> Steps[Page]:
         """Ask for a page; `step` is how far behind it the next ones are likely to be."""
-        request = PageRequest(offset, self.page_size, purpose)
+        request = PageRequest(offset, purpose)
         if self._recorded and self._recorded[0].request == request:
             answer = self._recorded.popleft()
         else:
@@ -112,7 +110,7 @@ class Pager:
         self._check_budget(request.offset)
         following = (request.offset + step, request.offset + 2 * step) if step > 0 else ()
         end = max(self.end, self.expected)  # behind it, a guess would be wasted
-        likely = (PageRequest(at, request.limit) for at in following if not end or at < end)
+        likely = (PageRequest(at) for at in following if not end or at < end)
         answer = yield Ask(request, tuple(likely))
         self.answers.append(answer)
         if self.keys.learn(answer):

@@ -37,7 +37,6 @@ class PageRequest(NamedTuple):
     """One request for a page."""
 
     offset: int
-    limit: int
     purpose: Purpose = Purpose.PAGE
 
 

@@ -24,7 +24,7 @@ WITHOUT_LENGTH = 3  # passes
 CHUNK = 400  # pages whose rows are compared at a time
 
 
-def read_list(configured_key: str | None, memory: ListMemory, page_size: int) -> Steps[Proof]:
+def read_list(configured_key: str | None, memory: ListMemory) -> Steps[Proof]:
     """Read a list until it is proven complete, or until it has cost too many requests.
 
     The same answers lead to the same requests. To end early, throw ReadingEnded.
@@ -32,7 +32,7 @@ def read_list(configured_key: str | None, memory: ListMemory, page_size: int) ->
     keys, answers = KeySearch(configured_key, memory, memory.key), list[Page]()
     while True:
         try:
-            proof = yield from _Reading(Pager(memory, page_size, keys, answers)).read()
+            proof = yield from _Reading(Pager(memory, keys, answers)).read()
         except KeyChanged:
             continue
         if not keys.change():

@@ -64,7 +64,7 @@ class _Driver:
     async def read(self) -> Proof:
         header, clock = self.scan.header, self.client.clock
         deadline = clock.monotonic() + self.max_seconds
-        steps = read_list(header.configured_key, header.memory, header.budget.page_size)
+        steps = read_list(header.configured_key, header.memory)
         pages = PageReader(header)
         try:
             ask = next(steps)
@@ -118,19 +118,20 @@ class _Driver:
         return exchange
 
     async def _request(self, request: PageRequest) -> Exchange:
-        offset, limit, _purpose = request
+        header, (offset, purpose) = self.scan.header, request
+        limit = header.budget.page_size
 
         def record_failure(attempt: Attempt) -> None:
-            self._append(_line(request, attempt))
+            self._append(_line(purpose, offset, limit, attempt))
 
-        path = self.scan.header.path
-        return _line(request, await self.client.page(path, offset, limit, record_failure))
+        attempt = await self.client.page(header.path, offset, limit, record_failure)
+        return _line(purpose, offset, limit, attempt)
 
     def _stop(self) -> Exchange:
         minutes, now = self.max_seconds / 60, self.client.clock.time()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
-        return _line((0, 0, STOP), attempt)
+        return _line(STOP, 0, 0, attempt)
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += exchange.purpose != STOP
@@ -140,9 +141,8 @@ class _Driver:
         return self.scan.append(exchange, durable=is_due)
 
 
-def _line(request: tuple[int, int, str], attempt: Attempt) -> Exchange:
+def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
     """Return the line of an answer. Nobody has used it yet."""
-    offset, limit, purpose = request
     return Exchange(
         ask=None,
         offset=offset,

@@ -38,7 +38,7 @@ def read(
         values = np.array(rows, np.uint64).reshape(len(rows), 1 + len(fields))
         return Page(number, ask.request, fields, values, LIMIT, offset + LIMIT < len(records))
 
-    return drive(answer, LIMIT, memory, key, stop), requests
+    return drive(answer, memory, key, stop), requests
 
 
 def records(size: int, *columns: Callable[[int], int | None]) -> list[Record]:
