@@ -136,7 +136,7 @@ REFUSALS: list[tuple[str, Signing, Callable[[Stores], object], str]] = [
         lambda stores: add_connection(stores.settings.places.connections_file, "beta", SERVICE),
         "billing of beta is not loaded",
     ),
-    ("not evaluated", signing(), _not_mapped, "matches is not evaluated: usage.partner is not"),
+    ("not evaluated", signing(), _not_mapped, "is not evaluated: usage.partner is not mapped"),
     (
         "another mapping",
         signing(),
