@@ -69,11 +69,10 @@ class Completeness(Proof, frozen=True, kw_only=True):
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
-        used = {page: _without(ranges, erased.get(page, ())) for page, ranges in self.used.items()}
-        conflicting = {
-            page: _without(ranges, erased.get(page, ()))
-            for page, ranges in self.conflicting.items()
-        }
+        used, conflicting = (
+            {page: _without(ranges, erased.get(page, ())) for page, ranges in rows.items()}
+            for rows in (self.used, self.conflicting)
+        )
         rows = sum(end - first for ranges in used.values() for first, end in ranges)
         return msgspec.structs.replace(
             self,
