@@ -22,7 +22,7 @@ USAGE: list[Record] = [
     used("a1", "10.25"),
     used("a2", "7.10", day="2026-07-03", recorded="2026-08-02T10:00:00Z"),
     used("a3", "4.40", partner="script"),
-    used("a4", "3.00", day="2026-11-02"),  # whose bill is not due
+    used("a4", "3.00", day="2026-12-02"),  # whose bill is not due
     used("a5", HUGE, partner="second"),
     used("j1", "700", **JPY, partner="second"),
     used("j2", "50", **JPY, partner="second", day="2016-10-31"),  # the first month of a chart
