@@ -1,6 +1,5 @@
 """Versions of the warehouse: list, rebuild, roll back; decide about scans that are held."""
 
-import getpass
 from typing import Any
 
 from pipelines.app.progress import Progress
@@ -52,7 +51,8 @@ def roll_back(session: AppSession, number: int | None, reason: str, progress: Pr
             "Run `partner-sync versions list` to see which versions are kept.",
         )
     target = max(older) if number is None else number
-    version = rollback(session, target, getpass.getuser(), reason, progress.note)
+    decision = session.decision("rollback", str(target), reason)
+    version = rollback(session, target, decision, progress.note)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

@@ -29,9 +29,8 @@ from pipelines.config.connections import add_connection
 from pipelines.core.errors import BuildFailed
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.versions import rollback
 from tests.publish.homes import DAY, Reading, Stores, read, usage
-from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, session_of
+from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back, session_of
 from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
@@ -74,7 +73,7 @@ def kill_at(k: int) -> None:
 
 WORK: dict[str, Callable[[Stores], object]] = {
     "build": build,
-    "rollback": lambda stores: rollback(stores, 1, "ann", "wrong"),
+    "rollback": lambda stores: roll_back(stores, 1),
     "prune": lambda stores: prune(stores, stores.clock.now + 9 * DAY),
     "erase": erase,
 }
@@ -126,7 +125,7 @@ def test_a_rollback_that_is_killed_is_done_by_the_next_one(
     named: Stores, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for killed in killed_homes(named, "rollback", capsys):
-        rollback(killed, 1, "ann", "wrong")
+        roll_back(killed, 1)
         assert killed.keys() == BEFORE
         build(killed)
         assert killed.keys() == BEFORE
