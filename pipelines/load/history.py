@@ -14,7 +14,7 @@ from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
 from pipelines.load.schema import Place, Schema
 from pipelines.load.stage import Stage
-from pipelines.load.target import Target, defect
+from pipelines.load.target import Target
 
 CREATE_ROWS = """
 CREATE TABLE IF NOT EXISTS {history} (
@@ -214,7 +214,7 @@ class History:
         """Insert staged rows, end those that are replaced or gone; return how many have changed.
 
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
-        Raises LoadFailed if another number of rows would begin or end.
+        Raises ValueError if another number of rows would begin or end.
         """
         begun, ended, changed = Counter[str](), Counter[str](), 0
         for name, added in delta.stage.tables():
@@ -234,7 +234,7 @@ class History:
         found = begun[self.schema.stream], ended[self.schema.stream]
         expected = delta.new + delta.resent, changed + delta.deleted
         if found != expected:
-            raise defect(f"{found} rows would begin and end instead of {expected}")
+            raise ValueError(f"{found} rows would begin and end instead of {expected}")
         return changed
 
     def _columns(self, table: Place) -> list[str]:

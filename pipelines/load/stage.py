@@ -61,7 +61,7 @@ class Stage:
         return sum(each.key is None for each in self.quarantined)
 
     def read(self) -> None:
-        """Read all pages. Raises ArchiveDamaged, LoadFailed.
+        """Read all pages. Raises ArchiveDamaged, ValueError.
 
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
@@ -142,7 +142,7 @@ class Stage:
                     self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the staged rows by table, as they are stored. Raises ArrowInvalid."""
+        """Yield the staged rows by table, as they are stored. Raises ValueError."""
         places = {(each.table, each.name): each for each in self.schema.places.values()}
         for table, start in self._tables:
             self.file.seek(start)

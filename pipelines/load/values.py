@@ -90,7 +90,7 @@ def _matches(texts: pa.Array, kind: Kind) -> pa.Array:
 
 
 def to_stored(place: Place, texts: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a scalar as they are stored. Raises ArrowInvalid if one is no value."""
+    """Return the columns of a scalar as they are stored. Raises ValueError for what is none."""
     wanted = STORED.get(place.kind) or pa.decimal128(DIGITS, place.scale)
     columns = {place.name: texts.cast(pa.list_(wanted) if place.is_item else wanted)}
     if place.kind is Kind.TIME:
