@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
-from pipelines.load.schema import Place, Schema
+from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import Target
 
@@ -216,10 +216,10 @@ class History:
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
         Raises ValueError if another number of rows would begin or end.
         """
-        begun, ended, changed = Counter[str](), Counter[str](), 0
-        for name, added in delta.stage.tables():
-            values = {"added": added, "time": self.time, "dropped": delta.dropped}
-            begun[name] += self.target.run(INSERT_ROWS, name, **values)[0][0]
+        begun, ended, changed = Counter[Path](), Counter[Path](), 0
+        for table, added in delta.stage.tables():
+            count = self._run(INSERT_ROWS, table, added=added, dropped=delta.dropped)
+            begun[table.path] += count
         if delta.resent:
             for table in self.tables:
                 columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
@@ -230,9 +230,11 @@ class History:
             self._run(UPDATE_DIGESTS, self.tables[0])
         for table in self.tables if changed or delta.deleted else ():
             ends = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
-            ended[table.table] = self._run(END_VERSIONS, table, set=ends)
-        found = begun[self.schema.stream], ended[self.schema.stream]
-        expected = delta.new + delta.resent, changed + delta.deleted
+            ended[table.path] = self._run(END_VERSIONS, table, set=ends)
+        found, expected = (
+            (begun[()], ended[()]),
+            (delta.new + delta.resent, changed + delta.deleted),
+        )
         if found != expected:
             raise ValueError(f"{found} rows would begin and end instead of {expected}")
         return changed
