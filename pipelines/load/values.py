@@ -18,7 +18,7 @@ _DAY = (
 )
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 PATTERNS = {
-    Kind.INTEGER: r"^-?(0|[1-9][0-9]{0,17})$",  # longer ones may be too large for a BIGINT
+    Kind.INTEGER: r"^-?(0|[1-9][0-9]{0,17}|[1-8][0-9]{18})$",  # others may be no BIGINT
     Kind.DECIMAL: r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$",
     Kind.DATE: rf"^{_DAY}$",
     Kind.TIME: rf"^{_DAY}T{_CLOCK}:[0-5][0-9](\.[0-9]{{1,6}})?(Z|[+-]{_CLOCK})$",
