@@ -4,9 +4,11 @@ import json
 from contextlib import closing
 from decimal import Decimal
 from difflib import get_close_matches
+from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
+from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.config.values import Table
@@ -25,7 +27,7 @@ HEAD: Final = (
 )
 
 
-def propose(session: AppSession) -> list[dict[str, Any]]:
+def propose(session: AppSession) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
     `problem` says what is wrong with the latter. Raises VersionNotFound, ConfigurationError.
@@ -61,16 +63,7 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     if mapping == current:
         return f"{file} already has every field that is proposed. It was not changed."
     if current and not replace:
-        changes = [
-            f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
-            for row in rows
-            if row["field"] not in {None, row["current_mapping"]}
-        ]
-        raise ConfigurationError(
-            f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
-            "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
-            "days, tolerance, and roles for which nothing is proposed stay.",
-        )
+        raise _another_mapping(file, rows)
     kept = [row for row in rows if row["problem"] and not row["field"]]
     if problems := [f"{row['role']}: {row['problem']}" for row in kept]:
         raise ConfigurationError(
@@ -86,6 +79,19 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     unknown = [row["role"] for row in rows if not _value(mapping, row["role"])]
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
     return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
+
+
+def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
+    changes = [
+        f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
+        for row in rows
+        if row["field"] not in {None, row["current_mapping"]}
+    ]
+    return ConfigurationError(
+        f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
+        "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
+        "days, tolerance, and roles for which nothing is proposed stay.",
+    )
 
 
 def _value(mapping: Mapping | None, role: str) -> Any:
@@ -105,7 +111,7 @@ def _shown(value: Any) -> str:
     return (", ".join(value) if isinstance(value, tuple) else value) or "not mapped"
 
 
-def _rendered(mapping: Mapping, version: int, rows: list[dict[str, Any]]) -> str:
+def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     """Return a mapping as TOML. Each field has its meaning and the evidence for it as a comment."""
     evidence = {row["role"]: row["evidence"] for row in rows}
     lines = _comment(HEAD.format(version))
