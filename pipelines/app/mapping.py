@@ -5,7 +5,6 @@ from contextlib import closing
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Final
 
 from pipelines.app.reconciled import Row
@@ -16,15 +15,13 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import printable
 from pipelines.reconcile.propose import propose_roles
-from pipelines.reconcile.roles import SIDES, read_columns
+from pipelines.reconcile.roles import read_columns
 
-WIDTH: Final = 100
 LONGEST_COMMENT: Final = 1_000
-HEAD: Final = (
-    "Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from "
-    "version {}. After editing it, run `partner-sync versions build`. Rules that need a role "
-    "without a field are not evaluated."
-)
+HEAD: Final = """\
+# Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
+# {}. After editing it, run `partner-sync versions build`. Rules that need a role without a field
+# are not evaluated."""
 
 
 def propose(session: AppSession) -> list[Row]:
@@ -113,30 +110,22 @@ def _shown(value: Any) -> str:
 
 def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     """Return a mapping as TOML. Each field has its meaning and the evidence for it as a comment."""
-    evidence = {row["role"]: row["evidence"] for row in rows}
-    lines = _comment(HEAD.format(version))
+    evidence, lines = {row["role"]: row["evidence"] for row in rows}, [HEAD.format(version)]
     for name, value in mapping:
-        if not isinstance(value, Table):
+        if isinstance(value, Table):
+            lines += ["", f"# {type(value).__doc__}", f"[{name}]"]
+            for field in type(value).model_fields:
+                lines += _entry(value, field, evidence.get(f"{name}.{field}", ""))
+        else:
             lines += ["", *_entry(mapping, name)]
-    for side in (*SIDES, "tolerance"):
-        table = getattr(mapping, side)
-        lines += ["", *_comment(type(table).__doc__ or ""), f"[{side}]"]
-        for name in type(table).model_fields:
-            lines += _entry(table, name, evidence.get(f"{side}.{name}", ""))
     return "\n".join([*lines, ""])
 
 
 def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
-    value, meaning = getattr(table, name), type(table).model_fields[name].description or ""
+    value, meaning = getattr(table, name), type(table).model_fields[name].description
     if isinstance(value, Decimal):
         text = f"{value:f}"
     else:  # texts, whole numbers and lists look the same in JSON and TOML, but for this character
         text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    line = f"# {name} =" if value is None else f"{name} = {text}"
-    return [*_comment(meaning), *_comment(evidence), line]
-
-
-def _comment(text: str) -> list[str]:
-    shown = printable(" ".join(text.split()), LONGEST_COMMENT)
-    wrapped = fill(shown, WIDTH, initial_indent="# ", subsequent_indent="# ")
-    return wrapped.splitlines()
+    comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
+    return [*comments, f"# {name} =" if value is None else f"{name} = {text}"]
