@@ -109,7 +109,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     """
     bound = {"partner": partner, "month": month, "currency": currency}
     with open_reconciled(session, "summary") as opened:
-        require_known(opened.db, {name: value for name, value in bound.items() if value})
+        require_known(opened.db, bound)
         rows, sums = select(opened.db, MONTH_ROWS, bound), select(opened.db, MONTH_SUMS, bound)
         if not sums:
             raise ConfigurationError(
