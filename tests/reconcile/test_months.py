@@ -20,7 +20,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from tests.cli.conftest import Cli
-from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
 from tests.reconcile.books import (
     FIRST,
@@ -70,37 +70,35 @@ def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
     publish(stores, mapping=TERMS, usage=records, **lists)
 
 
-@pytest.fixture(scope="module")
-def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("open") / "home")
+def publish_months(stores: Stores) -> None:
     add_connection(stores.settings.places.connections_file, "acme", SERVICE)
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
-    stores.metadata.close()
-    return stores.settings.home
+
+
+@pytest.fixture(scope="module")
+def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_home(tmp_path_factory.mktemp("open"), publish_months)
 
 
 @pytest.fixture(scope="module")
 def closed_home(tmp_path_factory: pytest.TempPathFactory, open_home: Path) -> Path:
-    stores = copy_home(open_home, tmp_path_factory.mktemp("closed") / "home", BEGIN + 3 * DAY)
-    close(stores)
-    stores.metadata.close()
+    with opened_copy(open_home, tmp_path_factory.mktemp("closed"), days=3) as stores:
+        close(stores)
     return stores.settings.home
 
 
 @pytest.fixture
 def books(tmp_path: Path, open_home: Path) -> Iterator[Stores]:
     """A home in which no month is closed."""
-    stores = copy_home(open_home, tmp_path / "home", BEGIN + 3 * DAY)
-    yield stores
-    stores.metadata.close()
+    with opened_copy(open_home, tmp_path, days=3) as stores:
+        yield stores
 
 
 @pytest.fixture
 def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
     """A home in which September is closed."""
-    stores = copy_home(closed_home, tmp_path / "home", BEGIN + 3 * DAY)
-    yield stores
-    stores.metadata.close()
+    with opened_copy(closed_home, tmp_path, days=3) as stores:
+        yield stores
 
 
 def _not_mapped(stores: Stores) -> None:
