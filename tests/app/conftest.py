@@ -9,7 +9,7 @@ from pipelines.config.home import Home
 from tests.app.ledger import publish_books
 from tests.homes import copied, synced_home
 from tests.publish.conftest import empty_home, stores
-from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
 from tests.sandbox.running import Running
 
@@ -28,10 +28,7 @@ def synced(synced_template: Home, tmp_path: Path) -> Home:
 
 @pytest.fixture(scope="session")
 def books_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("books") / "home")
-    publish_books(stores)
-    stores.metadata.close()
-    return stores.settings.home
+    return make_home(tmp_path_factory.mktemp("books"), publish_books)
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +42,5 @@ def unchanged_books(books_template: Path) -> Iterator[Stores]:
 @pytest.fixture
 def books(tmp_path: Path, books_template: Path) -> Iterator[Stores]:
     """A home with breaks of two partners in two currencies, one of them uncertain."""
-    opened = copy_home(books_template, tmp_path / "home", BEGIN + 10 * DAY)
-    yield opened
-    opened.metadata.close()
+    with opened_copy(books_template, tmp_path, days=10) as opened:
+        yield opened

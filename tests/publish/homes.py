@@ -2,8 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -97,6 +97,22 @@ def copy_home(template: Path, folder: Path, begin: datetime = BEGIN) -> Stores:
     stores = Stores.open(folder)
     stores.clock.now = begin
     return stores
+
+
+@contextmanager
+def opened_copy(template: Path, folder: Path, days: int = 0) -> Iterator[Stores]:
+    """Open a copy of a home in a folder, so many days after it began."""
+    stores = copy_home(template, folder / "home", BEGIN + days * DAY)
+    yield stores
+    stores.metadata.close()
+
+
+def make_home(folder: Path, make: Callable[[Stores], object]) -> Path:
+    """Make a home, for tests that copy it."""
+    stores = Stores.open(folder / "home")
+    make(stores)
+    stores.metadata.close()
+    return stores.settings.home
 
 
 def usage(*ids: int, amount: str = "1.10") -> list[Record]:
