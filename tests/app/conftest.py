@@ -5,25 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config.home import Home
 from tests.app.ledger import publish_books
-from tests.homes import copied, synced_home
+from tests.homes import synced
 from tests.publish.conftest import empty_home, stores
 from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
-from tests.sandbox.running import Running
 
-__all__ = ["empty_home", "session_of", "stores"]
-
-
-@pytest.fixture(scope="session")
-def synced_template(tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running) -> Home:
-    return synced_home(tmp_path_factory, sandbox_process)
-
-
-@pytest.fixture
-def synced(synced_template: Home, tmp_path: Path) -> Home:
-    return copied(synced_template, tmp_path / "home")
+__all__ = ["empty_home", "session_of", "stores", "synced"]
 
 
 @pytest.fixture(scope="session")
