@@ -51,6 +51,14 @@ def copied(home: Home, folder: Path) -> Home:
     return Home(Path(shutil.copytree(home.root, folder, symlinks=True)))
 
 
+@pytest.fixture
+def synced(
+    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running, tmp_path: Path
+) -> Home:
+    """A home with version 1 of all lists of the shared sandbox."""
+    return copied(synced_home(tmp_path_factory, sandbox_process), tmp_path / "home")
+
+
 @contextmanager
 def opened(home: Home) -> Iterator[AppSession]:
     """Open a home for the block."""

@@ -48,12 +48,9 @@ class BreakFilter(NamedTuple):
     state: str = ""
     break_id: str = ""
 
-    def given(self) -> dict[str, str]:
-        """Return what is not empty."""
-        return {name: value for name, value in self._asdict().items() if value}
-
     def __str__(self) -> str:
-        return ", ".join(f"{name}={printable(value)}" for name, value in self.given().items())
+        given = ((name, value) for name, value in self._asdict().items() if value)
+        return ", ".join(f"{name}={printable(value)}" for name, value in given)
 
 
 class Verdict(NamedTuple):
@@ -86,8 +83,9 @@ def read_breaks(
     ConfigurationError for an unknown value or without breaks, VersionNotFound.
     """
     with open_reconciled(session, "breaks") as (_version, db):
-        require_known(db, chosen.given())
-        return db.execute(BREAKS, chosen._asdict() | {"resolved": with_resolved}).to_arrow_table()
+        bound = chosen._asdict()
+        require_known(db, bound)
+        return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
 def list_breaks(session: AppSession, chosen: BreakFilter) -> list[Row]:
@@ -113,7 +111,7 @@ def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, confirm: 
 
     Raises ConfigurationError where there is no such break.
     """
-    if not chosen.given():
+    if not any(chosen):
         raise ConfigurationError("No break and no filter is given. Nothing was changed.")
     found = read_breaks(session, chosen, with_resolved=True).to_pylist()
     problems = [verdict.problem(each) for each in found]

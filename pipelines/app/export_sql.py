@@ -1,8 +1,7 @@
 """Writes tables into any database that SQLAlchemy knows, with exact numbers."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -49,17 +48,7 @@ def write_database(
     redactor.add(str(engine.url.password or ""))
     try:
         for table in tables:
-            with _failure_named(table, variable, redactor):
-                _replace(engine, table)
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Iterator[None]:
-    """Raise StorageFailed, without credentials, for what a database refuses."""
-    try:
-        yield
+            _replace(engine, table)
     except (SQLAlchemyError, ValueError, OverflowError, duckdb.Error) as error:
         reason = printable(redactor.clean(str(getattr(error, "orig", None) or error))).rstrip(".")
         raise StorageFailed(
@@ -68,6 +57,8 @@ def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Ite
             "back a CREATE TABLE.",
             "Correct what the database says, then run `partner-sync export` again.",
         ) from None
+    finally:
+        engine.dispose()
 
 
 def _replace(engine: sa.Engine, table: ExportTable) -> None:

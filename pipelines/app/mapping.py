@@ -4,9 +4,10 @@ import json
 from contextlib import closing
 from decimal import Decimal
 from difflib import get_close_matches
-from textwrap import fill
+from pathlib import Path
 from typing import Any, Final
 
+from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.config.values import Table
@@ -14,18 +15,16 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import printable
 from pipelines.reconcile.propose import propose_roles
-from pipelines.reconcile.roles import SIDES, read_columns
+from pipelines.reconcile.roles import read_columns
 
-WIDTH: Final = 100
 LONGEST_COMMENT: Final = 1_000
-HEAD: Final = (
-    "Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from "
-    "version {}. After editing it, run `partner-sync versions build`. Rules that need a role "
-    "without a field are not evaluated."
-)
+HEAD: Final = """\
+# Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
+# {}. After editing it, run `partner-sync versions build`. Rules that need a role without a field
+# are not evaluated."""
 
 
-def propose(session: AppSession) -> list[dict[str, Any]]:
+def propose(session: AppSession) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
     `problem` says what is wrong with the latter. Raises VersionNotFound, ConfigurationError.
@@ -61,16 +60,7 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     if mapping == current:
         return f"{file} already has every field that is proposed. It was not changed."
     if current and not replace:
-        changes = [
-            f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
-            for row in rows
-            if row["field"] not in {None, row["current_mapping"]}
-        ]
-        raise ConfigurationError(
-            f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
-            "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
-            "days, tolerance, and roles for which nothing is proposed stay.",
-        )
+        raise _another_mapping(file, rows)
     kept = [row for row in rows if row["problem"] and not row["field"]]
     if problems := [f"{row['role']}: {row['problem']}" for row in kept]:
         raise ConfigurationError(
@@ -86,6 +76,19 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     unknown = [row["role"] for row in rows if not _value(mapping, row["role"])]
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
     return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
+
+
+def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
+    changes = [
+        f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
+        for row in rows
+        if row["field"] not in {None, row["current_mapping"]}
+    ]
+    return ConfigurationError(
+        f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
+        "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
+        "days, tolerance, and roles for which nothing is proposed stay.",
+    )
 
 
 def _value(mapping: Mapping | None, role: str) -> Any:
@@ -105,32 +108,24 @@ def _shown(value: Any) -> str:
     return (", ".join(value) if isinstance(value, tuple) else value) or "not mapped"
 
 
-def _rendered(mapping: Mapping, version: int, rows: list[dict[str, Any]]) -> str:
+def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     """Return a mapping as TOML. Each field has its meaning and the evidence for it as a comment."""
-    evidence = {row["role"]: row["evidence"] for row in rows}
-    lines = _comment(HEAD.format(version))
+    evidence, lines = {row["role"]: row["evidence"] for row in rows}, [HEAD.format(version)]
     for name, value in mapping:
-        if not isinstance(value, Table):
+        if isinstance(value, Table):
+            lines += ["", f"# {type(value).__doc__}", f"[{name}]"]
+            for field in type(value).model_fields:
+                lines += _entry(value, field, evidence.get(f"{name}.{field}", ""))
+        else:
             lines += ["", *_entry(mapping, name)]
-    for side in (*SIDES, "tolerance"):
-        table = getattr(mapping, side)
-        lines += ["", *_comment(type(table).__doc__ or ""), f"[{side}]"]
-        for name in type(table).model_fields:
-            lines += _entry(table, name, evidence.get(f"{side}.{name}", ""))
     return "\n".join([*lines, ""])
 
 
 def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
-    value, meaning = getattr(table, name), type(table).model_fields[name].description or ""
+    value, meaning = getattr(table, name), type(table).model_fields[name].description
     if isinstance(value, Decimal):
         text = f"{value:f}"
     else:  # texts, whole numbers and lists look the same in JSON and TOML, but for this character
         text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    line = f"# {name} =" if value is None else f"{name} = {text}"
-    return [*_comment(meaning), *_comment(evidence), line]
-
-
-def _comment(text: str) -> list[str]:
-    shown = printable(" ".join(text.split()), LONGEST_COMMENT)
-    wrapped = fill(shown, WIDTH, initial_indent="# ", subsequent_indent="# ")
-    return wrapped.splitlines()
+    comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
+    return [*comments, f"# {name} =" if value is None else f"{name} = {text}"]

@@ -96,7 +96,7 @@ def plan_sync(
 
 
 def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) -> Row:
-    rows = requests = seconds = None
+    rows = requests = None
     at_least, basis = False, "not known"
     if scan is not None:
         rows, requests, at_least = scan.rows, scan.requests, not scan.complete
@@ -105,8 +105,7 @@ def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) ->
         more = page.pagination.has_more
         at_least = more or len(page.data) >= page.pagination.limit
         rows, requests, basis = len(page.data) + more, 1 + at_least, "one page"
-    if requests is not None:
-        seconds = math.ceil(requests / requests_per_second)
+    seconds = None if requests is None else math.ceil(requests / requests_per_second)
     numbers = {"rows": rows, "requests": requests, "seconds": seconds}
     return {**numbers, "at_least": at_least, "basis": basis}
 

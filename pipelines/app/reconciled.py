@@ -77,6 +77,8 @@ def select(db: duckdb.DuckDBPyConnection, query: str, bound: Row) -> list[Row]:
 def require_known(db: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> None:
     """Raise ConfigurationError, with possible values, for one that an option cannot have."""
     for name, value in values.items():
+        if not value:  # was not given
+            continue
         query, bound = POSSIBLE.format(rules=list(RULES), name=name), {"value": value}
         found = db.execute(query, bound | {"limit": SHOWN_VALUES}).fetchall()
         if (value,) not in found:

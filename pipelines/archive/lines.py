@@ -114,12 +114,13 @@ class Frame(NamedTuple):
     number: int
     end: int  # where the next frame begins
     digest: bytes  # of all frames up to this one
-    data: bytes
+    content: bytes  # the skippable frame, and that of the line
 
     def followed_by(self, data: bytes) -> "Frame":
         """Return the next frame."""
         digest = hashlib.sha256(self.digest + data).digest()
-        return Frame(self.number + 1, self.end + HEAD.size + len(data), digest, data)
+        content = HEAD.pack(HEAD_BEGINS, len(data), digest) + data
+        return Frame(self.number + 1, self.end + len(content), digest, content)
 
     def followed_by_line(self, line: Line) -> "Frame":
         """Return the next frame, made of a line."""
@@ -127,12 +128,9 @@ class Frame(NamedTuple):
 
     def line(self) -> Line:
         """Return the line. Raises ValueError for one of another format."""
-        line: Line = msgspec.json.decode(zstandard.decompress(self.data), type=Line)
+        text = zstandard.decompress(self.content[HEAD.size :])
+        line: Line = msgspec.json.decode(text, type=Line)
         return line
-
-    def head(self) -> bytes:
-        """Return the skippable frame before the data."""
-        return HEAD.pack(HEAD_BEGINS, len(self.data), self.digest)
 
 
 START = Frame(-1, 0, b"", b"")
@@ -148,7 +146,7 @@ def read_frames(source: BinaryIO) -> Iterator[Frame]:
         head = source.read(HEAD.size)
         _, size, _ = HEAD.unpack(head.ljust(HEAD.size))
         frame = last.followed_by(source.read(size))
-        if head != frame.head():
+        if head != frame.content[: HEAD.size]:
             break
         yield frame
         last = frame

@@ -109,7 +109,7 @@ class OpenScan:
         """Start a scan file. Raises StorageFailed."""
         first = lines.START.followed_by_line(header)
         with _failure_named(path):
-            write_durably(open_path(path), first.head() + first.data)
+            write_durably(open_path(path), first.content)
         return cls(path, header, first)
 
     @classmethod
@@ -156,7 +156,7 @@ class OpenScan:
         with _failure_named(self.path), open_path(self.path).open("r+b") as file:
             file.truncate(self._last.end)  # a part that a full disk has left would end the file
             file.seek(self._last.end)
-            file.write(frame.head() + frame.data)
+            file.write(frame.content)
             file.flush()
             if durable:
                 os.fsync(file.fileno())

@@ -43,7 +43,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     """List breaks that are not resolved, most severe first; decide about them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity, state)
     if context.invoked_subcommand is not None:
-        if chosen.given() or xlsx or json:
+        if any(chosen) or xlsx or json:
             raise ConfigurationError(
                 f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
                 "Write them behind it: `partner-sync breaks resolve --rule RULE`.",

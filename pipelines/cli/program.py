@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from pipelines.cli.terminal import show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
-from pipelines.core.text import printable
 
-LONGEST_MESSAGE = 2_000  # characters
 INTERRUPTED = """Interrupted. Analysts still see the last published version.
 Run `partner-sync sync` within 24 hours to resume what was being read."""
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
@@ -33,9 +32,7 @@ class Program(TyperGroup):
         try:
             code = super().invoke(ctx)
         except PartnerSyncError as error:
-            typer.secho("Error: ", err=True, nl=False, fg="red", bold=True)
-            for text in filter(None, (str(error), error.remedy)):
-                typer.echo(printable(text, LONGEST_MESSAGE), err=True)
+            show_error(error)
             code = error.exit_code
         except (KeyboardInterrupt, RuntimeError) as error:
             # DuckDB raises RuntimeError from the KeyboardInterrupt.

@@ -65,21 +65,28 @@ class _LogHandler(logging.Handler):
             ERR.print(Text(message, style="dim" if level == "info" else "yellow"))
 
 
+HANDLER = _LogHandler()
+LOG.addHandler(HANDLER)
+LOG.setLevel(logging.INFO)
+
+
 @contextmanager
 def opened(home: "Home | None" = None) -> Iterator["app.session.AppSession"]:
     """Open a home (None: that of the environment), and log as its setting `log_format` says."""
+    HANDLER.as_json = False
     with app.session.open_session(home) as session:
-        handler = _LogHandler()
-        handler.as_json = session.settings.log_format == "json"
-        LOG.handlers = [handler]
-        LOG.setLevel(logging.INFO)
-        try:
-            yield session
-        except PartnerSyncError as error:
-            if not handler.as_json:
-                raise
-            LOG.error("%s %s", error, error.remedy)  # noqa: TRY400 - an expected failure
-            raise typer.Exit(error.exit_code) from None
+        HANDLER.as_json = session.settings.log_format == "json"
+        yield session
+
+
+def show_error(error: PartnerSyncError) -> None:
+    """Print what happened and what to do, or log it if messages are JSON."""
+    if HANDLER.as_json:
+        LOG.error("%s %s", error, error.remedy)
+        return
+    typer.secho("Error: ", err=True, nl=False, fg="red", bold=True)
+    for text in filter(None, (str(error), error.remedy)):
+        typer.echo(printable(text, LONGEST_LINE), err=True)
 
 
 def note(message: str) -> None:

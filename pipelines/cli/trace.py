@@ -10,6 +10,7 @@ from pipelines.cli.terminal import line, opened, print_json, show, shown
 from pipelines.core.errors import ExitCode
 
 ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
+REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
 SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
 
 
@@ -62,12 +63,9 @@ def _show_figure(found: dict[str, Any], *, as_json: bool) -> int:
     else:
         for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
             show(rows, (*columns, *(["problem"] if any(each["problem"] for each in rows) else [])))
-        if found["same"]:
-            line(f"Version {found['version']} has the same sums as the records of the service.")
-        else:
-            line(
-                "A sum is not proven by the records of the service.", found["problem"], style="red"
-            )
+        proven = f"Version {found['version']} has the same sums as the records of the service."
+        problem = "A sum is not proven by the records of the service."
+        line(proven) if found["same"] else line(problem, found["problem"], style="red")
     return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
 
 
@@ -75,27 +73,20 @@ def _show_trace(found: dict[str, Any]) -> None:
     place = f"{found['connection']}/{found['stream']}"
     line(f"Record {found['key']} of {place} in version {found['version']}:")
     for each in found["versions"]:
-        ended = (
-            f"until {shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else ""
-        )
-        _show_origin(f"From {shown(each['valid_from'])} {ended or 'until now'}", each)
-        line(f"  digest: {each['digest']}")
-        _show_evidence(each)
+        ended = f"{shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else "now"
+        _show_evidence(f"From {shown(each['valid_from'])} until {ended}", each)
     for each in found["quarantine"]:
-        _show_origin(f"In quarantine: {each['reason']}", each)
-        _show_evidence(each)
+        _show_evidence(f"In quarantine: {each['reason']}", each)
 
 
-def _show_origin(title: str, each: dict[str, Any]) -> None:
+def _show_evidence(title: str, each: dict[str, Any]) -> None:
     line(title, style="bold")
     line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
-    names = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
-    known = (name for name in names if each[name] is not None)
+    known = (name for name in REQUEST if each[name] is not None)
     values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
     line(f"  request: {', '.join(values)}")
-
-
-def _show_evidence(each: dict[str, Any]) -> None:
+    if "digest" in each:
+        line(f"  digest: {each['digest']}")
     line(f"  {each['message']}", each["remedy"], style="" if each["proven"] else "red")
     raw = each["raw"] or each.get("text", "")
     line(raw, longest=len(raw))

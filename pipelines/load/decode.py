@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pipelines.load.records import count_values
 from pipelines.load.schema import Kind, Path, Place, Schema, has_value
-from pipelines.load.target import defect
 from pipelines.load.values import to_texts
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -81,12 +80,12 @@ class Batch:
     _values: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:
-        """Add rows of records and of the lists in them. Raises LoadFailed if a value is lost."""
+        """Add rows of records and of the lists in them. Raises ValueError if a value is lost."""
         self.tables.append(Rows(self.schema.places[()], np.arange(len(records))))
         self._add_members(self.tables[0], (), records)
         placed = sum(each.count() for each in self.tables)
         if placed != self._values:
-            raise defect(f"{self._values:,} values of records became {placed:,}")
+            raise ValueError(f"{self._values:,} values of records became {placed:,}")
 
     def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
         """Add what the objects at a path hold; there is one for each row."""

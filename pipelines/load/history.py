@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
-from pipelines.load.schema import Place, Schema
+from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.stage import Stage
-from pipelines.load.target import Target, defect
+from pipelines.load.target import Target
 
 CREATE_ROWS = """
 CREATE TABLE IF NOT EXISTS {history} (
@@ -48,9 +48,7 @@ INSERT_ROWS = """
 INSERT INTO {history} BY NAME
 SELECT added.* EXCLUDE (_position), $connection AS _connection, $time AS _valid_from
 FROM added
-WHERE added._position NOT IN (
-    SELECT delta._position FROM load_delta AS delta WHERE delta.change IN ('copy', 'conflict')
-)
+WHERE added._position NOT IN (SELECT unnest($dropped::BIGINT[]))
 """
 # Both versions of a row that was sent with other bytes are current now. A row of a table that says
 # the same in both is there twice.
@@ -132,6 +130,7 @@ WHERE change <> 'new' AND (staged._key IS NOT NULL OR (
 SUM_DELTA = """
 SELECT
     delta.change, count(*),
+    list(delta._position) FILTER (delta.change IN ('copy', 'conflict')),
     list((delta._page, delta._row)) FILTER (delta.change = 'conflict')
 FROM load_delta AS delta
 GROUP BY delta.change
@@ -143,13 +142,15 @@ SHOWN = ("_valid_from", "_scan_id", "_page", "_row", "_extra")  # of our columns
 class Delta:
     """What a load would change. Table load_delta has the keys, but those of new rows.
 
-    `resent` rows are current with other bytes.
+    `resent` rows are current with other bytes. `dropped` are the positions of staged rows whose key
+    another row has.
     """
 
     stage: Stage
     new: int
     resent: int
     deleted: int
+    dropped: list[int]
 
 
 def current_digests(target: Target) -> Digests:
@@ -168,13 +169,14 @@ def compare(target: Target, stage: Stage) -> Delta:
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
     target.db.register("load_aside", pa.table({"_key": aside}))
     target.run(CREATE_DELTA, ends_rows=ends_rows)
-    counts, conflicts = Counter[str](), set[tuple[int, int]]()
-    for change, count, rows in target.run(SUM_DELTA):
+    counts, dropped, conflicts = Counter[str](), list[int](), set[tuple[int, int]]()
+    for change, count, positions, rows in target.run(SUM_DELTA):
         counts[change] = count
+        dropped += positions or ()
         conflicts.update(rows or ())
     stage.quarantine_conflicts(conflicts)
-    new = stage.index.num_rows - counts["copy"] - counts["conflict"] - counts["resent"]
-    return Delta(stage, new, counts["resent"], counts["deleted"])
+    new = stage.index.num_rows - len(dropped) - counts["resent"]
+    return Delta(stage, new, counts["resent"], counts["deleted"], dropped)
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,12 @@ class History:
         """Insert staged rows, end those that are replaced or gone; return how many have changed.
 
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
-        Raises LoadFailed if another number of rows would begin or end.
+        Raises ValueError if another number of rows would begin or end.
         """
-        begun, ended, changed = Counter[str](), Counter[str](), 0
-        for name, added in delta.stage.tables():
-            begun[name] += self.target.run(INSERT_ROWS, name, added=added, time=self.time)[0][0]
+        begun, ended, changed = Counter[Path](), Counter[Path](), 0
+        for table, added in delta.stage.tables():
+            count = self._run(INSERT_ROWS, table, added=added, dropped=delta.dropped)
+            begun[table.path] += count
         if delta.resent:
             for table in self.tables:
                 columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
@@ -226,11 +229,14 @@ class History:
                 self._run(DELETE_RESENT, table)
             self._run(UPDATE_DIGESTS, self.tables[0])
         for table in self.tables if changed or delta.deleted else ():
-            values = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
-            ended[table.table] = self._run(END_VERSIONS, table, set=values)
-        found = begun[self.schema.stream], ended[self.schema.stream]
-        if found != (delta.new + delta.resent, changed + delta.deleted):
-            raise defect(f"{found} rows would begin and end instead of {delta}")
+            ends = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
+            ended[table.path] = self._run(END_VERSIONS, table, set=ends)
+        found, expected = (
+            (begun[()], ended[()]),
+            (delta.new + delta.resent, changed + delta.deleted),
+        )
+        if found != expected:
+            raise ValueError(f"{found} rows would begin and end instead of {expected}")
         return changed
 
     def _columns(self, table: Place) -> list[str]:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from tempfile import TemporaryFile
 
 import duckdb
-import pyarrow as pa
 
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import LoadFailed
@@ -62,7 +61,7 @@ def load_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, policy: LoadPolic
             with suppress(duckdb.Error):  # a COMMIT that failed has ended the transaction
                 db.execute("ROLLBACK")
             raise
-    except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+    except (duckdb.Error, ValueError, OSError) as error:
         raise LoadFailed(
             f"Scan {scan.scan_id} of {scan.header.stream} ({scan.header.connection}) could not be "
             f"loaded: {printable(error)}. Nothing of it is loaded; the scan file keeps every "

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from pipelines.config.values import Contract
-from pipelines.load.records import Number, shortest
+from pipelines.load.records import shortest
 from pipelines.load.target import Target
 
 DIGITS = 38  # of the widest decimal
@@ -57,14 +57,7 @@ class Kind(StrEnum):
     LIST = "list"
 
 
-STARTS = {
-    bool: Kind.BOOLEAN,
-    int: Kind.INTEGER,
-    Number: Kind.INTEGER,
-    str: Kind.TEXT,
-    dict: Kind.OBJECT,
-    list: Kind.LIST,
-}
+STARTS = {bool: Kind.BOOLEAN, str: Kind.TEXT, dict: Kind.OBJECT, list: Kind.LIST}
 TEXT_KINDS = (Kind.TIME, Kind.DATE, Kind.DECIMAL)  # what text may turn out to be
 
 
@@ -169,12 +162,14 @@ class Schema:
             self.overflows = self.overflows or len([*columns]) >= MOST_COLUMNS
             if self.overflows:
                 return None
-        return self._start(path, STARTS[type(first)])
+        place = self._named(path, STARTS.get(type(first), Kind.INTEGER))
+        self.places[path] = place
+        return place
 
-    def _start(self, path: Path, kind: Kind) -> Place:
-        """Add a place with a name: that of its column, or of the table of its items."""
+    def _named(self, path: Path, kind: Kind) -> Place:
+        """Return a new place with a name for its column, or for the table of its items."""
         outer, places = self.places[path[:-1]], self.places.values()
-        place = self.places[path] = Place(path, outer.table, kind)
+        place = Place(path, outer.table, kind)
         if place.is_table:
             name = f"{outer.table}__{_plain_name(outer.path)}"
             place.table = _free_name(name, {each.table for each in places})

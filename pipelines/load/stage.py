@@ -14,7 +14,7 @@ from pipelines.archive.scan_file import PageRows, SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
 from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
-from pipelines.load.schema import Path, Schema
+from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.target import Row
 from pipelines.load.values import to_stored
 
@@ -48,7 +48,7 @@ class Stage:
         self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
-        self._tables: list[tuple[str, int]] = []  # names and places in the file
+        self._tables: list[tuple[Place, int]] = []  # with their positions in the file
 
     @property
     def index(self) -> pa.Table:
@@ -61,7 +61,7 @@ class Stage:
         return sum(each.key is None for each in self.quarantined)
 
     def read(self) -> None:
-        """Read all pages. Raises ArchiveDamaged, LoadFailed.
+        """Read all pages. Raises ArchiveDamaged, ValueError.
 
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
@@ -125,7 +125,7 @@ class Stage:
         self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
         for table in batch.tables:
             if found := table.to_arrow(self._index[-1]):
-                self._tables.append((table.place.table, self.file.tell()))
+                self._tables.append((table.place, self.file.tell()))
                 with pa.ipc.new_stream(self.file, found.schema) as writer:
                     writer.write_batch(found)
 
@@ -141,16 +141,16 @@ class Stage:
                 if (page.number, row) in conflicts:
                     self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
 
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the staged rows by table, as they are stored. Raises ArrowInvalid."""
+    def tables(self) -> Iterator[tuple[Place, pa.Table]]:
+        """Yield the staged rows by table, as they are stored. Raises ValueError."""
         places = {(each.table, each.name): each for each in self.schema.places.values()}
         for table, start in self._tables:
             self.file.seek(start)
             rows = pa.ipc.open_stream(self.file).read_next_batch()
             found: dict[str, pa.Array] = {}
-            if table == self.schema.stream:
+            if not table.path:
                 found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
             for name, array in zip(rows.schema.names, rows.columns, strict=True):
-                place = places.get((table, name))
+                place = places.get((table.table, name))
                 found |= {name: array} if place is None else to_stored(place, array)
             yield table, pa.table(found)

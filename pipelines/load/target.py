@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from pipelines.archive.scan_file import SealedScan
-from pipelines.core.errors import LoadFailed
 from pipelines.core.text import quote_identifier
 
 CREATE_LOADS = """
@@ -100,12 +99,3 @@ class Target:
         complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
         self.run(DELETE_QUARANTINE, complete=complete, raws=raws)
         self.insert("quarantine.records", rows)
-
-
-def defect(reason: str) -> LoadFailed:
-    """Return the error for a load that would lose data."""
-    return LoadFailed(
-        f"The load would lose data: {reason}. Nothing of this scan is loaded; the scan file keeps "
-        "every record.",
-        "Report this defect of partner-sync with the scan file.",
-    )

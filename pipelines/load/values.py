@@ -18,7 +18,7 @@ _DAY = (
 )
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 PATTERNS = {
-    Kind.INTEGER: r"^-?(0|[1-9][0-9]{0,17})$",  # longer ones may be too large for a BIGINT
+    Kind.INTEGER: r"^-?(0|[1-9][0-9]{0,17}|[1-8][0-9]{18})$",  # others may be no BIGINT
     Kind.DECIMAL: r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$",
     Kind.DATE: rf"^{_DAY}$",
     Kind.TIME: rf"^{_DAY}T{_CLOCK}:[0-5][0-9](\.[0-9]{{1,6}})?(Z|[+-]{_CLOCK})$",
@@ -90,7 +90,7 @@ def _matches(texts: pa.Array, kind: Kind) -> pa.Array:
 
 
 def to_stored(place: Place, texts: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a scalar as they are stored. Raises ArrowInvalid if one is no value."""
+    """Return the columns of a scalar as they are stored. Raises ValueError for what is none."""
     wanted = STORED.get(place.kind) or pa.decimal128(DIGITS, place.scale)
     columns = {place.name: texts.cast(pa.list_(wanted) if place.is_item else wanted)}
     if place.kind is Kind.TIME:

@@ -86,7 +86,7 @@ def publish_version(stores: Stores, version: Version) -> None:
 
 
 def rollback(
-    stores: Stores, number: int, person: str, reason: str, on_note: OnNote = lambda _note: None
+    stores: Stores, number: int, decision: Decision, on_note: OnNote = lambda _note: None
 ) -> Version:
     """Publish version `number` again; hold every scan that only later versions have.
 
@@ -105,14 +105,7 @@ def rollback(
         require_unchanged(stores.metadata, kept[number])
         later = [loaded_scans(stores.warehouse, kept[each]) for each in kept if each > number]
         undone = {*()}.union(*later) - loaded_scans(stores.warehouse, kept[number])
-        decision = Decision(
-            decided_at=utc_now(stores.clock),
-            person=person,
-            kind="rollback",
-            subject=str(number),
-            reason=reason,
-        )
-        why = f"rolled back to version {number}: {reason}"
+        why = f"rolled back to version {number}: {decision.reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, decision)
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():

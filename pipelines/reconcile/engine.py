@@ -21,7 +21,14 @@ from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import find_roles, widen_amounts
-from pipelines.reconcile.statements import LISTED, REMEMBERED, RULES, Statement, read_statement
+from pipelines.reconcile.statements import (
+    LISTED,
+    REMEMBERED,
+    RULES,
+    STEPS,
+    Statement,
+    read_statement,
+)
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
@@ -60,27 +67,11 @@ CREATE OR REPLACE TEMP TABLE break_decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
-CREATE OR REPLACE TEMP TABLE known_partners AS
-SELECT partners.connection, partners.partner, min(partners.name) AS name
-FROM reconciliation.partners AS partners
-WHERE partners.partner IS NOT NULL
-GROUP BY partners.connection, partners.partner;
-CREATE OR REPLACE TEMP VIEW sides AS
-SELECT 'usage' AS side, used.*, hash(used.connection, used.key) AS hash
-FROM reconciliation.used AS used
-UNION ALL BY NAME
-SELECT 'billing' AS side, billed.*, hash(billed.connection, billed.key) AS hash
-FROM reconciliation.billed AS billed
-WHERE billed.key IS NOT NULL AND (billed.apart IS NULL OR billed.apart = 'credit note');
 SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
 """
-CREATE_STEP: Final = """
-CREATE OR REPLACE TEMP TABLE {0} AS
-SELECT found.* FROM ({1}) AS found
-"""
-CREATE_TABLE: Final = """
-CREATE OR REPLACE TABLE reconciliation.{0} AS
-SELECT found.* FROM ({1}) AS found
+CREATE_RESULT: Final = """
+CREATE OR REPLACE {} AS
+SELECT found.* FROM ({}) AS found
 """
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
@@ -93,13 +84,10 @@ FROM ({1}) AS found
 """
 # What an earlier version has, without what it remembers.
 STALE: Final = f"""
-SELECT 'VIEW', views.schema_name, views.view_name FROM duckdb_views() AS views
-WHERE views.database_name = current_database()
-    AND views.schema_name IN ('reconciliation', 'finance')
-UNION ALL
-SELECT 'TABLE', tables.schema_name, tables.table_name FROM duckdb_tables() AS tables
-WHERE tables.database_name = current_database() AND tables.schema_name = 'reconciliation'
-    AND tables.table_name NOT IN {tuple(REMEMBERED)}
+SELECT replace(tables.table_type, 'BASE ', ''), tables.table_schema, tables.table_name
+FROM information_schema.tables AS tables
+WHERE tables.table_catalog = current_database() AND (tables.table_schema = 'finance'
+    OR (tables.table_schema = 'reconciliation' AND tables.table_name NOT IN {tuple(REMEMBERED)}))
 """
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 
@@ -177,7 +165,7 @@ class _Engine:
             self._run_on_rows(f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
         self.roles = find_roles(self.db, self.mapping)
         self._prepare()
-        for name in ("odd_keys", "compared", "changes", *LISTED):
+        for name in (*STEPS, *LISTED):
             self._evaluate(read_statement(name))
         create_finance_views(self.db, self.failed)
 
@@ -220,8 +208,11 @@ class _Engine:
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
-        name, into = statement.name, CREATE_TABLE if statement.name in LISTED else CREATE_STEP
-        sql = (INSERT_BREAKS if name in RULES else into).format(name, statement.query)
+        name = statement.name
+        into = f"TEMP {STEPS[name]} {name}" if name in STEPS else f"TABLE reconciliation.{name}"
+        sql = CREATE_RESULT.format(into, statement.query)
+        if name in RULES:
+            sql = INSERT_BREAKS.format(name, statement.query)
         reason = self._missing(statement)
         if not reason:
             try:

@@ -28,8 +28,8 @@ SOME: Final = 0.5  # of values that differ: what counts from 1 in every record r
 FEWEST_ROWS: Final = 5  # that show a product
 HASHES: Final = 1_000_000  # that are in memory at once; 128 MB hold twice as many
 EXACT_DIGITS: Final = 100  # the product of two decimals has 76
-KEY: Final = """
-SELECT max_by(loads.key, loads.valid_time) FROM meta.loads AS loads WHERE loads.stream = ?
+KEYS: Final = """
+SELECT loads.stream, max_by(loads.key, loads.valid_time) FROM meta.loads AS loads GROUP BY ALL
 """
 # The first condition of each is fast, and spares most values the second one.
 CODE: Final = f"CASE WHEN length({{value}}) = 3 THEN {{value}} IN {tuple(sorted(CODES))} END"
@@ -42,10 +42,11 @@ count({{value}}), approx_count_distinct({{value}}), count({{value}}) FILTER ({co
 count({{value}}) FILTER ({time})
 """
 ROWS: Final = "count(*), count(DISTINCT {row}._connection) FROM current.{table} AS {row}"
+# Numbers of another type than that of hashes would make it eight times as slow.
 HASHED: Final = """
 SELECT hash({row}._connection, CAST({value} AS VARCHAR)) AS hash
 FROM current.{table} AS {row}
-WHERE {value} IS NOT NULL AND hash % $parts = $part
+WHERE {value} IS NOT NULL AND hash % $parts::UBIGINT = $part::UBIGINT
 """
 FOUND: Final = "SELECT count(*) FROM ({}) AS one WHERE one.hash IN ({})"
 UNIQUE: Final = "SELECT count(DISTINCT one.hash) FROM ({}) AS one"
@@ -83,10 +84,14 @@ Products = dict[tuple[Column, ...], Share]
 
 
 class Evidence:
-    """Counts in the rows of `current`: `shares` of each column that a mapping can name, by kind."""
+    """Counts in the rows of `current`: `shares` of each column that a mapping can name, by kind.
+
+    `keys` are the primary keys that the newest scan of each list had.
+    """
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self._db = db
+        self.keys: dict[str, str | None] = dict(db.execute(KEYS).fetchall())
         self.shares: dict[Column, dict[str, Share]] = {}
         columns = [each for each in read_columns(db) if MAPPABLE(each.path)]
         for table in dict.fromkeys(each.table for each in columns):
@@ -95,7 +100,8 @@ class Evidence:
     def _measure(self, columns: Sequence[Column]) -> None:
         """Read a table once for the shares of all of its columns."""
         query, counts = _filled(ROWS, columns[0]), map(_counts, columns)
-        *found, rows, connections = self._row(f"SELECT {', '.join(counts)}, {query}")
+        (counted,) = self._db.execute(f"SELECT {', '.join(counts)}, {query}").fetchall()
+        *found, rows, connections = counted
         for at, column in enumerate(columns if rows else ()):
             values, distinct, codes, times = found[4 * at : 4 * at + 4]
             is_few = column.type == "VARCHAR" and distinct <= FEW
@@ -108,11 +114,6 @@ class Evidence:
                 "few": Share(values if is_few else 0, values),
                 "different": Share(min(distinct * connections, values), values),  # about
             }
-
-    def key(self, stream: str) -> str | None:
-        """Return the primary key that the newest scan of a list had."""
-        key = self._row(KEY, [stream])[0]
-        return None if key is None else str(key)
 
     def is_unique(self, column: Column) -> bool:
         """Whether every row has a text or a whole number, and all differ in a connection."""
@@ -149,15 +150,26 @@ class Evidence:
         return shares
 
     def products(self, numbers: Sequence[Column], currency: Column | None) -> Products:
-        """Return in which share of sampled rows two columns multiply to a third, in both orders."""
+        """Return in which share of sampled rows two columns multiply to a third, in both orders.
+
+        A product is exact to half a minor unit. Zeros and factors of 1 show nothing.
+        """
         sample = self._sample([*numbers, *([currency] if currency else [])]) if numbers else []
         rows = [(minor_unit(row[-1] if currency else None), row[1:]) for row in sample]
         found = Products()
-        for one, two, amount in permutations(range(len(numbers)), 3):
-            share = _multiplied(rows, one, two, amount) if one < two else Share(0, 0)
-            if share.whole >= FEWEST_ROWS:
-                found[numbers[one], numbers[two], numbers[amount]] = share
-                found[numbers[two], numbers[one], numbers[amount]] = share
+        with localcontext(prec=EXACT_DIGITS):
+            for one, two, amount in permutations(range(len(numbers)), 3):
+                if one > two:
+                    continue
+                exact = [
+                    abs(row[one] * row[two] - row[amount]) * 2 <= unit
+                    for unit, row in rows
+                    if row[one] and row[two] and row[amount] and 1 not in {row[one], row[two]}
+                ]
+                if len(exact) >= FEWEST_ROWS:
+                    share = Share(sum(exact), len(exact))
+                    found[numbers[one], numbers[two], numbers[amount]] = share
+                    found[numbers[two], numbers[one], numbers[amount]] = share
         return found
 
     def _sample(self, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
@@ -172,11 +184,7 @@ class Evidence:
         """Return the sum of a count over values in as many parts as keep them in memory."""
         parts = rows // HASHES + 1
         bound = ({"parts": parts, "part": part} for part in range(parts))
-        return sum(self._row(query, each)[0] for each in bound)
-
-    def _row(self, query: str, values: Any = ()) -> tuple[Any, ...]:
-        (row,) = self._db.execute(query, values).fetchall()
-        return tuple(row)
+        return sum(self._db.execute(query, each).fetchall()[0][0] for each in bound)
 
 
 def _filled(query: str, column: Column) -> str:
@@ -190,17 +198,3 @@ def _counts(column: Column) -> str:
         return _filled(COUNTS.format(code=CODE, time=TIME), column)
     is_time = column.type.startswith(("DATE", "TIMESTAMP"))
     return _filled(COUNTS.format(code="false", time=is_time), column)
-
-
-def _multiplied(rows: Sequence[tuple[Decimal, Any]], one: int, two: int, amount: int) -> Share:
-    """Return the share of rows where a product is exact to half a minor unit, their first value.
-
-    Zeros and factors of 1 show nothing.
-    """
-    with localcontext(prec=EXACT_DIGITS):
-        exact = [
-            abs(row[one] * row[two] - row[amount]) * 2 <= unit
-            for unit, row in rows
-            if row[one] and row[two] and row[amount] and 1 not in {row[one], row[two]}
-        ]
-    return Share(sum(exact), len(exact))

@@ -39,12 +39,18 @@ WITH parts AS NOT MATERIALIZED (
 SELECT parts.*, {{key}} AS key
 FROM parts
 """
+# Why a bill does not count; NULL: it counts.
+APART: Final = """CASE
+        WHEN list_contains({credit_kinds}, {kind}) THEN 'credit note'
+        WHEN {counted_statuses} <> []
+            AND NOT list_contains({counted_statuses}, coalesce({status}, 'no status'))
+            THEN coalesce({status}, 'no status') END"""
 BILLS: Final = f"""
 SELECT
     history._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
-    {{issued}} AS issued_at, {{updated}} AS updated_at, {{apart}} AS apart,
-    CASE {{apart}} WHEN 'credit note' THEN -abs({{amount}}) ELSE {{amount}} END AS amount, {PLACE}
+    {{issued}} AS issued_at, {{updated}} AS updated_at, {APART} AS apart,
+    if({APART} = 'credit note', -abs({{amount}}), {{amount}}) AS amount, {PLACE}
 FROM {{table}} AS history
 WHERE {{holds}}
 """
@@ -122,7 +128,10 @@ class Sides:
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of the rows that hold now, or of every version."""
         side, query, reference = VIEWS[view]
-        columns = {role: self._column(side, role) for role, _ in getattr(self._mapping, side)}
+        columns = {
+            role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
+            for role, value in getattr(self._mapping, side)
+        }
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         if f"{side}.id" not in self._roles.columns:
@@ -135,7 +144,6 @@ class Sides:
             lines=self._table(self._roles.lines),
             holds=holds.format("history"),
             holds_line=holds.format("line"),
-            apart=self._apart(),
         )
 
     def _table(self, name: str) -> str:
@@ -162,27 +170,17 @@ class Sides:
         month = f"TRY_CAST({value} || '-01' AS DATE)"
         return value if period.type == "DATE" else f"coalesce(TRY_CAST({value} AS DATE), {month})"
 
-    def _apart(self) -> str:
-        """Return the expression that says why a bill does not count; NULL: it counts."""
-        roles, conditions = self._mapping.billing, list[str]()
-        if roles.credit_kinds:
-            kind = self._column("billing", "kind")
-            conditions.append(f"WHEN {kind} IN ({_texts(roles.credit_kinds)}) THEN 'credit note'")
-        if roles.counted_statuses:
-            status = f"coalesce({self._column('billing', 'status')}, 'no status')"
-            counted = _texts(roles.counted_statuses)
-            conditions.append(f"WHEN {status} NOT IN ({counted}) THEN {status}")
-        return f"CASE {' '.join(conditions)} END" if conditions else "NULL::VARCHAR"
-
 
 def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
     """Create views of both sides, and temporary ones of all versions."""
     sides = Sides(db, mapping, roles)
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
-        history = sides.query(view, every_version=True)
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+        if view != "billed":
+            history = sides.query(view, every_version=True)
+            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
 
 
 def _texts(values: Iterable[str]) -> str:
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    texts = ("'" + value.replace("'", "''") + "'" for value in values)
+    return f"[{', '.join(texts)}]::VARCHAR[]"

@@ -171,7 +171,7 @@ class _Search:
 
     def _key(self, side: str) -> None:
         """Find the primary key of a list, else a field that differs in every row."""
-        columns, key = self._free(side), self._evidence.key(side)
+        columns, key = self._free(side), self._evidence.keys.get(side)
         proven = [each for each in columns if each.path == key]
         unique = proven or [each for each in columns if self._evidence.is_unique(each)]
         shares = {each: self._evidence.shares[each]["filled"] for each in unique}

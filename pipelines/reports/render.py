@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,12 +52,8 @@ def render_report(figures: Figures) -> str:
         point = "" if "." in text else POINT_SPACE
         return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
 
-    charts = []
-    for currency, found in groupby(figures.tables["trend"], itemgetter("currency")):
-        months = [*found]
-        charts.append((currency, draw_chart(currency, months), months))
-    known = {**figures.tables, "charts": charts, "money": money, "wrong": WRONG, "to_do": TO_DO}
-    return _environment().get_template("page.html").render(known, figures=figures)
+    page = _environment().get_template("page.html")
+    return page.render(figures.tables, figures=figures, money=money)
 
 
 def render_index(reports: Sequence[PastReport]) -> str:
@@ -86,6 +80,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters["marked"] = _marked
+    made.globals |= {"draw_chart": draw_chart, "wrong": WRONG, "to_do": TO_DO}
     return made
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,8 @@ def test_every_version_has_its_request_and_its_bytes(stores: Stores) -> None:
         assert each["digest"] == sha256(each["raw"].encode()).hexdigest()[:16]
         assert (each["limit"], each["status"], each["request_id"]) == (500, 200, "abc")
         assert each["sent_at"] < each["received_at"]
+    with pytest.raises(ConfigurationError, match=r"values of `id`, such as `a`, `b`, `u0`."):
+        traced(stores, "nothing")
 
 
 def test_values_sent_again_in_other_bytes_are_proven_by_the_later_scan(stores: Stores) -> None:
@@ -90,15 +91,14 @@ def test_records_in_quarantine_are_shown(stores: Stores) -> None:
     assert (left["proven"], left["raw"], left["text"]) == (False, None, record["raw"])
 
 
-@pytest.mark.parametrize(("harm", "words"), [(Path.unlink, "missing"), (damage, "damaged")])
-def test_a_scan_file_that_cannot_be_read_leaves_the_request(
-    stores: Stores, harm: Callable[[Path], object], words: str
-) -> None:
-    harm(file_of(stores, load(stores, {"id": "a"})))
-    (found,) = traced(stores, "a")["versions"]
-    assert (found["proven"], found["raw"], found["offset"]) == (False, None, 18)
-    assert re.fullmatch(rf"Not proven. Scan file .* is {words}.* The row .*", found["message"])
-    assert found["remedy"]
+def test_a_scan_file_that_cannot_be_read_leaves_the_request(stores: Stores) -> None:
+    file = file_of(stores, load(stores, {"id": "a"}))
+    for harm, words in ((damage, "damaged"), (Path.unlink, "missing")):
+        harm(file)
+        (found,) = traced(stores, "a")["versions"]
+        assert (found["proven"], found["raw"], found["offset"]) == (False, None, 18)
+        assert re.fullmatch(rf"Not proven. Scan file .* is {words}.* The row .*", found["message"])
+        assert found["remedy"]
 
 
 def test_a_scan_file_with_another_record_proves_nothing(stores: Stores) -> None:
@@ -111,9 +111,3 @@ def test_a_scan_file_with_another_record_proves_nothing(stores: Stores) -> None:
     load(stores)
     file.write_bytes(file_of(stores, load(stores)).read_bytes())
     assert "has no row 2 on page 4" in traced(stores, "a")["versions"][0]["message"]
-
-
-def test_what_is_not_there_is_named_with_what_is(stores: Stores) -> None:
-    load(stores)
-    with pytest.raises(ConfigurationError, match=r"values of `id`, such as `u0`, `u1`, `u10`."):
-        traced(stores, "nothing")

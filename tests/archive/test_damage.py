@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,15 +97,14 @@ def test_every_byte_can_be_lost_or_damaged(files: Files) -> None:
         files.check_byte(position, 1 << masks.randrange(8))
 
 
-def test_lines_in_another_order_or_missing_are_detected(files: Files) -> None:
+def test_lines_in_another_order_missing_or_without_a_seal_are_detected(files: Files) -> None:
     first, second, third = files.ends[:3]
-    swapped = files.open[:first] + files.open[second:third] + files.open[first:second]
-    for content in (swapped, files.open[:first] + files.open[second:]):
+    begin, one, two, rest = (
+        files.open[at:end] for at, end in pairwise((0, first, second, third, len(files.open)))
+    )
+    for content in (begin + two + one + rest, begin + two + rest):
         with pytest.raises(ArchiveDamaged, match="page 1 "):
-            files.resume(content + files.open[third:])
-
-
-def test_what_does_not_end_with_a_seal_is_not_sealed(files: Files) -> None:
+            files.resume(content)
     for content in (files.open, files.sealed + b"x", files.sealed + files.open):
         files.path.write_bytes(content)
         with pytest.raises(ArchiveDamaged, match=r"it has no seal at its end|page 6 "):

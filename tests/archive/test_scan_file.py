@@ -21,7 +21,6 @@ from tests.archive.scans import (
     HEADER,
     exchange,
     json_lines,
-    page,
     proof,
     written,
 )
@@ -79,21 +78,6 @@ def test_a_page_keeps_its_bytes_and_other_bodies_are_text(tmp_path: Path) -> Non
         """
     ).fetchall()
     assert rows == [(1, 200, "x")]
-
-
-def test_pages_are_those_that_hold_rows_which_count(tmp_path: Path) -> None:
-    exchanges = [
-        exchange(page(b'{"id": 1}', b'{"id": 2}')),
-        exchange(None, 2, 429),
-        exchange(b"never used", 3),
-        exchange(page(b'{"id": 2}', b'{"id": 2, "x": 1}'), 4),
-    ]
-    completeness = proof({1: ((0, 2),)}, {4: ((1, 2),)})
-    sealed = written(tmp_path / "scan.jsonl.zst", exchanges).seal(completeness)
-    assert [tuple(each) for each in sealed.pages()] == [
-        (1, [b'{"id": 1}', b'{"id": 2}'], ((0, 2),), ()),
-        (4, [b'{"id": 2}', b'{"id": 2, "x": 1}'], (), ((1, 2),)),
-    ]
 
 
 def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The finance report in a real browser: wide, on a phone, printed; in light and dark.
 
-With PICTURES set, the pictures in docs/images are made again.
+With PICTURES set, the pictures in docs/pictures are made again.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.reconcile.books import bill, line, publish, used
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 PICTURES = {(1300, "light"): "report", (390, "dark"): "report-phone"}
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = Path(__file__).parents[2] / "docs" / "pictures"
 A4: ViewportSize = {"width": 702, "height": 1039}  # px, without margins
 NAMES = ("Łódź Handel Sp. z o.o.", "Crédit Élan SARL", "O'Brien & Sons", "Zürich Zahlungen GmbH")
 CURRENCIES = ("EUR", "USD", "EUR", "JPY", "GBP", "KWD")

@@ -12,8 +12,8 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.publish.build import build
-from pipelines.publish.versions import rollback
 from tests.publish.homes import DAY, Reading, Stores, add_run, read, usage
+from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 Arrange = Callable[[Stores], object]
@@ -142,7 +142,7 @@ def test_a_partial_scan_behind_a_complete_one_is_stale_in_time(published: Stores
 
 def test_a_rollback_is_shown_and_its_scans_wait(published: Stores) -> None:
     publishing(usage(*range(1, 12)))(published)
-    rollback(published, 1, "ann", "wrong")
+    roll_back(published, 1)
     results = ask(published)
     assert results["version_rolled_back"].state is State.PASSED
     assert "Newer versions exist: 2" in results["version_rolled_back"].findings[0].message

@@ -32,15 +32,12 @@ class Cli:
         return json.loads(self(*arguments, "--json", code=code).stdout)
 
 
-@pytest.fixture(scope="session")
-def synced_template(tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running) -> Home:
-    return synced_home(tmp_path_factory, sandbox_process)
-
-
 @pytest.fixture
-def synced(synced_template: Home, tmp_path: Path) -> Cli:
+def synced(
+    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running, tmp_path: Path
+) -> Cli:
     """Commands on a home with version 1 of all lists."""
-    return Cli(copied(synced_template, tmp_path / "home"))
+    return Cli(copied(synced_home(tmp_path_factory, sandbox_process), tmp_path / "home"))
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import re
 from datetime import UTC, datetime
 from decimal import Decimal
 
-import pytest
-
 from pipelines.cli.terminal import shown
 from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
@@ -19,8 +17,8 @@ EVIL = "red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 KEYS = {
-    "sync": "build exit_code findings lists",
     "status": "checks exit_code file findings lists unknown version",
+    "sync -s usage": "build exit_code findings lists",
     "verify": "damaged files",
     "connections": "base_url client_id connection secret streams surface",
     "check": "checked connection message passed remedy",
@@ -30,52 +28,51 @@ KEYS = {
     "export csv": "exported_to numbers_as_text rows table",
     "versions list": "bytes content created_at published version",
 }
+VERSION_KEYS = (
+    "digest end_reason file limit message offset page proven raw received_at remedy request_id row "
+    "scan_id sent_at status valid_from valid_to"
+)
 
 
-@pytest.mark.parametrize("command", KEYS)
-def test_lists_have_stable_keys_as_json(command: str, synced: Cli) -> None:
-    printed = synced.json(*command.split())
-    rows = printed if isinstance(printed, list) else [printed]
-    assert rows
-    assert all(" ".join(sorted(row)) == KEYS[command] for row in rows)
-    assert all(not isinstance(value, float) for row in rows for value in row.values())
-
-
-def test_a_sync_as_json(synced: Cli) -> None:
-    printed = synced.json("sync", "-s", "usage")
-    (usage,) = printed["lists"]
+def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
+    printed = {command: synced.json(*command.split()) for command in KEYS}
+    for command, found in printed.items():
+        each_row = found if isinstance(found, list) else [found]
+        assert each_row
+        assert all(" ".join(sorted(row)) == KEYS[command] for row in each_row)
+        assert all(not isinstance(value, float) for row in each_row for value in row.values())
+    status, sync = printed["status"], printed["sync -s usage"]
+    assert (status["version"], status["unknown"]) == (1, [])
+    assert [each["code"] for each in status["findings"]] == ["not_reconciled"]
+    lists = [(row["stream"], row["rows"], row["complete"]) for row in status["lists"]]
+    assert lists == [("partners", 25, True), ("usage", 1500, True), ("billing", 150, True)]
+    (usage,) = sync["lists"]
     assert usage.pop("requests") >= 4
     assert usage.pop("scan")
     assert usage.pop("message").startswith("usage: COMPLETE. 1,500 rows")
     expected = {"connection": "acme", "stream": "usage", "rows": 1500, "rate_limited": 0}
     assert usage == expected | {"proof": "COMPLETE", "result": "read", "remedy": ""}
-    build = printed["build"]
+    build = sync["build"]
     assert (build["version"], build["is_new"], build["failed"]) == (2, True, {})
     assert build["scans"][0]["unchanged"] == 1500
-
-
-def test_status_as_json(synced: Cli) -> None:
-    found = synced.json("status")
-    assert (found["version"], found["unknown"]) == (1, [])
-    assert [each["code"] for each in found["findings"]] == ["not_reconciled"]
-    lists = [(row["stream"], row["rows"], row["complete"]) for row in found["lists"]]
-    assert lists == [("partners", 25, True), ("usage", 1500, True), ("billing", 150, True)]
+    assert all(type(row["bytes"]) is int for row in printed["versions list"])
+    planned = {row["stream"]: row for row in printed["plan"]}
+    assert planned["usage"]["rows"] == 1500
+    assert planned["usage"]["requests"] >= 4
 
 
 def test_tables_are_for_people(synced: Cli) -> None:
-    text = synced("sync").stdout
+    write_durably(synced.home.mapping_file, SANDBOX_MAPPING.encode())
+    assert "All " not in synced("status").stdout
+    text = synced("sync", "-s", "usage").stdout
     assert "429s" in text
-    assert len(re.findall(r"acme +\w+ +[\d,]+ +\d+ +0 +COMPLETE +read", text)) == 3
+    assert re.search(r"acme +usage +1,500 +\d+ +0 +COMPLETE +read", text)
     assert re.search(r"acme usage: COMPLETE\. 1,500 rows, .* Primary key: usageId\.", text)
     assert "Published version 2. Open it with" in text
-    assert "All " not in synced("status").stdout
-    write_durably(synced.home.mapping_file, SANDBOX_MAPPING.encode())
-    synced("versions", "build")
     assert re.search(r"All \d+ checks passed", synced("status").stdout)
+    assert "The next sync takes " in synced("plan").stdout
     size = r"[\d.]+ [kM]B +2"  # and the year
-    listed = synced("versions", "list").stdout
-    assert re.search(rf"3 +yes +{size}.*\n.*2 +no +{size}", listed)
-    assert all(type(row["bytes"]) is int for row in synced.json("versions", "list"))
+    assert re.search(rf"2 +yes +{size}.*\n.*1 +no +{size}", synced("versions", "list").stdout)
 
 
 def test_control_characters_are_visible(synced: Cli) -> None:
@@ -84,8 +81,8 @@ def test_control_characters_are_visible(synced: Cli) -> None:
         run.ended_at, run.outcome, run.message = NOW, "failed", EVIL
         db.add(run)
     assert ESCAPED in synced("runs").stdout
-    assert synced.json("runs")[-1]["message"] == EVIL
     printed = synced("runs", "--json").stdout
+    assert json.loads(printed)[-1]["message"] == EVIL
     assert printed.isascii()
     assert "\x1b" not in printed
 
@@ -102,10 +99,7 @@ def test_a_record_is_traced(synced: Cli) -> None:
     ((key,),) = rows(synced.home, "SELECT _key FROM current.partners ORDER BY ALL LIMIT 1")
     found = synced.json("trace", "record", "acme", "partners", key)
     (version,) = found["versions"]
-    assert " ".join(sorted(version)) == (
-        "digest end_reason file limit message offset page proven raw received_at remedy request_id "
-        "row scan_id sent_at status valid_from valid_to"
-    )
+    assert " ".join(sorted(version)) == VERSION_KEYS
     assert (found["version"], found["key"], found["quarantine"]) == (1, key, [])
     assert json.loads(version["raw"])["partnerId"] == key
     text = synced("trace", "record", "acme", "partners", key).stdout
@@ -128,8 +122,3 @@ def test_tables_are_exported(synced: Cli) -> None:
     assert re.search(r"current.usage +1,500 +.*sequence.*usage\.xlsx", text)
     assert "Excel keeps 15 digits of a number." in text
     assert "SUM" not in synced("export", "xlsx", "-t", "current.partners").stdout
-
-
-def test_nothing_is_traced_or_exported_before_a_sync(fresh: Cli) -> None:
-    for command in ("trace record acme usage key", "export csv"):
-        assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr

@@ -39,20 +39,19 @@ def test_init_writes_checks_and_syncs(sandbox: Running, empty: Cli, tmp_path: Pa
     assert rows(empty.home, "SELECT count(*) FROM current.usage") == [(1500,)]
     again = empty("init", "--name=acme", *options(sandbox, tmp_path), code=2)
     assert "already has a connection `acme`" in again.stderr
+    assert_every_field_is_explained(empty.home)
 
 
-def test_the_files_explain_every_field(sandbox: Running, empty: Cli, tmp_path: Path) -> None:
-    empty("init", "--no-sync", *options(sandbox, tmp_path))
-    file, defaults = empty.home.settings_file, load_settings(empty.home)
-    text = file.read_text()
+def assert_every_field_is_explained(home: Home) -> None:
+    text, defaults = home.settings_file.read_text(), load_settings(home)
     assert tomllib.loads(text) == {}
     lines = [line.removeprefix("# ") for line in text.splitlines() if " = " in line]
     given = [line for line in lines if not line.startswith(("metadata_url", "key"))]
-    file.write_text("\n".join(given))
-    assert load_settings(empty.home) == defaults
+    home.settings_file.write_text("\n".join(given))
+    assert load_settings(home) == defaults
     named = {line.partition(" = ")[0] for line in lines} - {"key"}
     assert named == Settings.model_fields.keys() - {"home", "streams"}
-    assert "# secret_file = " in empty.home.connections_file.read_text()
+    assert "# secret_file = " in home.connections_file.read_text()
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """No command shows success without data; decisions and versions do what they say."""
 
+import json
 import re
 
 import duckdb
@@ -14,22 +15,24 @@ from tests.sandbox.running import Running
 QUIET = ("passed", "All ", "COMPLETE", "Nothing new")
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        ("status", 1, "Nothing is published yet. Run `partner-sync sync`."),
-        ("plan", 0, "How long the next sync takes is not known."),
-        ("runs", 0, "There are no runs yet. Run `partner-sync sync`."),
-        ("versions list", 0, "There are no versions yet. Run `partner-sync sync`."),
-        ("versions build", 1, "Nothing is published: no list has been loaded yet."),
-        ("versions rebuild", 1, "Nothing is published: no list has been loaded yet."),
-        ("verify", 0, "1 files verified, 0 damaged."),
-    ],
-)
-def test_nothing_is_known_before_a_sync(command: str, code: int, said: str, fresh: Cli) -> None:
-    text = fresh(*command.split(), code=code).stdout
-    assert said in text
-    assert not any(word in text for word in QUIET)
+UNKNOWN = {  # command, with its exit code
+    ("status", 1): "Nothing is published yet. Run `partner-sync sync`.",
+    ("plan", 0): "How long the next sync takes is not known.",
+    ("runs", 0): "There are no runs yet. Run `partner-sync sync`.",
+    ("versions list", 0): "There are no versions yet. Run `partner-sync sync`.",
+    ("versions build", 1): "Nothing is published: no list has been loaded yet.",
+    ("versions rebuild", 1): "Nothing is published: no list has been loaded yet.",
+    ("verify", 0): "1 files verified, 0 damaged.",
+}
+
+
+def test_nothing_is_known_before_a_sync(fresh: Cli) -> None:
+    for (command, code), said in UNKNOWN.items():
+        text = fresh(*command.split(), code=code).stdout
+        assert said in text
+        assert not any(word in text for word in QUIET)
+    for command in ("trace record acme usage key", "export csv"):
+        assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr
 
 
 def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, synced: Cli) -> None:
@@ -64,13 +67,6 @@ def test_a_plan_asks_only_where_it_is_allowed_to(sandbox: Running, fresh: Cli) -
     assert "at least" in fresh("plan", "--ask").stdout
 
 
-def test_a_plan_follows_the_last_scan(synced: Cli) -> None:
-    planned = {row["stream"]: row for row in synced.json("plan")}
-    assert planned["usage"]["rows"] == 1500
-    assert planned["usage"]["requests"] >= 4
-    assert "The next sync takes " in synced("plan").stdout
-
-
 def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: Running) -> None:
     sandbox.change("billing", delete=30.0)
     records(sandbox, "billing")  # at each page, some rows go
@@ -88,33 +84,33 @@ def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: R
     assert "No scan of acme/billing is held." in synced(*approve, code=1).stderr
 
 
-def test_a_rollback_holds_what_it_takes_back(synced: Cli) -> None:
-    synced("sync")
-    target = synced.home.link.readlink()
-    synced("versions", "rollback", "--reason=wrong amounts")
-    assert synced.home.link.readlink() != target
-    assert "Analysts see version 1." in synced("versions", "build", code=3).stdout
-    rejected = synced("approve", "acme", "usage", "--reject", "--reason=wrong")
-    assert rejected.stdout.startswith("Rejected the scan of acme/usage")
-    missing = synced("versions", "rollback", "17", "--reason=typing error", code=1)
-    assert "Version 17 is not kept" in missing.stderr
-    oldest = synced("versions", "rollback", "--reason=once more", code=1)
-    assert "There is no older version" in oldest.stderr
-
-
-def test_a_version_is_rebuilt_without_a_request(synced: Cli, sandbox: Running) -> None:
-    before = sandbox.statistics()["requests"]
-    printed = synced.json("versions", "rebuild")
-    assert (printed["version"], printed["is_new"]) == (2, True)
-    assert sum(scan["new"] for scan in printed["scans"]) == 1675
-    assert sandbox.statistics()["requests"] == before
-
-
-def test_reading_without_a_build_publishes_later(synced: Cli) -> None:
+def test_versions_are_built_rolled_back_and_rebuilt(
+    synced: Cli, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     printed = synced.json("sync", "-s", "partners", "--no-build")
     assert printed["build"] is None
     assert "scan_not_published" in {each["code"] for each in printed["findings"]}
+    before, target = sandbox.statistics()["requests"], synced.home.link.readlink()
     assert synced.json("versions", "build")["version"] == 2
+    synced("versions", "rollback", "--reason=wrong amounts")
+    assert synced.home.link.readlink() == target
+    assert "Analysts see version 1." in synced("versions", "build", code=3).stdout
+    rejected = synced("approve", "acme", "partners", "--reject", "--reason=wrong")
+    assert rejected.stdout.startswith("Rejected the scan of acme/partners")
+    oldest = synced("versions", "rollback", "--reason=once more", code=1)
+    assert "There is no older version" in oldest.stderr
+    monkeypatch.setenv("PARTNER_SYNC_LOG_FORMAT", "json")
+    result = synced("versions", "rebuild", "--json")
+    printed = json.loads(result.stdout)
+    assert (printed["version"], printed["is_new"]) == (3, True)
+    assert sum(scan["new"] for scan in printed["scans"]) == 1675
+    assert sandbox.statistics()["requests"] == before
+    entries = [json.loads(line) for line in result.stderr.splitlines()]
+    assert "Version 3: loading acme/" in entries[0]["message"]
+    assert {entry["level"] for entry in entries} == {"info"}
+    (line,) = synced("versions", "rollback", "17", "--reason=x", code=1).stderr.splitlines()
+    assert json.loads(line)["level"] == "error"
+    assert "Version 17 is not kept" in json.loads(line)["message"]
 
 
 def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
@@ -140,3 +136,36 @@ def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
         (version, "was changed after it was published"),
     ):
         assert [why in each for each in messages if str(file) in each] == [True]
+
+
+def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
+    ((partner, name),) = rows(synced.home, "SELECT _key, name FROM current.partners LIMIT 1")
+    shown = synced("erase", name, "--reason", "law", code=2)
+    assert "v00000001.duckdb" in shown.stdout
+    assert "nobody can be asked. Use --yes" in shown.stdout
+    query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
+    assert rows(synced.home, query) == [(1,)]
+    done = synced("erase", name, "--reason", "law", "--yes")
+    assert "Nothing contains the identifier any more" in done.stdout
+    assert rows(synced.home, query) == [(0,)]
+    refused = synced("erase", name, "--reason", "law", "--yes", code=2)
+    assert "No file contains the identifier. Nothing was changed." in refused.stderr
+    refused = synced("erase", name, "--reason", f"{name} asked", "--yes", code=2)
+    assert "the reason contains it" in refused.stderr
+    assert name.encode() not in (synced.home.locks / "build.holder").read_bytes()
+
+
+def test_prune_shows_what_is_old_and_deletes_it(synced: Cli) -> None:
+    assert "Set keep_days" in synced("prune", code=2).stderr
+    assert synced.json("prune", "--days", "1") == []
+    assert "0 files would be deleted" in synced("prune", "--days", "1", "--dry-run").stdout
+
+
+def test_a_test_of_channels_says_what_is_missing(
+    synced: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Set notify in settings.toml" in synced("notify", "test", code=2).stdout
+    monkeypatch.setenv("PARTNER_SYNC_NOTIFY", "OPS_HOOK, OTHER_HOOK")
+    (first, _second) = synced.json("notify", "test", code=2)
+    assert first["message"] == "The environment variable OPS_HOOK is not set."
+    assert "Findings were not sent" in synced("status", code=3).stdout

@@ -18,7 +18,7 @@ from tests.truth import by_key, table_records, was_served
 
 pytestmark = pytest.mark.long
 PAGES = 10
-SETTINGS = "[streams.billing]\nlimit = 10\n[streams.usage]\nlimit = 100\n"
+SETTINGS = "[streams.billing]\nlimit = 15\n[streams.usage]\nlimit = 150\n"
 KEY = 'key = "usageId"\n'  # nobody can tell a key from rows that come again and again
 ENOUGH = 25  # plain passes, after which a list is PARTIAL
 Faults = dict[str, dict[str, Any]]

@@ -9,6 +9,8 @@ from pipelines.app.maintenance import erase_records
 from pipelines.app.session import AppSession
 from pipelines.core.text import Redactor
 from pipelines.publish.build import build
+from pipelines.publish.versions import rollback
+from pipelines.warehouse.duckdb_file import Version
 from tests.publish.homes import Reading, Record, Stores, read, usage
 
 NAME = "Ada Lövelace"
@@ -33,6 +35,11 @@ def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | 
     session = session_of(stores)
     rows = erase_records(session, identifier, "they asked", lambda _rows: yes, lambda _note: None)
     return None if rows is None else len(rows)
+
+
+def roll_back(stores: Stores, number: int) -> Version:
+    decision = session_of(stores).decision("rollback", str(number), "wrong")
+    return rollback(stores, number, decision)
 
 
 def files_with(home: Path, text: str = NAME) -> list[str]:

@@ -1,6 +1,5 @@
 """Scan files and versions are deleted by age; nothing that analysts see, or a rebuild needs, is."""
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -13,9 +12,8 @@ from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.versions import rollback
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
-from tests.publish.named import session_of
+from tests.publish.named import roll_back, session_of
 
 HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
 
@@ -78,10 +76,9 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
 
 
 def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
-    two = published.settings.model_copy(update={"keep_versions": 2})
-    published = replace(published, settings=two)
+    published = published.changed(keep_versions=2)
     load(published, *range(1, 12), 99)
-    rollback(published, 1, "ann", "wrong")
+    roll_back(published, 1)
     load(published, *range(1, 12))
     assert published.versions() == {1: "deleted", 2: "published", 3: "published"}
     prune(published, published.clock.now)
@@ -108,7 +105,7 @@ def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: St
     assert names(published, BEGIN + 300 * DAY) == []
     load(published, *range(1, 12))
     load(published, *range(1, 13))
-    rollback(published, 2, "ann", "wrong")
+    roll_back(published, 2)
     assert names(published, BEGIN + 300 * DAY) == [
         ("scan", "acme/usage 2026-11-02 02:00"),
         ("scan", "acme/usage 2026-11-03 02:00"),

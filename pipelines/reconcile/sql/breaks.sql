@@ -37,18 +37,6 @@ WITH found AS (
     FROM reconciliation.bills AS bills
     WHERE bills.apart IS NULL
     GROUP BY ALL
-), levels AS (
-    SELECT
-        known.*,
-        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
-            AS age_days,
-        CASE WHEN known.difference IS NULL THEN 2
-             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
-             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
-             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level
-    FROM known
-    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
-        AND billed.month = known.month AND billed.currency = known.currency
 ), decided AS (
     SELECT
         decisions.break_id,
@@ -58,13 +46,21 @@ WITH found AS (
     GROUP BY decisions.break_id
 ), judged AS (
     SELECT
-        levels.*, decided.owner, decided.last.person, decided.last.reason,
+        known.*, decided.owner, decided.last.person, decided.last.reason,
+        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
+            AS age_days,
+        CASE WHEN known.difference IS NULL THEN 2
+             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
+             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
+             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
         coalesce(decided.last.kind = 'break_resolve'
-            AND decided.last.decided_at >= coalesce(levels.returned_at, levels.first_seen)
-            AND decided.last.difference IS NOT DISTINCT FROM levels.difference
-            AND decided.last.rows = levels.rows, false) AS is_resolved
-    FROM levels
-    LEFT JOIN decided ON decided.break_id = levels.break_id
+            AND decided.last.decided_at >= coalesce(known.returned_at, known.first_seen)
+            AND decided.last.difference IS NOT DISTINCT FROM known.difference
+            AND decided.last.rows = known.rows, false) AS is_resolved
+    FROM known
+    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
+        AND billed.month = known.month AND billed.currency = known.currency
+    LEFT JOIN decided ON decided.break_id = known.break_id
 ), unproven AS (  -- lists of which a row that is absent may only not have been seen
     SELECT
         loads.connection, lists.stream,
