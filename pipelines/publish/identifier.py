@@ -112,9 +112,9 @@ class Identifier:
         return type(value) is not bool and value is not None and self._equals(str(value))
 
     def _equals(self, text: str) -> bool:
-        return text == self.text or (
-            self.number is not None and Identifier(text).number == self.number
-        )
+        if text == self.text or self.number is None or self._needle not in text.replace(".", ""):
+            return text == self.text
+        return Identifier(text).number == self.number
 
     def positions_in(
         self, db: duckdb.DuckDBPyConnection, known: AbstractSet[Position]

@@ -41,9 +41,11 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.rows("SELECT rows, sentence FROM meta.loads ORDER BY valid_time")[1][0] == 10
     with pytest.raises(ConfigurationError, match="No file contains the identifier"):
         erase(named)
-    read(named, Reading(usage(*range(1, 13))))
+    moment = "2026-10-01T00:00:00+05:30"  # which no column spells as it was sent
+    read(named, Reading([*usage(*range(1, 13)), {"id": "at", "at": moment}]))
     build(named)
-    assert len(named.keys()) == 12
+    assert erase(named, moment) == 2
+    assert named.keys() == sorted(f"u{number}" for number in range(1, 13))
 
 
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:

@@ -236,11 +236,11 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert known == [(1, "cid"), (2, None)]
 
 
-def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores) -> None:
+@pytest.mark.parametrize("spoil", [Path.touch, Path.mkdir])  # a folder cannot be read
+def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil: Any) -> None:
     file = closed.settings.places.closes / "2026-09" / "001" / "used.parquet"
-    content = file.read_bytes()
-    file.chmod(0o600)
-    file.write_bytes(content[:-1])
+    file.unlink()
+    spoil(file)
     restate(closed, "6.00", "7.00")
     reasons = dict(closed.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
     assert reasons.keys() == {"corrections", "closes"}
