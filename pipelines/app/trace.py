@@ -154,9 +154,9 @@ class _Tracer:
             time = load["valid_time"]
             is_later = begin < time and (end is None or time < end)
             for page in SealedScan.open(self._file(load["scan_id"])).pages() if is_later else ():
-                digests = digests_of(page.records).tolist()
+                digests = digests_of(page.records()).tolist()
                 if digest in digests:
-                    return LATER_COPY.format(load["scan_id"], page.number, digests.index(digest))
+                    return LATER_COPY.format(load["scan_id"], page.page, digests.index(digest))
         raise _another_record(self._file(found["scan_id"]))
 
     def key_not_found(self, primary_key: str | None) -> ConfigurationError:

@@ -124,7 +124,7 @@ LEFT JOIN chosen ON chosen._key = staged._key
 FULL JOIN present ON present._key = staged._key
 WHERE change <> 'new' AND (staged._key IS NOT NULL OR (
     $ends_rows AND NOT present.is_seen
-    AND present._key NOT IN (SELECT aside._key FROM load_aside AS aside)
+    AND present._key NOT IN (SELECT unnest($aside::VARCHAR[]))
 ))
 """
 SUM_DELTA = """
@@ -164,11 +164,10 @@ def compare(target: Target, stage: Stage) -> Delta:
     A complete scan ends the rows that it lacks, unless a record of it has no readable key.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
-    aside = pa.array([each.key for each in stage.quarantined if each.key is not None], pa.string())
+    aside = [each.key for each in stage.quarantined if each.key is not None]
     target.db.register("load_staged", stage.index)
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
-    target.db.register("load_aside", pa.table({"_key": aside}))
-    target.run(CREATE_DELTA, ends_rows=ends_rows)
+    target.run(CREATE_DELTA, ends_rows=ends_rows, aside=aside)
     counts, dropped, conflicts = Counter[str](), list[int](), set[tuple[int, int]]()
     for change, count, positions, rows in target.run(SUM_DELTA):
         counts[change] = count
