@@ -109,7 +109,7 @@ class Stage:
 
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
-        batch, rows, decoded = Batch(self.schema), [], []
+        batch, rows, decoded = Batch(self.schema, self.left), [], []
         for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
@@ -120,7 +120,6 @@ class Stage:
                 rows.append(row)
                 decoded.append(record)
         batch.add(decoded)
-        self.left += batch.left
         first = sum(map(len, self._index))
         columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
         columns |= {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
