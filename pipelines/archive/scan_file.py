@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.core.completeness import Completeness, Ranges
+from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, write_durably
 from pipelines.metadata.tables import Scan
@@ -28,15 +28,6 @@ IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 def open_path(path: Path) -> Path:
     """Return the name that a scan file has while it is read."""
     return path.with_name(f"{path.name}.open")
-
-
-class PageRows(NamedTuple):
-    """A page as the loader sees it: raw records, which of them count, which go to quarantine."""
-
-    number: int
-    records: list[bytes]
-    used: Ranges
-    conflicting: Ranges
 
 
 @contextmanager
@@ -209,13 +200,10 @@ class SealedScan:
         with _failure_named(self.path):
             durable_rename(part.path, self.path)
 
-    def pages(self) -> Iterator[PageRows]:
-        """Read the pages that hold used or conflicting rows, in file order."""
-        for exchange in self.exchanges():
-            used = self.completeness.used.get(exchange.page, ())
-            conflicting = self.completeness.conflicting.get(exchange.page, ())
-            if used or conflicting:
-                yield PageRows(exchange.page, exchange.records(), used, conflicting)
+    def pages(self) -> Iterator[Exchange]:
+        """Read the exchanges with rows that are used or in conflict."""
+        pages = self.completeness.used.keys() | self.completeness.conflicting.keys()
+        return (each for each in self.exchanges() if each.page in pages)
 
 
 def scan_row(header: ScanHeader) -> Scan:

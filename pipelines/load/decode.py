@@ -71,12 +71,12 @@ class Rows:
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values that have no column.
+    `left` counts by path the values of the scan that have no column.
     """
 
     schema: Schema
+    left: Counter[Path]
     tables: list[Rows] = field(default_factory=list)
-    left: Counter[Path] = field(default_factory=Counter)
     _values: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:

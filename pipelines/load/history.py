@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
-from pipelines.load.schema import Path, Place, Schema
+from pipelines.load.schema import Place, Schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import Target
 
@@ -48,7 +48,7 @@ INSERT_ROWS = """
 INSERT INTO {history} BY NAME
 SELECT added.* EXCLUDE (_position), $connection AS _connection, $time AS _valid_from
 FROM added
-WHERE added._position NOT IN (SELECT unnest($dropped::BIGINT[]))
+WHERE added._position NOT IN (SELECT dropped._position FROM load_dropped AS dropped)
 """
 # Both versions of a row that was sent with other bytes are current now. A row of a table that says
 # the same in both is there twice.
@@ -124,7 +124,7 @@ LEFT JOIN chosen ON chosen._key = staged._key
 FULL JOIN present ON present._key = staged._key
 WHERE change <> 'new' AND (staged._key IS NOT NULL OR (
     $ends_rows AND NOT present.is_seen
-    AND present._key NOT IN (SELECT aside._key FROM load_aside AS aside)
+    AND present._key NOT IN (SELECT unnest($aside::VARCHAR[]))
 ))
 """
 SUM_DELTA = """
@@ -142,15 +142,13 @@ SHOWN = ("_valid_from", "_scan_id", "_page", "_row", "_extra")  # of our columns
 class Delta:
     """What a load would change. Table load_delta has the keys, but those of new rows.
 
-    `resent` rows are current with other bytes. `dropped` are the positions of staged rows whose key
-    another row has.
+    `resent` rows are current with other bytes.
     """
 
     stage: Stage
     new: int
     resent: int
     deleted: int
-    dropped: list[int]
 
 
 def current_digests(target: Target) -> Digests:
@@ -161,22 +159,23 @@ def current_digests(target: Target) -> Digests:
 def compare(target: Target, stage: Stage) -> Delta:
     """Create table load_delta; put staged rows in conflict with others in quarantine.
 
-    A complete scan ends the rows that it lacks, unless a record of it has no readable key.
+    Those, and copies, are in table load_dropped. A complete scan ends the rows that it lacks,
+    unless a record of it has no readable key.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
-    aside = pa.array([each.key for each in stage.quarantined if each.key is not None], pa.string())
+    aside = [each.key for each in stage.quarantined if each.key is not None]
     target.db.register("load_staged", stage.index)
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
-    target.db.register("load_aside", pa.table({"_key": aside}))
-    target.run(CREATE_DELTA, ends_rows=ends_rows)
+    target.run(CREATE_DELTA, ends_rows=ends_rows, aside=aside)
     counts, dropped, conflicts = Counter[str](), list[int](), set[tuple[int, int]]()
     for change, count, positions, rows in target.run(SUM_DELTA):
         counts[change] = count
         dropped += positions or ()
         conflicts.update(rows or ())
+    target.db.register("load_dropped", pa.table({"_position": pa.array(dropped, pa.int64())}))
     stage.quarantine_conflicts(conflicts)
     new = stage.index.num_rows - len(dropped) - counts["resent"]
-    return Delta(stage, new, counts["resent"], counts["deleted"], dropped)
+    return Delta(stage, new, counts["resent"], counts["deleted"])
 
 
 @dataclass(frozen=True)
@@ -216,10 +215,10 @@ class History:
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
         Raises ValueError if another number of rows would begin or end.
         """
-        begun, ended, changed = Counter[Path](), Counter[Path](), 0
+        begun = ended = changed = 0
         for table, added in delta.stage.tables():
-            count = self._run(INSERT_ROWS, table, added=added, dropped=delta.dropped)
-            begun[table.path] += count
+            count = self._run(INSERT_ROWS, table, added=added)
+            begun += 0 if table.path else count
         if delta.resent:
             for table in self.tables:
                 columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
@@ -230,13 +229,11 @@ class History:
             self._run(UPDATE_DIGESTS, self.tables[0])
         for table in self.tables if changed or delta.deleted else ():
             ends = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
-            ended[table.path] = self._run(END_VERSIONS, table, set=ends)
-        found, expected = (
-            (begun[()], ended[()]),
-            (delta.new + delta.resent, changed + delta.deleted),
-        )
-        if found != expected:
-            raise ValueError(f"{found} rows would begin and end instead of {expected}")
+            count = self._run(END_VERSIONS, table, set=ends)
+            ended += 0 if table.path else count
+        expected = delta.new + delta.resent, changed + delta.deleted
+        if (begun, ended) != expected:
+            raise ValueError(f"{begun, ended} rows would begin and end instead of {expected}")
         return changed
 
     def _columns(self, table: Place) -> list[str]:

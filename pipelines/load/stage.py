@@ -9,8 +9,9 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from pipelines.archive.lines import Exchange
 from pipelines.archive.records import Digests, digests_of
-from pipelines.archive.scan_file import PageRows, SealedScan
+from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
 from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
@@ -67,26 +68,27 @@ class Stage:
         """
         group: list[Row] = []
         for page in self.scan.pages():
-            group += self._new_rows(page, page.used)
-            for each in self._new_rows(page, page.conflicting):
+            group += self._new_rows(page, self.scan.completeness.used)
+            for each in self._new_rows(page, self.scan.completeness.conflicting):
                 self._refuse(each, CONFLICT)
             if sum(len(each.raw) for each in group) >= GROUP_BYTES:
                 self._decode(group)
                 group = []
         self._decode(group)
 
-    def _new_rows(self, page: PageRows, ranges: Ranges) -> Iterable[Row]:
+    def _new_rows(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[Row]:
         """Return the records that are not current, and remember which current rows are seen."""
-        numbers = [number for first, end in ranges for number in range(first, end)]
-        raws = [page.records[number] for number in numbers]
+        numbers = [n for first, end in rows.get(page.page, ()) for n in range(first, end)]
+        records = page.records() if numbers else []
+        raws = [records[number] for number in numbers]
         digests, keys = self._identify(raws)
         is_new = np.ones(len(raws), np.bool_)
         if len(self.current):
             places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
             is_new = self.current[places] != digests
             self.is_seen[places[~is_new]] = True
-        rows = zip(keys, digests.tolist(), repeat(page.number), numbers, raws)
-        return starmap(Row, compress(rows, is_new.tolist()))
+        found = zip(keys, digests.tolist(), repeat(page.page), numbers, raws)
+        return starmap(Row, compress(found, is_new.tolist()))
 
     def _identify(self, raws: Sequence[bytes]) -> tuple[Digests, Iterable[str | None]]:
         """Return digests and, without a key, what identifies the rows instead.
@@ -107,7 +109,7 @@ class Stage:
 
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
-        batch, rows, decoded = Batch(self.schema), [], []
+        batch, rows, decoded = Batch(self.schema, self.left), [], []
         for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
@@ -118,7 +120,6 @@ class Stage:
                 rows.append(row)
                 decoded.append(record)
         batch.add(decoded)
-        self.left += batch.left
         first = sum(map(len, self._index))
         columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
         columns |= {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
@@ -137,9 +138,9 @@ class Stage:
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:
         """Put staged rows in quarantine, by page and row, whose key another row has."""
         for page in self.scan.pages() if conflicts else ():
-            for row, raw in enumerate(page.records):
-                if (page.number, row) in conflicts:
-                    self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
+            for row, raw in enumerate(page.records()):
+                if (page.page, row) in conflicts:
+                    self._refuse(Row(None, 0, page.page, row, raw), CONFLICT)
 
     def tables(self) -> Iterator[tuple[Place, pa.Table]]:
         """Yield the staged rows by table, as they are stored. Raises ValueError."""

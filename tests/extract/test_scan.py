@@ -92,9 +92,9 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def keys(scan: SealedScan) -> list[str]:
     return [
-        json.loads(page.records[row])["usageId"]
+        json.loads(page.records()[row])["usageId"]
         for page in scan.pages()
-        for first, end in page.used
+        for first, end in scan.completeness.used[page.page]
         for row in range(first, end)
     ]
 
