@@ -21,7 +21,6 @@ from pipelines.core.text import printable
 
 EMPTY: Final = ["decision", "owner", "reason"]
 COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
-SHOWN_PROBLEMS: Final = 20
 # What the readers raise for files that are none, or are damaged.
 UNREADABLE: Final = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, BadZipFile),
@@ -86,11 +85,9 @@ def decide_from_file(session: AppSession, file: Path, confirm: Confirm) -> int:
         else:
             decided[break_id] = known[break_id] | verdict._asdict()
     if problems or not decided:
-        more = len(problems) - SHOWN_PROBLEMS
-        text = " ".join(problems[:SHOWN_PROBLEMS]) or "No row has a decision."
+        wrong = f"{len(problems):,} rows are wrong. {' '.join(problems)}"
         raise ConfigurationError(
-            f"{file}: {text}{f' {more:,} more rows are wrong.' if more > 0 else ''} Nothing was "
-            "changed.",
+            f"Nothing of {file} was recorded: {wrong if problems else 'no row has a decision.'}",
             "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",
         )
     return record(session, [*decided.values()], confirm)

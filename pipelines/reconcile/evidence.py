@@ -44,19 +44,22 @@ count({{value}}) FILTER ({time})
 ROWS: Final = "count(*), count(DISTINCT {row}._connection) FROM current.{table} AS {row}"
 # Numbers of another type than that of hashes would make it eight times as slow.
 HASHED: Final = """
-SELECT hash({row}._connection, CAST({value} AS VARCHAR)) AS hash
+SELECT hash({row}._connection, CAST({value} AS VARCHAR)) AS _hash
 FROM current.{table} AS {row}
-WHERE {value} IS NOT NULL AND hash % $parts::UBIGINT = $part::UBIGINT
+WHERE {value} IS NOT NULL AND _hash % $parts::UBIGINT = $part::UBIGINT
 """
-FOUND: Final = "SELECT count(*) FROM ({}) AS one WHERE one.hash IN ({})"
-UNIQUE: Final = "SELECT count(DISTINCT one.hash) FROM ({}) AS one"
+FOUND: Final = "SELECT count(*) FROM ({}) AS one WHERE one._hash IN ({})"
+UNIQUE: Final = "SELECT count(DISTINCT one._hash) FROM ({}) AS one"
 VALUES: Final = """
-SELECT DISTINCT {value} AS value FROM current.{table} AS {row} WHERE value IS NOT NULL ORDER BY ALL
+SELECT DISTINCT {value}
+FROM current.{table} AS {row}
+WHERE {value} IS NOT NULL
+ORDER BY ALL
 """
 SAMPLE: Final = """
-SELECT hash(record._connection, record._key) AS hash, {values}
+SELECT hash(record._connection, record._key) AS _hash, {values}
 FROM current.{stream} AS record {lines}
-WHERE hash % {step} = 0
+WHERE _hash % {step} = 0
 """
 LINES: Final = """
 JOIN current.{} AS line ON line._connection = record._connection AND line._parent_key = record._key

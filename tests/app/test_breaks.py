@@ -216,7 +216,7 @@ def test_one_wrong_row_refuses_the_file(
         ("a.csv", b"", "cannot be read"),
         ("a.csv", b"break_id,reason\nB1,paid, in full\n", "cannot be read"),
         ("a.csv", b"break_id,difference,rows,decision,owner\n", "no column reason"),
-        ("a.csv", b"break_id,difference,rows,decision,owner,reason\nB1\n", "No row has a decision"),
+        ("a.csv", b"break_id,difference,rows,decision,owner,reason\nB1\n", "no row has a decision"),
     ],
 )
 def test_another_file_is_refused(
@@ -252,4 +252,4 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     cli("breaks", "resolve", "--partner=jp", "--reason=why", "--yes", "--no-build")
     assert [each[0] for each in decided(books)] == ["break_assign", *["break_resolve"] * 2]
     assert subjects(books, state="assigned") == [MISSING]
-    assert "No row has a decision" in cli("breaks", "decide", str(file), code=2).stderr
+    assert "no row has a decision" in cli("breaks", "decide", str(file), code=2).stderr
