@@ -35,12 +35,12 @@ BY_MONTH: Final = tuple(
 )
 CREATE: Final = """
 CREATE SCHEMA IF NOT EXISTS reconciliation;
-CREATE OR REPLACE TABLE reconciliation.rules (
+CREATE TABLE reconciliation.rules (
     rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR
 );
 """
 CREATE_BASIS: Final = """
-CREATE OR REPLACE TABLE reconciliation.basis AS
+CREATE TABLE reconciliation.basis AS
 SELECT
     coalesce(max(loads.ended_at), 'epoch') AS as_of, $match_by::VARCHAR AS match_by,
     $time_zone::VARCHAR AS time_zone, $grace_days::INTEGER AS grace_days,
@@ -56,12 +56,12 @@ CREATE TABLE IF NOT EXISTS reconciliation.breaks (
     difference {amount}, rows BIGINT, first_seen TIMESTAMPTZ, last_seen TIMESTAMPTZ,
     gone_at TIMESTAMPTZ, returned_at TIMESTAMPTZ
 );
-CREATE OR REPLACE TABLE reconciliation.break_rows (
+CREATE TABLE reconciliation.break_rows (
     rule VARCHAR, break_id VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
     month DATE, currency VARCHAR, cause VARCHAR, side VARCHAR, id VARCHAR, quantity {quantity},
     amount {amount}, _scan_id VARCHAR, _page INTEGER, _row INTEGER
 );
-CREATE OR REPLACE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
+CREATE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
 INSERT INTO reconciliation.currencies VALUES {currencies};
 CREATE OR REPLACE TEMP TABLE break_decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
@@ -82,7 +82,6 @@ SELECT
         AS break_id
 FROM ({1}) AS found
 """
-# What an earlier version has, without what it remembers.
 STALE: Final = f"""
 SELECT replace(tables.table_type, 'BASE ', ''), tables.table_schema, tables.table_name
 FROM information_schema.tables AS tables
@@ -124,13 +123,18 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
             problem = f"Reconciliation failed: {printable(error)}"
         else:
             return
-    for kind, schema, name in db.execute(STALE).fetchall():
-        db.execute(f"DROP {kind} {schema}.{quote_identifier(name)}")
-    db.execute(CREATE)
+    _clear(db)
     basis = dict.fromkeys(("match_by", "time_zone", "grace_days"))
     db.execute(CREATE_BASIS, {**basis, "digest": inputs.digest})
     for name in LISTED:
         _insert_rule(db, read_statement(name), problem)
+
+
+def _clear(db: duckdb.DuckDBPyConnection) -> None:
+    """Drop what an earlier version has, without what it remembers."""
+    for kind, schema, name in db.execute(STALE).fetchall():
+        db.execute(f"DROP {kind} {schema}.{quote_identifier(name)}")
+    db.execute(CREATE)
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
@@ -160,7 +164,7 @@ class _Engine:
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
-        self.db.execute(CREATE)
+        _clear(self.db)
         for table, rows in self.inputs.earlier.items():
             self._run_on_rows(f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
         self.roles = find_roles(self.db, self.mapping)

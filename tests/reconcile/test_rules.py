@@ -25,14 +25,8 @@ class Case(NamedTuple):
     name: str
     used: list[Record]
     bills: list[Record]
-    verdict: str
-    breaks: tuple[str, ...]
-
-
-def case(
-    name: str, usage: list[Record], bills: list[Record], *breaks: str, verdict: str = WRONG
-) -> Case:
-    return Case(name, usage, bills, verdict, breaks)
+    breaks: str = ""
+    verdict: str = WRONG
 
 
 def bills(*lines: Record, **fields: Any) -> list[Record]:
@@ -45,94 +39,94 @@ REFERRED = MAPPING.replace('id = "id"\npartner', 'id = "ref"\npartner', 1)  # ma
 USED, BILLED = [used("u")], bill("b", line("u"))
 LATER = {"issued": "2026-10-01T00:00:00Z"}
 CASES = [
-    case("balanced", USED, [BILLED], verdict=BALANCED),
-    case("not billed", USED, [], f"{MISSING} -5.00"),
-    case("no identifier", [used("u", ref=None)], [], f"{MISSING} -5.00"),
-    case(
+    Case("balanced", USED, [BILLED], verdict=BALANCED),
+    Case("not billed", USED, [], f"{MISSING} -5.00"),
+    Case("no identifier", [used("u", ref=None)], [], f"{MISSING} -5.00"),
+    Case(
         "late",
         [*USED, used("v", "2.00", recorded="2026-10-03T00:00:00Z")],
         [BILLED],
         f"{LATE} -2.00",
     ),
-    case("month not over", [used("u", day="2026-11-02")], [], verdict="tentative"),
-    case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
-    case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=TOLERATED),
-    case("total above its lines", USED, [bill("b", line("u"), total="5.50")], verdict=TOLERATED),
-    case("second bill", USED, bills(line("u"), **LATER), f"{TWICE} 5.00"),
-    case(
+    Case("month not over", [used("u", day="2026-11-02")], [], verdict="tentative"),
+    Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
+    Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=TOLERATED),
+    Case("total above its lines", USED, [bill("b", line("u"), total="5.50")], verdict=TOLERATED),
+    Case("second bill", USED, bills(line("u"), **LATER), f"{TWICE} 5.00"),
+    Case(
         "two lines that add up",
         USED,
         [bill("b", line("u", "3.00"), line("u", "2.00", 0))],
         verdict=BALANCED,
     ),
-    case(
+    Case(
         "two lines that are less",
         USED,
         [bill("b", line("u", "3.00"), line("u", "1.00", 0))],
         f"{AMOUNT} -1.00",
     ),
-    case(
+    Case(
         "two lines, one without an amount",
         USED,
         bills(lines=[line("u", None)], total="0.00", **LATER),
         f"{TWICE} unknown",
     ),
-    case(
+    Case(
         "two lines in two currencies",
         USED,
         [bill("b", line("u", "3.00")), bill("c", line("u", "2.00", 0), currency="USD")],
-        *(f"{AMOUNT} -2.00", f"{CURRENCY} 2.00"),
+        f"{AMOUNT} -2.00; {CURRENCY} 2.00",
     ),
-    case(
+    Case(
         "billed, and again in another currency",
         USED,
         bills(line("u"), currency="USD"),
         f"{CURRENCY} 5.00",
     ),
-    case(
+    Case(
         "other currency",
         USED,
         [bill("b", line("u"), currency="USD")],
-        *(f"{CURRENCY} -5.00", f"{CURRENCY} 5.00"),
+        f"{CURRENCY} -5.00; {CURRENCY} 5.00",
     ),
-    case(
+    Case(
         "lines of two partners",
         USED,
         [bill("b", line("u", "3.00")), bill("c", line("u", "2.00", 0), partner=ANOTHER)],
         "different: other partner 0.00",
     ),
-    case("a cent more", USED, [bill("b", line("u", "5.01"))], f"{AMOUNT} 0.01"),
-    case("more digits than money has", [used("u", "5.0000001")], [BILLED], f"{AMOUNT} -0.0000001"),
-    case(
+    Case("a cent more", USED, [bill("b", line("u", "5.01"))], f"{AMOUNT} 0.01"),
+    Case("more digits than money has", [used("u", "5.0000001")], [BILLED], f"{AMOUNT} -0.0000001"),
+    Case(
         "other quantity", USED, [bill("b", line("u", quantity=2))], "different: other quantity 0.00"
     ),
-    case(
+    Case(
         "restated",
         [used("u", "6.00", updated="2026-10-03T00:00:00Z")],
         [BILLED],
         f"{CHANGED} -1.00",
     ),
-    case("void bill", USED, bills(line("u"), status="void"), verdict=BALANCED),
-    case("only a void bill", USED, [bill("c", line("u"), status="void")], f"{MISSING} -5.00"),
-    case(
+    Case("void bill", USED, bills(line("u"), status="void"), verdict=BALANCED),
+    Case("only a void bill", USED, [bill("c", line("u"), status="void")], f"{MISSING} -5.00"),
+    Case(
         "credit note for usage that was lowered",
         [used("u", "3.00")],
         bills(line("u", "2.00", 0), kind="credit"),
         verdict=BALANCED,
     ),
-    case(
+    Case(
         "credit note with lines of both signs",
         [used("u", "2.00")],
         bills(line("u", "2.50", 0), line("u", "-0.50", 0), kind="credit"),
     ),
-    case(
+    Case(
         UNKNOWN,
         USED,
         [BILLED],
-        "unknown_partner: billing of an unknown partner 5.00",
+        "unknown_partner: billing of an unknown partner 5.00; "
         "unknown_partner: usage of an unknown partner -5.00",
     ),
-    case(
+    Case(
         "year 9999",
         [used("u", day="9999-12-31")],
         [bill("b", line("u"), month="9999-12-01")],
@@ -203,7 +197,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_breaks_of_a_situation(books: Stores, case: Case) -> None:
     found = [text for partner, text in books.rows(BREAKS) if partner == case.name]
-    assert tuple(found) == case.breaks
+    assert "; ".join(found) == case.breaks
     verdicts = books.rows(  # of several currencies one may be balanced
         f"SELECT max(verdict) FROM reconciliation.summary WHERE partner = '{case.name}'"
     )
