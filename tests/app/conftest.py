@@ -1,4 +1,4 @@
-"""A home that was synced once, a copy for each test; sessions on homes of made-up records."""
+"""Sessions on homes of made-up records."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +8,10 @@ import pytest
 from pipelines.app.session import AppSession
 from pipelines.core.text import Redactor
 from tests.app.ledger import publish_books
-from tests.homes import synced
 from tests.publish.conftest import empty_home, stores
 from tests.publish.homes import BEGIN, DAY, Stores, copy_home
 
-__all__ = ["empty_home", "stores", "synced"]
+__all__ = ["empty_home", "stores"]
 
 
 def session_of(stores: Stores) -> AppSession:
