@@ -1,4 +1,4 @@
-"""A home that was synced once, a copy for each test; sessions on homes of made-up records."""
+"""Sessions on homes of made-up records."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.app.ledger import publish_books
-from tests.homes import synced
 from tests.publish.conftest import empty_home, stores
 from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
 
-__all__ = ["empty_home", "session_of", "stores", "synced"]
+__all__ = ["empty_home", "session_of", "stores"]
 
 
 @pytest.fixture(scope="session")

@@ -1,44 +1,43 @@
-"""The main job against the sandbox over HTTP: what is published is what the service said."""
+"""The main job over HTTP: what is published is what the service said, and what each list cost.
 
+Which scans are used again, and which failure affects what.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
+import pytest
 
+from pipelines.app.connect import limiter_actor
 from pipelines.app.progress import Progress
-from pipelines.app.sync import ReadRequest, sync
+from pipelines.app.results import StreamResult
+from pipelines.app.sync import ReadRequest, read_connection, sync
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
+from pipelines.metadata.runs import Outcome, recent_runs
+from pipelines.metadata.tables import RateLimitSlot, Run, Scan
 from tests.homes import KEYS, make_home, opened, records, rows, sync_once
 from tests.sandbox.running import Running, started
 from tests.truth import Row, by_key, differences, same, table_records, was_served
 
 SIZES = ("--rate", "1000", "--partners", "60", "--usage", "1500", "--billing", "300")
-# Dates of the service, and where rows come and go. 3 % of the bills are restated in between.
-DAYS = {"2026-11-01": "anywhere", "2026-11-04": "ends"}
-SETTINGS = """
-[streams.partners]
-limit = 20
-[streams.usage]
-limit = 300
-"""
+SETTINGS = "[streams.partners]\nlimit = 20\n[streams.usage]\nlimit = 300\n"
 SHORT = '[streams.s]\npath = "/v2/plans"\n[streams.t]\npath = "/v2/organizations"\n'
 RATES = {"insert": 0.5, "delete": 0.5, "update": 3}  # by page
 Truth = dict[str, list[str]]
 
 
 def test_the_same_list_twice_publishes_nothing_that_changed(sandbox: Running, synced: Home) -> None:
-    before, totals = (
-        sandbox.statistics()["requests"],
-        "SELECT new, changed, deleted FROM meta.loads",
-    )
+    before = page_requests(sandbox)
     result = sync_once(synced)
-    after = sandbox.statistics()["requests"]
     assert result.exit_code == ExitCode.DONE
-    assert sum(each.requests for each in result.streams) == page_requests(after) - page_requests(
-        before
-    )
+    assert sum(each.requests for each in result.streams) == page_requests(sandbox) - before
+    totals = "SELECT new, changed, deleted FROM meta.loads"
     assert sorted(rows(synced, totals)) == [(0, 0, 0)] * 3 + [(25, 0, 0), (150, 0, 0), (1500, 0, 0)]
     assert rows(synced, "SELECT DISTINCT complete FROM meta.completeness") == [(True,)]
     with duckdb.connect(synced.link, read_only=True) as db:
@@ -48,18 +47,16 @@ def test_the_same_list_twice_publishes_nothing_that_changed(sandbox: Running, sy
             assert rows(synced, f"SELECT count(*) FROM history.{stream}") == [(len(sent),)]
 
 
-def page_requests(counted: dict[str, dict[str, int]]) -> int:
+def page_requests(sandbox: Running) -> int:
+    counted = sandbox.statistics()["requests"]
     return sum(sum(counted.get(f"/v2/{stream}", {}).values()) for stream in KEYS)
 
 
 def test_two_syncs_of_changing_lists_hold_the_truth(tmp_path: Path) -> None:
-    home, port, truths = Home(tmp_path / "home"), "0", list[dict[str, Truth]]()
-    for day, where in DAYS.items():
-        with started(*SIZES, "--now", day, "--port", port) as service:
-            if not truths:
-                home, port = make_home(home.root, service), service.url.rpartition(":")[2]
-                home.settings_file.write_text(SETTINGS)
-            truths.append(sync_while_changing(home, service, where))
+    with started(*SIZES) as service:
+        home = make_home(tmp_path / "home", service)
+        home.settings_file.write_text(SETTINGS)
+        truths = [sync_while_changing(home, service, where) for where in ("anywhere", "ends")]
     with duckdb.connect(home.link, read_only=True) as db:
         for stream in KEYS:
             loads = "SELECT valid_time FROM meta.loads WHERE stream = ? ORDER BY valid_time"
@@ -90,13 +87,13 @@ def assert_history(
     assert {row["_valid_from"] for row in history} <= set(times)
     assert {row["_valid_to"] for row in history} <= {*times[1:], None}
     assert {row["_end_reason"] for row in history} == {"changed", "deleted", None}
-    for time, truth in zip(times, truths, strict=True):
-        held, served = valid(history, time), by_key(truth["served"], key)
+    for moment, truth in zip(times, truths, strict=True):
+        held, served = valid(history, moment), by_key(truth["served"], key)
         keys = {row["_key"] for row in held}
         assert len(keys) == len(held)
         assert set(truth["lived"]) <= keys <= {*truth["lived"], *truth["insert"], *truth["delete"]}
         assert [row for row in held if not was_served(row, served)] == []
-        for row in (row for row in history if row["_valid_to"] == time):
+        for row in (row for row in history if row["_valid_to"] == moment):
             following = [other for other in held if other["_key"] == row["_key"]]
             assert row["_end_reason"] == ("changed" if following else "deleted")
             assert all(data(other) != data(row) for other in following)
@@ -108,9 +105,9 @@ def assert_views(
     """`current` and the macro of a moment show the rows that are valid then."""
     current = {row["_key"]: data(row) for row in table_records(db, "current", stream)}
     assert current == {row["_key"]: data(row) for row in valid(history, times[-1])}
-    for time in times:
-        keys = db.execute(f"SELECT _key FROM history.{stream}_as_of(?)", [time]).fetchall()
-        assert sorted(keys) == sorted((row["_key"],) for row in valid(history, time))
+    for moment in times:
+        keys = db.execute(f"SELECT _key FROM history.{stream}_as_of(?)", [moment]).fetchall()
+        assert sorted(keys) == sorted((row["_key"],) for row in valid(history, moment))
 
 
 def valid(history: list[Row], time: datetime) -> list[Row]:
@@ -164,3 +161,106 @@ def test_lists_with_short_names_are_loaded(sandbox: Running, tmp_path: Path) -> 
 def test_values_are_compared_exactly() -> None:
     unequal: list[tuple[object, object]] = [(None, ""), ("1", 1), (1, True)]
     assert [pair for pair in [(True, 1), *unequal] if same(*pair)] == []
+
+
+class Notes(Progress):
+    """Keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        """Keep one sentence."""
+        self.notes.append(message)
+
+
+def all_runs(home: Home) -> list[Run]:
+    with opened(home) as session, session.metadata.transaction() as db:
+        return recent_runs(db, 0)
+
+
+def read(
+    home: Home, request: ReadRequest, progress: Progress | None = None
+) -> Sequence[StreamResult]:
+    with opened(home) as session:
+        return read_connection(session, request, progress or Progress())
+
+
+def fail_billing(sandbox: Running, home: Home) -> StreamResult:
+    """Leave an open scan of the bills: one page, then a failure."""
+    sandbox.fault("storm-seconds", "/v2/billing", times=1)
+    sandbox.fault("redirect", "/v2/billing", after=2)
+    (billing,) = sync_once(home, "billing").streams
+    sandbox.reset()
+    return billing
+
+
+@pytest.mark.long
+def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
+    failed = fail_billing(sandbox, synced)
+    assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
+    run = all_runs(synced)[0]
+    assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
+    before = page_requests(sandbox)
+    (resumed,) = sync_once(synced, "billing").streams
+    assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
+    assert (resumed.requests, resumed.rate_limited) == (page_requests(sandbox) - before, 0)
+
+
+def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home) -> None:
+    before = page_requests(sandbox)
+    tick = datetime.now(UTC) - timedelta(days=1)
+    used = read(synced, ReadRequest("acme", trigger="schedule", scheduled_at=tick))
+    assert {(each.source, each.requests) for each in used} == {("reused", 0)}
+    assert page_requests(sandbox) == before
+    again = read(synced, ReadRequest("acme", ("partners",), scheduled_at=datetime.now(UTC)))
+    assert again[0].source == "read"
+
+
+def test_the_second_of_two_syncs_waits_and_says_so(sandbox: Running, synced: Home) -> None:
+    sandbox.fault("late", "/v2/partners", value=0.7)
+    first = threading.Thread(target=sync_once, args=(synced,))
+    first.start()
+    while first.is_alive() and "/v2/usage" not in sandbox.statistics()["requests"]:
+        time.sleep(0.05)
+    progress = Notes()
+    second = read(synced, ReadRequest("acme", ("usage",)), progress)
+    first.join()
+    assert progress.notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
+    assert progress.notes[1].startswith("Lists whose last scan began before ")
+    assert second[0].source == "read"
+    assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
+
+
+@pytest.mark.long
+def test_an_open_scan_that_is_old_or_damaged_is_read_again(sandbox: Running, synced: Home) -> None:
+    def age(scan: Scan) -> None:
+        scan.started_at -= timedelta(hours=25)
+
+    def damage(scan: Scan) -> None:
+        synced.archive.joinpath(f"{scan.file}.open").write_bytes(b"")
+
+    for number, harm in enumerate((age, damage), 1):
+        fail_billing(sandbox, synced)
+        with opened(synced) as session, session.metadata.transaction() as db:
+            harm(db.query(Scan).filter_by(status="open").one())
+        (billing,) = sync_once(synced, "billing").streams
+        assert (billing.state, billing.source) == (Outcome.COMPLETE, "read")
+        with opened(synced) as session, session.metadata.transaction() as db:
+            assert db.query(Scan).filter_by(status="abandoned").count() == number
+
+
+def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", sandbox, "first")
+    (home.root / "config" / "first-secret").unlink()
+    make_home(home.root, sandbox, "second")
+    with opened(home) as session:
+        result = sync(session, [ReadRequest("first"), ReadRequest("second")], Progress())
+        account = limiter_actor(session, session.settings.connection("second"))
+        with session.metadata.transaction() as db:
+            # What asked for the account counts, so that the first sync sends not one too many.
+            assert {slot.actor for slot in db.query(RateLimitSlot)} == {account}
+    assert sandbox.statistics()["requests"]["/v2/whoami"] == {"200": 1}
+    assert result.exit_code == ExitCode.NEEDS_ATTENTION
+    assert {each.connection for each in result.streams if each.scan} == {"second"}
+    assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("second",)]
