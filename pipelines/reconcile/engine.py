@@ -75,11 +75,12 @@ SELECT found.* FROM ({}) AS found
 """
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
-INSERT INTO reconciliation.break_rows BY NAME
+INSERT INTO reconciliation.break_rows
 SELECT
-    '{0}' AS rule, found.*,
-    'B' || left(sha256(concat_ws('|', '{0}', found.connection, found.currency, found.subject)), 12)
-        AS break_id
+    '{0}',
+    'B' || left(sha256(concat_ws('|', '{0}', found.connection, found.currency, found.subject)), 12),
+    found.connection, found.subject, found.partner, found.month, found.currency, found.cause,
+    found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
 FROM ({1}) AS found
 """
 STALE: Final = f"""

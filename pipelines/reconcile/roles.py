@@ -18,11 +18,11 @@ FROM meta.columns AS columns
 WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
 ORDER BY columns.position
 """
-REMEMBERED_AMOUNTS: Final = """
+REMEMBERED_AMOUNTS: Final = f"""
 SELECT columns.data_type
 FROM duckdb_columns() AS columns
 WHERE columns.database_name = current_database() AND columns.schema_name = 'reconciliation'
-    AND columns.table_name = 'breaks' AND columns.column_name = 'difference'
+    AND columns.table_name IN {tuple(REMEMBERED)} AND columns.column_name = 'difference'
 """
 DIGITS: Final = 38  # of the widest decimal
 

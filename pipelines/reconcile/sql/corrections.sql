@@ -15,8 +15,7 @@ WITH parts AS (
         before.currency, false AS is_changed, sum(before.difference) AS posted,
         arg_min_null(before.amount_before, before.seen_at) AS signed_off, signed_off AS amount_now
     FROM reconciliation.corrections AS before
-    GROUP BY before.month, before.number, before.side, before.connection, before.id,
-        before.partner, before.currency
+    GROUP BY ALL
 ), records AS (
     SELECT
         parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
@@ -25,8 +24,7 @@ WITH parts AS (
         arg_max_null(parts.amount_now, parts.is_changed) AS amount_now,
         sum(parts.posted) AS posted
     FROM parts
-    GROUP BY parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
-        parts.currency
+    GROUP BY ALL
 )
 FROM reconciliation.corrections
 UNION ALL BY NAME

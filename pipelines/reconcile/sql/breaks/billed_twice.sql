@@ -1,10 +1,7 @@
 -- question: Is no usage billed more than once?
 -- needs: matches usage.id billing.line_usage
 -- remedy: Dispute the second bill. The bill that was issued first counts.
-SELECT
-    billed.connection, billed.partner, billed.month, billed.currency, billed.side, billed.id,
-    billed.quantity, billed.amount, billed._scan_id, billed._page, billed._row,
-    billed.bill AS subject, 'usage on two bills' AS cause
+SELECT billed.*, billed.bill AS subject, 'usage on two bills' AS cause
 FROM compared AS billed
 JOIN reconciliation.matches AS matches
     ON matches.connection = billed.connection AND matches.key = billed.key

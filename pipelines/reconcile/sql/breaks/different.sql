@@ -2,8 +2,7 @@
 -- needs: matches usage.amount billing.amount
 -- remedy: Compare both records with `partner-sync trace break`, then dispute the bill or accept it.
 SELECT
-    rows.connection, matches.partner, matches.month, rows.currency, rows.side, rows.id,
-    rows.quantity, rows.amount, rows._scan_id, rows._page, rows._row, rows.key AS subject,
+    rows.* REPLACE (matches.partner AS partner, matches.month AS month), rows.key AS subject,
     CASE WHEN matches.status IN ('other partner', 'other currency') THEN matches.status
          WHEN max(rows.updated_at) FILTER (rows.side = 'usage') OVER one
             > max(rows.issued_at) OVER one THEN 'changed after the bill'

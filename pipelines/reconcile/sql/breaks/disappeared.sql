@@ -2,8 +2,7 @@
 -- needs: usage.id billing.id
 -- remedy: Ask why the record was withdrawn. If that is right, resolve the break.
 SELECT
-    gone.connection, gone.partner, gone.month, gone.currency, gone.side, gone.id, gone.quantity,
-    gone.amount, gone._scan_id, gone._page, gone._row, gone.side || '|' || gone.id AS subject,
+    gone.*, gone.side || '|' || gone.id AS subject,
     gone.side || ' that is no longer in the list' AS cause
 FROM versions AS gone
 ANTI JOIN versions AS now ON now.connection = gone.connection AND now.side = gone.side

@@ -8,8 +8,7 @@ WITH issued AS (
     GROUP BY bills.connection, bills.partner, bills.month
 )
 SELECT
-    used.connection, used.partner, used.month, used.currency, 'usage' AS side, used.id,
-    used.quantity, used.amount, used._scan_id, used._page, used._row,
+    used.*,
     CASE WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject

@@ -1,10 +1,7 @@
 -- question: Is there a record of usage for every billed line that refers to one?
 -- needs: matches billing.partner
 -- remedy: Ask which usage the bill is for before it is paid. Lines without a reference are fees.
-SELECT
-    billed.connection, billed.partner, billed.month, billed.currency, 'billing' AS side, billed.id,
-    billed.quantity, billed.amount, billed._scan_id, billed._page, billed._row,
-    billed.bill AS subject, 'billed without usage' AS cause
+SELECT billed.*, billed.bill AS subject, 'billed without usage' AS cause
 FROM compared AS billed
 JOIN reconciliation.matches AS matches
     ON matches.connection = billed.connection AND matches.key = billed.key

@@ -2,8 +2,7 @@
 -- needs: partners.id usage.partner billing.partner
 -- remedy: Look the identifier up with the service. No known partner's totals contain these records.
 SELECT
-    records.connection, records.partner, records.month, records.currency, records.side, records.id,
-    records.quantity, records.amount, records._scan_id, records._page, records._row,
+    records.*,
     concat_ws('|', records.side, records.partner, records.month, records.currency) AS subject,
     records.side || if(records.partner IS NULL, ' without a partner', ' of an unknown partner')
         AS cause
