@@ -162,9 +162,8 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does no scan of the list wait for approval?"""
     context.scan(about)
-    held = select(Scan).filter_by(status=ScanStatus.HELD, **about._asdict())
-    for scan in context.metadata.scalars(held):
-        yield _about_scan(context, scan, f"waits for approval: {scan.reason}")
+    if held := context.held.get(about):
+        yield _about_scan(context, held, f"waits for approval: {held.reason}")
 
 
 @Check(READ_LIST, Severity.ERROR)

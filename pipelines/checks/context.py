@@ -169,10 +169,19 @@ class CheckContext:
     now: datetime
 
     @cached_property
+    def newest(self) -> dict[ListName, Scan | None]:
+        """The newest sealed scan of each list."""
+        return {each: scans.newest_sealed(self.metadata, *each) for each in self.lists}
+
+    @cached_property
+    def held(self) -> dict[ListName, Scan]:
+        """The scan of each list that waits for a person."""
+        return _by_list(scans.held_scans(self.metadata))
+
+    @cached_property
     def waiting(self) -> dict[ListName, Scan]:
         """The newest scan of each list that waits for a build."""
-        found = scans.buildable_scans(self.metadata, self.published.scan_ids)
-        return {ListName(scan.connection, scan.stream): scan for scan in found}
+        return _by_list(scans.buildable_scans(self.metadata, self.published.scan_ids))
 
     @cached_property
     def versions(self) -> list[int]:
@@ -201,5 +210,8 @@ class CheckContext:
 
     def scan(self, about: ListName) -> Scan:
         """Return the newest sealed scan of a list. Raises CannotKnow without one."""
-        newest = scans.newest_sealed(self.metadata, *about)
-        return known(newest, f"{about} was never read to its end.")
+        return known(self.newest[about], f"{about} was never read to its end.")
+
+
+def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
+    return {ListName(scan.connection, scan.stream): scan for scan in found}

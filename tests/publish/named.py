@@ -37,6 +37,13 @@ def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | 
     return None if rows is None else len(rows)
 
 
+def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
+    """Read and publish a list; return its scan."""
+    scan_id = read(stores, Reading(usage(*ids, amount=amount)))
+    build(stores)
+    return scan_id
+
+
 def roll_back(stores: Stores, number: int) -> Version:
     decision = session_of(stores).decision("rollback", str(number), "wrong")
     return rollback(stores, number, decision)

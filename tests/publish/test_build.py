@@ -15,7 +15,7 @@ from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
-from tests.publish.named import roll_back, session_of
+from tests.publish.named import load, roll_back, session_of
 from tests.warehouse.versions import full_disk
 
 ALL = usage(*range(1, 11))
@@ -28,15 +28,6 @@ def decide(stores: Stores, status: ScanStatus, scan_id: str) -> None:
     with stores.metadata.transaction() as session:
         add_decision(session, row)
         set_status(session, scan_id, status)
-
-
-def read_further(stores: Stores, *last: int) -> list[str]:
-    """Read and publish lists of rows from u1 on."""
-    scans = []
-    for number in last:
-        scans.append(read(stores, Reading(usage(*range(1, number + 1)))))
-        build(stores)
-    return scans
 
 
 @contextmanager
@@ -192,7 +183,7 @@ def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_n
 ) -> None:
     (first,) = published.warehouse.versions()
     backup, published = first.path.read_bytes(), published.changed(keep_versions=2)
-    *undone, unknown = read_further(published, 11, 12, 13)
+    *undone, unknown = [load(published, *range(1, end)) for end in (12, 13, 14)]
     with pytest.raises(VersionNotFound, match=r"Version 1 is not kept \(kept: 3, 4\)"):
         roll_back(published, 1)
     first.path.write_bytes(backup)

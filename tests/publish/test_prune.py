@@ -10,18 +10,12 @@ from pipelines.app.trace import trace
 from pipelines.core.errors import BuildFailed
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish.build import build, rebuild
+from pipelines.publish.build import rebuild
 from pipelines.publish.prune import prune
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
-from tests.publish.named import roll_back, session_of
+from tests.publish.named import load, roll_back, session_of
 
 HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
-
-
-def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
-    scan_id = read(stores, Reading(usage(*ids, amount=amount)))
-    build(stores)
-    return scan_id
 
 
 def names(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[tuple[str, str]]:
