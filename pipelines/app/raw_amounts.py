@@ -36,9 +36,9 @@ class RawAmounts:
             raise ValueError(str(record))  # noqa: TRY004 - of the file
         is_bill = row["stream"] == "billing"
         record_id, line = row["id"] or "", ""
-        if is_bill:
-            record_id, _, line = record_id.rpartition("#")
         found = self._at(record, f"{row['stream']}.id")
+        if is_bill and str(found) != record_id and "#" in record_id:  # a line, not the bill
+            record_id, _, line = record_id.rpartition("#")
         if record_id and type(found) in {str, int} and str(found) != record_id:
             raise ValueError("The scan file has another record in its place.")
         return self._of_bill(record, line) if is_bill else _number(self._at(record, "usage.amount"))
@@ -47,12 +47,14 @@ class RawAmounts:
         return _find(record, self.paths[role]) if role in self.paths else None
 
     def _of_bill(self, record: Any, line: str) -> Decimal | None:
-        """Return the amount of a line, or of what the lines do not add up to."""
+        """Return the amount of a line, of what the lines do not add up to, or of the bill."""
         lines = self._at(record, "billing.line_amount") or ()
         amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
         if str(self._at(record, "billing.kind")) in self.credit_kinds:
             amounts = [None if each is None else -abs(each) for each in amounts]
         total, *amounts = amounts
+        if not line:
+            return total
         if line == REST:
             return None if total is None else total - sum(filter(None, amounts))
         return amounts[int(line)] if int(line) < len(amounts) else None

@@ -51,18 +51,19 @@ INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6,
 # Rows of a copy have sign -1, those of today 1.
 ROWS: Final = """
 SELECT
-    {sign} AS sign, '{side}' AS side, rows.month, rows.connection, rows.id, rows.partner,
-    rows.currency, rows.quantity, rows.amount
-FROM {source} AS rows
-WHERE rows.month IN ({months}) AND {counts}
+    {sign} AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner, rows.currency,
+    rows.quantity, rows.amount
+FROM (
+    SELECT 'usage' AS side, used.* FROM {used} AS used
+    UNION ALL BY NAME
+    SELECT 'billing' AS side, billed.* FROM {billed} AS billed
+) AS rows
+WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
 """
-SIDES: Final = {  # view -> side, and which of its rows count
-    "used": ("usage", "true"),
-    "billed": ("billing", "(rows.apart IS NULL OR rows.apart = 'credit note')"),
-}
 TYPED: Final = """
 SELECT rows.* REPLACE (rows.quantity::{} AS quantity, rows.amount::{} AS amount) FROM ({}) AS rows
 """
+VIEWS: Final = ("used", "billed")
 NEEDS: Final = [
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "amount")
 ]
@@ -132,7 +133,7 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         about = (close.month, close.number, close.preparer, close.reviewer, close.closed_at)
         state = (close.version, close.reopened_at is not None, posted_to)
         db.execute(INSERT_MONTH, (*about, *state))
-    no_rows = _select("used", 1, "(FROM reconciliation.used LIMIT 0)", [])
+    no_rows = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
     try:
         _create_view(db, [no_rows, *_month_rows(db, standing)])
     except (PartnerSyncError, OSError, duckdb.Error) as error:
@@ -162,24 +163,22 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
     for folder, close in closes.items():
         require_intact(folder, close)
         months[(folder / MAPPING).read_bytes()][folder] = close.month
-        for view in SIDES:
-            source = f"read_parquet('{_quoted(folder / f'{view}.parquet')}')"
-            yield _select(view, -1, source, [close.month])
+        files = {view: _quoted(folder / f"{view}.parquet") for view in VIEWS}
+        copy = {view: f"read_parquet('{file}')" for view, file in files.items()}
+        yield _rows(-1, copy, [close.month])
     for folders in months.values():
         file = next(iter(folders)) / MAPPING
         mapping = read_mapping(file) or Mapping()
         roles = find_roles(db, mapping)
         if reason := roles.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
-        for view in SIDES:
-            source = f"({Sides(db, mapping, roles).query(view)})"
-            yield _select(view, 1, source, folders.values())
+        sides = Sides(db, mapping, roles)
+        yield _rows(1, {view: f"({sides.query(view)})" for view in VIEWS}, folders.values())
 
 
-def _select(view: str, sign: int, source: str, months: Iterable[date]) -> str:
-    side, counts = SIDES[view]
+def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
     dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
-    return ROWS.format(sign=sign, side=side, source=source, months=dates, counts=counts)
+    return ROWS.format(sign=sign, months=dates, **sources)
 
 
 def require_intact(folder: Path, close: Close) -> None:

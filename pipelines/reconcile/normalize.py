@@ -90,7 +90,7 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     FROM rests
     WHERE rests.amount <> 0 OR NOT rests.has_lines
 )
-SELECT parts.* EXCLUDE (line), concat_ws('#', parts.bill, parts.line) AS id, {{key}} AS key
+SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {{key}} AS key
 FROM parts
 """
 # Of a list that was never loaded, or of lines that no bill has.

@@ -72,14 +72,17 @@ def test_every_break_is_proven(unchanged_books: Stores) -> None:
 
 def test_a_credit_note_is_read_as_it_is_billed() -> None:
     amounts = RawAmounts(
-        {"billing.amount": "total", "billing.line_amount": "lines[].n", "billing.kind": "kind"},
+        {f"billing.{name}": name for name in ("id", "amount", "kind")}
+        | {"billing.line_amount": "lines[].n"},
         ("credit",),
     )
-    record = {"total": "2.00", "lines": [{"n": "2.50"}, {"n": "-0.50"}, {}], "kind": "credit"}
-    rows = [{"stream": "billing", "id": f"c#{line}"} for line in ("0", "1", "2", "3", "rest")]
+    lines = [{"n": "2.50"}, {"n": "-0.50"}, {}]
+    record = {"id": "c#1", "amount": "2.00", "lines": lines, "kind": "credit"}
+    ids = ("c#1#0", "c#1#1", "c#1#2", "c#1#3", "c#1#rest", "c#1")
+    rows = [{"stream": "billing", "id": each} for each in ids]
     assert [amounts.read(row, record) for row in rows] == [
         *(Decimal("-2.50"), Decimal("-0.50"), None, None),
-        Decimal("1.00"),
+        *(Decimal("1.00"), Decimal("-2.00")),
     ]
 
 

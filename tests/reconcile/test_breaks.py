@@ -5,11 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from pipelines.config.connections import add_connection
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
+from pipelines.publish.reconciliation import read_inputs
+from pipelines.reconcile.engine import reconcile
 from tests.publish.homes import Record, Stores, make_home, opened_copy
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
@@ -135,6 +138,16 @@ def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: 
     found = dict(stores.rows(NOT_EVALUATED))
     assert "overflow" in found["summary"].lower()
     assert sorted(stores.keys()) == ["u", "v"]
+
+
+def test_a_version_with_other_relations_is_reconciled_anew(stores: Stores, tmp_path: Path) -> None:
+    file = tmp_path / "version.duckdb"
+    file.write_bytes(stores.warehouse.require_published().path.read_bytes())
+    with duckdb.connect(file) as db:
+        db.execute("DROP TABLE reconciliation.matches")
+        db.execute("CREATE VIEW reconciliation.matches AS SELECT 1 AS key")
+        reconcile(db, read_inputs(stores))
+        assert db.execute(NOT_EVALUATED).fetchall() == []
 
 
 def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> None:
