@@ -12,18 +12,18 @@ import dagster as dg
 from assets.checks import check_results, check_specs
 from assets.keys import PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
 from assets.resources import HomeResource, LogProgress, failure
-from pipelines.app.checkup import current_context, run_checks
+from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
-from pipelines.app.report import write_report
+from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.app.sync import build_version
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
-from pipelines.reconcile.statements import TABLES, TEMPORARY, read_statement
+from pipelines.reconcile.statements import TABLES, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
-SHOWN_TABLES = {*TABLES} - TEMPORARY.keys()
+SHOWN_TABLES = {*TABLES}
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 
@@ -47,13 +47,13 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
             built = None
             if context.selected_asset_keys:
                 built = build_version(session, LogProgress(context.log).note)
-            seen = current_context(session)
-            unknown = seen.published.not_evaluated
+            seen = current_version(session)
+            unknown = seen.not_evaluated
             evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()
             assets = list(_asset_results(session, built, evaluated)) if built else []
             checks = run_checks(session, seen)
         yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
-        yield from check_results(context.selected_asset_check_keys, checks, seen.published)
+        yield from check_results(context.selected_asset_check_keys, checks, seen)
         if built is not None and built.version is None:
             raise nothing_published(built)
 
@@ -122,7 +122,7 @@ def _asset_results(
             metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
             yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
-    page = dg.MetadataValue.path(write_report(session))
+    page = dg.MetadataValue.path(write_report(session, read_published(session)))
     yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
     if built.is_new:
         notify_summary(session)

@@ -1,20 +1,21 @@
 """Breaks of the published version: list them, and record what people decide about them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
-from typing import Final
+from typing import Final, NamedTuple
 
-from pipelines.app.reconciled import Row, open_reconciled, require_known, select
+import pyarrow as pa
+
+from pipelines.app.reconciled import Row, open_reconciled, require_known
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
 
-Ask = Callable[[list[Row]], bool]
-"""Gets what is about to be decided; returns whether to go on."""
+Confirm = Callable[[list[Row]], None]
+"""Gets the breaks that are about to be decided, with their verdicts; raises to record nothing."""
 KINDS: Final = ("assign", "resolve", "reopen")
 BREAKS: Final = """
 SELECT
@@ -24,23 +25,20 @@ SELECT
     breaks.subject, breaks.age_days, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
     breaks.uncertain, breaks.gone_at
 FROM reconciliation.breaks AS breaks
-WHERE {conditions}
+WHERE $rule IN ('', breaks.rule)
+    AND $partner IN ('', breaks.partner, breaks.partner_name)
+    AND $month IN ('', strftime(breaks.month, '%Y-%m'))
+    AND $severity IN ('', breaks.severity)
+    AND $state IN ('', breaks.state)
+    AND $break_id IN ('', breaks.break_id)
+    AND (breaks.state <> 'resolved' OR concat($state, $break_id) <> '' OR $resolved)
 ORDER BY
     list_position(['high', 'medium', 'low'], breaks.severity),
     abs(breaks.difference) DESC NULLS LAST, breaks.break_id
 """
-CONDITIONS: Final = {
-    "rule": "breaks.rule = $rule",
-    "partner": "$partner IN (breaks.partner, breaks.partner_name)",
-    "month": "strftime(breaks.month, '%Y-%m') = $month",
-    "severity": "breaks.severity = $severity",
-    "state": "breaks.state = $state",
-    "break_id": "breaks.break_id = $break_id",
-}
 
 
-@dataclass(frozen=True)
-class BreakFilter:
+class BreakFilter(NamedTuple):
     """Which breaks; empty: all. `partner` is an identifier or a name, `month` is as 2026-09."""
 
     rule: str = ""
@@ -50,105 +48,94 @@ class BreakFilter:
     state: str = ""
     break_id: str = ""
 
-    def values(self) -> dict[str, str]:
-        """Return what is given."""
-        return {name: value for name, value in asdict(self).items() if value}
-
     def __str__(self) -> str:
-        return ", ".join(f"{name}={printable(value)}" for name, value in self.values().items())
-
-    def query(self, *, listed: bool = False) -> str:
-        """Return the query for the breaks, most severe first, then by the size of the difference.
-
-        `listed`: without those that are resolved, unless a state or a break is chosen.
-        """
-        conditions = [CONDITIONS[name] for name in self.values()]
-        if listed and not (self.state or self.break_id):
-            conditions.append("breaks.state <> 'resolved'")
-        return BREAKS.format(conditions=" AND ".join(conditions) or "true")
+        given = ((name, value) for name, value in self._asdict().items() if value)
+        return ", ".join(f"{name}={printable(value)}" for name, value in given)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a person decides about a break. `kind` is one of KINDS; only `assign` has an owner."""
+class Verdict(NamedTuple):
+    """What a person decides about a break: one of KINDS. Only `assign` has an owner."""
 
-    kind: str
-    reason: str
-    owner: str = ""
+    decision: str
+    new_reason: str
+    new_owner: str = ""
 
-    def problem(self) -> str:
-        """Return what is wrong with it, whatever the break; empty if nothing is."""
-        if self.kind not in KINDS:
-            return f"unknown decision `{printable(self.kind)}`, use {', '.join(KINDS)}"
-        if not self.reason.strip():
+    def problem(self, found: Row) -> str:
+        """Return why this cannot be decided about a break; empty if it can."""
+        if self.decision not in KINDS:
+            return f"unknown decision `{printable(self.decision)}`, use {', '.join(KINDS)}"
+        if not self.new_reason.strip():
             return "it has no reason"
-        if (self.kind == "assign") != bool(self.owner.strip()):
-            return "it has no owner" if not self.owner else f"{self.kind} takes no owner"
+        if (self.decision == "assign") != bool(self.new_owner.strip()):
+            return "it has no owner" if not self.new_owner else f"{self.decision} takes no owner"
+        is_open = found["state"] != "resolved"
+        if is_open == (self.decision == "reopen") or (not is_open and found["gone_at"]):
+            return f"the break is {found['state']}, so no {self.decision}"
         return ""
 
-    def fits(self, found: Row) -> bool:
-        """Whether it changes a break: what the evidence resolved cannot be reopened."""
-        if self.kind == "reopen":
-            return found["state"] == "resolved" and found["gone_at"] is None
-        return bool(found["state"] != "resolved")
+
+def read_breaks(
+    session: AppSession, chosen: BreakFilter, *, with_resolved: bool = False
+) -> pa.Table:
+    """Return breaks, most severe first, then by the size of the difference.
+
+    Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
+    ConfigurationError for an unknown value or without breaks, VersionNotFound.
+    """
+    with open_reconciled(session, "breaks") as (_version, db):
+        bound = chosen._asdict()
+        require_known(db, bound)
+        return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
 def list_breaks(session: AppSession, chosen: BreakFilter) -> list[Row]:
-    """Return breaks, most severe first; resolved ones only where a state or a break is chosen.
-
-    Raises ConfigurationError for an unknown value or without breaks, VersionNotFound.
-    """
-    with open_reconciled(session, "breaks") as (_version, db):
-        require_known(db, chosen.values())
-        return select(db, chosen.query(listed=True), chosen.values())
+    """Return breaks as `read_breaks` does, as rows."""
+    return list(read_breaks(session, chosen).to_pylist())
 
 
-def totals(rows: Sequence[Row]) -> list[Row]:
+def totals(rows: Iterable[Row]) -> list[Row]:
     """Return the sum of the differences by currency; uncertain breaks are in none."""
-    groups = defaultdict[str | None, list[Decimal]](list)
+    groups = defaultdict[str, list[Decimal]](list)
     for each in rows:
         if each["uncertain"] is None and each["difference"] is not None:
-            groups[each["currency"]].append(each["difference"])
+            groups[each["currency"] or ""].append(each["difference"])
     with localcontext(EXACT):
         return [
-            {"currency": currency, "breaks": len(found), "difference": sum(found, Decimal(0))}
-            for currency, found in sorted(groups.items(), key=lambda group: group[0] or "")
+            {"currency": name or None, "breaks": len(found), "difference": sum(found, Decimal(0))}
+            for name, found in sorted(groups.items())
         ]
 
 
-def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, ask: Ask) -> int | None:
+def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, confirm: Confirm) -> int:
     """Record a decision about each break for which it makes sense; return how many.
 
-    Returns None where `ask` refuses. Raises ConfigurationError where there is no such break.
+    Raises ConfigurationError where there is no such break.
     """
-    if problem := verdict.problem() or ("" if chosen.values() else "no break or filter is given"):
-        raise ConfigurationError(f"The decision is not complete: {problem}. Nothing was changed.")
-    with open_reconciled(session, "breaks") as (_version, db):
-        require_known(db, chosen.values())
-        found = select(db, chosen.query(), chosen.values())
-    fitting = [(each, verdict) for each in found if verdict.fits(each)]
+    if not any(chosen):
+        raise ConfigurationError("No break and no filter is given. Nothing was changed.")
+    found = read_breaks(session, chosen, with_resolved=True).to_pylist()
+    problems = [verdict.problem(each) for each in found]
+    fitting = [each for each, problem in zip(found, problems, strict=True) if not problem]
     if not fitting:
         raise ConfigurationError(
-            f"{len(found):,} breaks match {chosen}; there is none to {verdict.kind}. Nothing was "
-            "changed.",
+            f"{len(found):,} breaks match {chosen}; there is none to {verdict.decision}: "
+            f"{'; '.join(sorted({*problems}))}. Nothing was changed.",
             "Run `partner-sync breaks` to see breaks with their states.",
         )
-    return record(session, fitting, ask)
+    return record(session, [each | verdict._asdict() for each in fitting], confirm)
 
 
-def record(session: AppSession, decided: Sequence[tuple[Row, Verdict]], ask: Ask) -> int | None:
-    """Record decisions about breaks in one transaction, if `ask` agrees (else: None)."""
-    preview = [
-        found | {"decision": each.kind, "new_owner": each.owner, "new_reason": each.reason}
-        for found, each in decided
-    ]
-    if not ask(preview):
-        return None
+def record(session: AppSession, decided: list[Row], confirm: Confirm) -> int:
+    """Record verdicts about breaks in one transaction; return how many."""
+    confirm(decided)
     with session.metadata.transaction() as db:
-        for found, each in decided:
-            decision = session.decision(f"break_{each.kind}", found["break_id"], each.reason)
-            difference = None if found["difference"] is None else f"{found['difference']:f}"
-            about = {"difference": difference, "rows": found["rows"]}
-            decision.details = {"owner": each.owner or None, **about}
+        for each in decided:
+            kind, difference = f"break_{each['decision']}", each["difference"]
+            decision = session.decision(kind, each["break_id"], each["new_reason"])
+            decision.details = {
+                "owner": each["new_owner"] or None,
+                "difference": None if difference is None else f"{difference:f}",
+                "rows": each["rows"],
+            }
             add_decision(db, decision)
     return len(decided)

@@ -1,31 +1,27 @@
 """Breaks as a workbook in which people fill in decisions, and what they filled in read back."""
 
 import csv
-from collections.abc import Iterator
-from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
 
 import duckdb
-import openpyxl
+import pandas as pd
 from xlsxwriter.exceptions import XlsxWriterException
 
-from pipelines.app.breaks import Ask, BreakFilter, Verdict, record
+from pipelines.app.breaks import BreakFilter, Confirm, Verdict, read_breaks, record
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import Row, open_reconciled, require_known, select
+from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError, StorageFailed
-from pipelines.core.files import PRIVATE_FILE, durable_rename, sync_file
+from pipelines.core.files import write_durably
 from pipelines.core.text import printable
 
-EMPTY: Final = ("decision", "owner", "reason")
-COLUMNS: Final = ("break_id", "difference", "rows", *EMPTY)
-SHOWN_PROBLEMS: Final = 20
-# What the reader of workbooks raises for files that are none, or are damaged.
+EMPTY: Final = ["decision", "owner", "reason"]
+COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
+# What the readers raise for files that are none, or are damaged.
 UNREADABLE: Final = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, BadZipFile),
     csv.Error,
@@ -51,17 +47,13 @@ def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str
             "Name a file that does not exist.",
         )
     part = file.with_name(f".{file.name}.part")
-    with open_reconciled(session, "breaks") as (_version, db):
-        require_known(db, chosen.values())
-        found = db.execute(chosen.query(listed=True), chosen.values()).to_arrow_table()
-    with duckdb.connect() as sheet:  # the version cannot be written
-        sheet.register("listed", found)
+    with duckdb.connect() as sheet:
+        sheet.register("listed", read_breaks(session, chosen))
         sheet.execute(CREATE_SHEET)
         try:
-            rounded = write_workbook(list_tables(sheet)["main.breaks"], part)
-            part.chmod(PRIVATE_FILE)
-            sync_file(part)
-            durable_rename(part, file)
+            (table,) = list_tables(sheet)
+            rounded = write_workbook(table, part)
+            write_durably(file, part.read_bytes())
         except (OSError, XlsxWriterException) as error:
             raise StorageFailed(
                 f"{file} cannot be written: {printable(error)}. It is not there.",
@@ -72,94 +64,80 @@ def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str
     return rounded
 
 
-def decide_from_file(session: AppSession, file: Path, ask: Ask) -> int | None:
-    """Record the decisions in a workbook or CSV file; return how many, None if `ask` refuses.
+def decide_from_file(session: AppSession, file: Path, confirm: Confirm) -> int:
+    """Record the decisions in a workbook or CSV file; return how many.
 
     Raises ConfigurationError, and records nothing, if a row is wrong.
     """
-    with open_reconciled(session, "breaks") as (_version, db):
-        known = {each["break_id"]: each for each in select(db, BreakFilter().query(), {})}
-    decided = dict[str, tuple[Row, Verdict]]()
-    problems = []
-    for number, cells in _filled_rows(file):
-        verdict = Verdict(cells["decision"].lower(), cells["reason"], cells["owner"])
+    breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
+    known = {each["break_id"]: each for each in breaks}
+    decided, problems = dict[str, Row](), list[str]()
+    for number, cells in enumerate(_read_rows(file), 2):
+        if not any(cells[name] for name in EMPTY):
+            continue
         break_id = cells["break_id"]
+        verdict = Verdict(cells["decision"].lower(), cells["reason"], cells["owner"])
         problem = _problem(known.get(break_id), cells, verdict)
         if break_id in decided:
             problem = f"break `{break_id}` is in the file twice"
         if problem:
             problems.append(f"Row {number}: {problem}.")
         else:
-            decided[break_id] = (known[break_id], verdict)
+            decided[break_id] = known[break_id] | verdict._asdict()
     if problems or not decided:
-        more = len(problems) - SHOWN_PROBLEMS
-        text = " ".join(problems[:SHOWN_PROBLEMS]) or "No row has a decision."
+        wrong = f"{len(problems):,} rows are wrong. {' '.join(problems)}"
         raise ConfigurationError(
-            f"{file}: {text}{f' {more:,} more rows are wrong.' if more > 0 else ''} Nothing was "
-            "changed.",
+            f"Nothing of {file} was recorded: {wrong if problems else 'no row has a decision.'}",
             "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",
         )
-    return record(session, [*decided.values()], ask)
+    return record(session, [*decided.values()], confirm)
 
 
-def _problem(found: Row | None, cells: dict[str, str], verdict: Verdict) -> str:
+def _problem(found: Row | None, cells: dict[Any, Any], verdict: Verdict) -> str:
     """Return why a row of a file cannot be taken over; empty if it can."""
     if found is None:
         return f"unknown break `{printable(cells['break_id'], 40)}`"
-    if problem := verdict.problem():
-        return problem
-    now = {"difference": found["difference"], "rows": found["rows"]}
-    for name, value in now.items():
-        if _number(cells[name]) != value:
-            shown = "none" if value is None else f"{value:f}" if name == "difference" else value
-            return f"{name} was `{printable(cells[name], 40)}` in the file and is {shown} now"
-    return "" if verdict.fits(found) else f"the break is {found['state']}, so no {verdict.kind}"
+    for name in ("difference", "rows"):
+        if not _is_number(cells[name], found[name]):
+            then, now = printable(cells[name], 40), found[name]
+            return f"{name} was `{then}` in the file and is {now} now"
+    return verdict.problem(found)
 
 
-def _number(text: str) -> Decimal | str | None:
-    """Return a number; the text itself where it is none, which equals no number."""
-    if not text:
-        return None
-    with suppress(InvalidOperation):
-        number = Decimal(text)
-        return number if number.is_finite() else text
-    return text
-
-
-def _filled_rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows in which somebody wrote something, with their numbers in the sheet."""
+def _is_number(text: str, number: Decimal | int | None) -> bool:
     try:
-        rows = [[_text(cell) for cell in row] for row in _read_cells(file)]
+        return Decimal(text) == number
+    except InvalidOperation:
+        return not text and number is None
+
+
+def _read_rows(file: Path) -> list[dict[Any, Any]]:
+    """Return the rows below the headings, with text in every cell."""
+    try:
+        if file.suffix.lower() == ".xlsx":
+            table = pd.read_excel(file, header=None, dtype=str, keep_default_na=False)
+        else:
+            table = pd.read_csv(
+                file,
+                sep=None,  # found in the first row
+                header=None,
+                dtype=str,
+                keep_default_na=False,
+                encoding="utf-8-sig",
+                skip_blank_lines=False,
+                engine="python",
+            )
+        table = table.fillna("").map(str.strip)
+        table = table.set_axis(table.iloc[0], axis=1)[1:]
     except UNREADABLE as error:
         raise ConfigurationError(
             f"{file} cannot be read as a workbook or as CSV: {printable(error)}. Nothing was "
             "changed.",
             "Save it as .xlsx, or as CSV in UTF-8.",
         ) from error
-    header = rows[0] if rows else []
-    if missing := [name for name in COLUMNS if name not in header]:
+    if missing := [name for name in COLUMNS if name not in table]:
         raise ConfigurationError(
             f"{file} has no column {', '.join(missing)} in its first row. Nothing was changed.",
             "Write a new file with `partner-sync breaks --xlsx FILE`.",
         )
-    for number, row in enumerate(rows[1:], 2):
-        cells = dict.fromkeys(header, "") | dict(zip(header, row, strict=False))
-        if any(cells[name] for name in EMPTY):
-            yield number, cells
-
-
-def _read_cells(file: Path) -> list[Any]:
-    if file.suffix.lower() == ".xlsx":
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
-            return list(book.worksheets[0].iter_rows(values_only=True))
-        finally:
-            book.close()
-    text = file.read_text("utf-8-sig")
-    first = text.partition("\n")[0]
-    delimiter = ";" if first.count(";") > first.count(",") else ","
-    return list(csv.reader(StringIO(text, newline=""), delimiter=delimiter))
-
-
-def _text(cell: object) -> str:
-    return "" if cell is None else str(cell).strip()
+    return table.to_dict("records")

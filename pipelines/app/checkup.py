@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
-from pipelines.checks.context import CheckContext, Limits, ListName, read_context
+from pipelines.checks.context import CheckContext, ListName, Published, read_published
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
@@ -20,11 +20,12 @@ RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "r
 Row = dict[str, Any]
 
 
-def run_checks(session: AppSession, context: CheckContext | None = None) -> list[CheckResult]:
+def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    results = evaluate(context or current_context(session))
+    published, now = published or current_version(session), utc_now(session.clock)
     with session.metadata.transaction() as db:
-        record_findings(db, findings_of(results), utc_now(session.clock))
+        results = evaluate(CheckContext(db, published, _lists(session), session.settings, now))
+        record_findings(db, findings_of(results), now)
     return results
 
 
@@ -33,12 +34,14 @@ def findings_of(results: list[CheckResult]) -> tuple[Finding, ...]:
     return tuple(finding for result in results for finding in result.findings)
 
 
-def current_context(session: AppSession) -> CheckContext:
-    """Return what the checks look at, as it is now."""
-    lists = [ListName(name, each.name) for name, has in session.lists().items() for each in has]
-    limits = Limits(session.settings.stale_after_hours, session.settings.break_alert_amount or None)
-    now = utc_now(session.clock)
-    return read_context(session.warehouse, session.metadata, lists, now, limits)
+def _lists(session: AppSession) -> tuple[ListName, ...]:
+    found = session.lists().items()
+    return tuple(ListName(name, each.name) for name, has in found for each in has)
+
+
+def current_version(session: AppSession) -> Published:
+    """Return what the checks look at of the published version."""
+    return read_published(session.warehouse, session.settings.break_alert_amount)
 
 
 def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:
@@ -54,28 +57,28 @@ def status(session: AppSession) -> Row:
 
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
     """
-    context = current_context(session)
-    results = run_checks(session, context)
-    version, findings = context.published.version, findings_of(results)
+    published, lists = current_version(session), _lists(session)
+    results = run_checks(session, published)
+    version, findings = published.version, findings_of(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
     with session.metadata.transaction() as db:
-        lists = [_list_status(db, context, each) for each in context.lists]
+        shown = [_list_status(db, published, each) for each in lists]
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
         "file": str(session.home.link),
-        "lists": lists,
+        "lists": shown,
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
     }
 
 
-def _list_status(db: Session, context: CheckContext, about: ListName) -> Row:
+def _list_status(db: Session, published: Published, about: ListName) -> Row:
     """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
     newest = select(Scan).order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
     last = db.scalar(newest.filter_by(**about._asdict()))
-    loaded, state = context.published.loaded.get(about), last and last.status
+    loaded, state = published.loaded.get(about), last and last.status
     if last and last.status == ScanStatus.OPEN:
         run = db.get(Run, last.run_id)
         state = "being read" if run and runs.is_running(run) else "interrupted"

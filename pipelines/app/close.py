@@ -4,16 +4,18 @@ A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import duckdb
 import sqlalchemy
 
-from pipelines.app.reconciled import Row, select
+from pipelines.app.reconciled import EVALUATED, Row, open_reconciled, select
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY
 from pipelines.core.clock import utc_now
@@ -23,39 +25,36 @@ from pipelines.publish.reconciliation import copy_folder, is_outdated, read_clos
 from pipelines.publish.stores import OnNote
 from pipelines.publish.versions import change_versions, require_unchanged
 from pipelines.reconcile.months import month_after, write_copy
+from pipelines.reconcile.roles import SIDES
+from pipelines.warehouse.duckdb_file import Version
 
 BUILD: Final = "Run `partner-sync versions build`, look at the month, then close it."
 SYNC: Final = "Run `partner-sync sync`, look at the month, then close it."
-Refusal = tuple[str, str]  # why, and what to do
 TIME: Final = "%Y-%m-%d %H:%M %Z"
 TERMS: Final = """
 SELECT basis.as_of, basis.time_zone, basis.grace_days FROM reconciliation.basis AS basis
 """
-NOT_EVALUATED: Final = """
-SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules
-WHERE list_contains($rules, rules.rule) AND NOT rules.evaluated
-"""
-CONNECTIONS: Final = """
-SELECT used.connection FROM reconciliation.used AS used WHERE used.month = $month
-UNION
-SELECT billed.connection FROM reconciliation.billed AS billed WHERE billed.month = $month
-"""
+# Whether the newest scan is complete, and whether the connection has records of the month.
 PROOFS: Final = """
 SELECT
     loads.connection, loads.stream, max_by(loads.complete, loads.valid_time) AS is_complete,
-    max(loads.started_at) FILTER (loads.complete) AS began_at
+    max(loads.started_at) FILTER (loads.complete) AS began_at,
+    loads.connection IN (
+        SELECT used.connection FROM reconciliation.used AS used WHERE used.month = $month
+        UNION ALL
+        SELECT billed.connection FROM reconciliation.billed AS billed WHERE billed.month = $month
+    ) AS has_month
 FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream
 """
-LISTS: Final = {"partners", "usage", "billing"}
 STATES: Final = """
 SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
 FROM reconciliation.closes AS closes
 """
+UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 
 
-@dataclass(frozen=True)
-class Signing:
+class Signing(NamedTuple):
     """Who signs off a month; `month` is its first day."""
 
     month: date
@@ -69,79 +68,62 @@ def close_month(session: AppSession, signing: Signing, on_note: OnNote = lambda 
 
     Raises ConfigurationError where that is not allowed, StorageFailed; nothing is written then.
     """
-    mapping = session.home.mapping_file
+    file, month = session.home.mapping_file, signing.month
     with change_versions(session, on_note):
-        content = mapping.read_bytes() if mapping.exists() else b""
+        mapping = file.read_bytes() if file.exists() else b""
         version = session.warehouse.require_published()
         require_unchanged(session.metadata, version)
         with closing(session.warehouse.open(version.number)) as db:
-            for why, remedy in _refusals(session, signing, db):
-                text = f"{signing.month:%Y-%m} cannot be closed: {why.rstrip('.')}."
+            for why, remedy in _refusals(session, signing, version, db):
+                text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
-            close = _new_close(session, signing, version.number)
-            folder = copy_folder(session, close.month, close.number)
-            close.manifest_sha256 = write_copy(db, close, folder, content)
+            number, folder = _new_copy(session, month)
+            about = signing._asdict() | {"number": number, "version": version.number}
+            close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
+            close.manifest_sha256 = write_copy(db, close, folder, mapping)
         with session.metadata.transaction() as rows:
             rows.add(close)
     return (
-        f"{close.month:%Y-%m} is closed as published in version {close.version}. Its copy is "
-        f"{folder}. The SHA-256 of its manifest is {close.manifest_sha256}."
+        f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
+        f"The SHA-256 of its manifest is {close.manifest_sha256}."
     )
 
 
-def _new_close(session: AppSession, signing: Signing, version: int) -> Close:
-    """Return a close with a number above all that a row or a folder of the month has."""
-    folders = copy_folder(session, signing.month, 1).parent.glob("*")
-    numbers = [int(folder.name) for folder in folders if folder.name.isdecimal()]
-    numbers += [
-        each.number for each in read_closes(session).values() if each.month == signing.month
-    ]
-    return Close(
-        month=signing.month,
-        number=max(numbers, default=0) + 1,
-        preparer=signing.preparer.strip(),
-        reviewer=signing.reviewer.strip(),
-        note=signing.note,
-        closed_at=utc_now(session.clock),
-        version=version,
-        manifest_sha256="",
-    )
+def _new_copy(session: AppSession, month: date) -> tuple[int, Path]:
+    """Return the first number above all closes of a month of which there is no folder, and that."""
+    closes = read_closes(session).values()
+    last = max((each.number for each in closes if each.month == month), default=0)
+    folders = ((number, copy_folder(session, month, number)) for number in count(last + 1))
+    return next(each for each in folders if not each[1].exists())
 
 
 def _refusals(
-    session: AppSession, signing: Signing, db: duckdb.DuckDBPyConnection
-) -> Iterator[Refusal]:
-    """Yield why a month cannot be closed; the first counts."""
-    preparer, reviewer = (name.strip() for name in (signing.preparer, signing.reviewer))
-    if not preparer or not reviewer or preparer.casefold() == reviewer.casefold():
+    session: AppSession, signing: Signing, version: Version, db: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[str, str]]:
+    """Yield why a month cannot be closed, and what to do; the first counts."""
+    people = {name.strip().casefold() for name in (signing.preparer, signing.reviewer)}
+    if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
     for each in read_closes(session).values():
         if each.month == signing.month and each.reopened_at is None:
-            yield (
-                f"{each.preparer} and {each.reviewer} closed it at {each.closed_at:{TIME}}",
-                "Run `partner-sync close reopen` with --reason first.",
-            )
-    yield from _not_reconciled(session, db)
-    yield from _not_proven(session, signing.month, db)
-
-
-def _not_reconciled(session: AppSession, db: duckdb.DuckDBPyConnection) -> Iterator[Refusal]:
-    version = session.warehouse.require_published()
+            why = f"{each.preparer} and {each.reviewer} closed it at {each.closed_at:{TIME}}"
+            yield why, "Run `partner-sync close reopen` with --reason first."
     if is_outdated(session, version, read_inputs(session)):
         yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
-    rules = {"rules": ["matches", "summary"]}
-    for rule, reason in db.execute(NOT_EVALUATED, rules).fetchall():
-        yield f"{rule} is not evaluated: {reason}", REMEDY
+    for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
+        if not is_evaluated:
+            yield f"summary is not evaluated: {reason}", REMEDY
+    yield from _not_proven(session, signing.month, db)
 
 
 def _not_proven(
     session: AppSession, month: date, db: duckdb.DuckDBPyConnection
-) -> Iterator[Refusal]:
+) -> Iterator[tuple[str, str]]:
     """Yield what is not proven complete after the month and its grace.
 
     Of connections that are not configured any more, those count that have records of the month.
     """
-    as_of, time_zone, grace_days = db.execute(TERMS).fetchall()[0]
+    ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
     if month > as_of.date():
         yield f"it has not begun: the data is of {as_of:{TIME}}", "Check the month."
     day = month_after(month) + timedelta(days=grace_days)
@@ -149,11 +131,12 @@ def _not_proven(
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data is of {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
-    found = {name for (name,) in db.execute(CONNECTIONS, {"month": month}).fetchall()}
-    proofs = {(each["connection"], each["stream"]): each for each in select(db, PROOFS, {})}
+    proofs = {
+        (each["connection"], each["stream"]): each for each in select(db, PROOFS, {"month": month})
+    }
+    with_month = {each for each, proof in proofs.items() if proof["has_month"]}
     lists = {(name, each.name) for name, streams in session.lists().items() for each in streams}
-    lists |= {each for each in proofs if each[0] in found}
-    for connection, stream in sorted(each for each in lists if each[1] in LISTS):
+    for connection, stream in sorted(each for each in lists | with_month if each[1] in SIDES):
         proof = proofs.get((connection, stream))
         if proof is None or not proof["is_complete"]:
             why = "proven complete" if proof else "loaded"
@@ -161,7 +144,7 @@ def _not_proven(
         elif proof["began_at"] < ends:
             began = f"{proof['began_at']:{TIME}}"
             yield f"{stream} of {connection} was read at {began}, before {ends:{TIME}}", SYNC
-    if not found:
+    if not with_month:
         yield "the published version has no record of it", "Check the month and the mapping."
 
 
@@ -186,22 +169,18 @@ def list_closes(session: AppSession) -> list[Row]:
 
     `problem` says why a month is not compared with its copy.
     """
-    states = dict[Any, Row]()
+    states = dict[tuple[date, int], Row]()
     problem = "The published version does not show it yet. Run `partner-sync versions build`."
-    with (
-        suppress(duckdb.CatalogException, PartnerSyncError),
-        closing(session.warehouse.open()) as db,
-    ):
-        states = {(each.pop("month"), each.pop("number")): each for each in select(db, STATES, {})}
-        for _rule, reason in db.execute(NOT_EVALUATED, {"rules": ["closes"]}).fetchall():
-            problem = reason
-    names = [column.name for column in Close.__table__.columns][1:]
-    unknown = {"state": None, "changed_records": None, "net_difference": None}
-    return [
-        {"month": f"{each.month:%Y-%m}"}
-        | {name: getattr(each, name) for name in names}
-        | states.get((each.month, each.number), unknown)
-        | ({"state": "reopened"} if each.reopened_at else {})
-        | {"problem": None if (each.month, each.number) in states else problem}
-        for each in read_closes(session).values()
-    ]
+    try:
+        with open_reconciled(session, "closes") as (_version, db):
+            for each in select(db, STATES, {}):
+                states[each.pop("month"), each.pop("number")] = each
+    except PartnerSyncError as error:
+        problem = f"{error} {error.remedy}".strip()
+    rows = []
+    for close in read_closes(session).values():
+        state = states.get((close.month, close.number))
+        row = asdict(close) | {"month": f"{close.month:%Y-%m}"} | (state or UNKNOWN)
+        row["state"] = "reopened" if close.reopened_at else row["state"]
+        rows.append(row | {"problem": None if state else problem})
+    return rows

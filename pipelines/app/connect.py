@@ -13,7 +13,6 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import PartnerSyncError
 from pipelines.http.client import ClientOptions, ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
-from pipelines.http.retry import LONGEST_WAIT_SECONDS
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, forget_block
@@ -50,7 +49,6 @@ def _limiter(session: AppSession, connection: Connection, actor: str) -> RateLim
     options = LimitOptions(
         max_requests_per_window=connection.max_requests_per_window,
         request_timeout_seconds=session.settings.request_timeout_seconds,
-        longest_wait_seconds=LONGEST_WAIT_SECONDS,
     )
     return RateLimiter(session.metadata, actor, session.clock, options)
 
@@ -59,11 +57,11 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
     """Compare the account with the pinned one; pin it where there is none, or if it is accepted."""
     connection = client.connection
     # The merchant surface has no whoami; there the connection's name is the identity.
-    whoami = {} if connection.surface == "merchant" else await client.whoami()
+    whoami = {} if connection.surface == "merchant" else await client.read_object("/v2/whoami")
     found = service_identity(connection, whoami, client.claims())
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, connection.name)
-        if pinned and pinned.identity == found.members:
+        if pinned and pinned.identity == found:
             return
         if pinned and not accept:
             raise PartnerSyncError(
@@ -76,13 +74,13 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
             )
         if accept:
             decision = session.decision("accept_identity", connection.name, accept)
-            decision.details = {"before": pinned and pinned.identity, "after": found.members}
+            decision.details = {"before": pinned and pinned.identity, "after": found}
             add_decision(db, decision)
         row = Identity(
             connection=connection.name,
             base_url=connection.base_url,
-            actor=found.actor,
-            identity=dict(found.members),
+            actor=str(found.get("actor", "")),
+            identity=found,
             pinned_at=utc_now(session.clock),
         )
         db.merge(row)
@@ -92,13 +90,12 @@ def account_of(session: AppSession, name: str) -> ServiceIdentity | None:
     """Return the account that the data of a connection belongs to; None before the first sync."""
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, name)
-    return ServiceIdentity(pinned.actor, dict(pinned.identity)) if pinned else None
+    return ServiceIdentity(pinned.identity) if pinned else None
 
 
 def limiter_actor(session: AppSession, connection: Connection) -> str:
     """Return the actor under which the requests of a connection are counted."""
-    account = account_of(session, connection.name)
-    return actor_key(connection, account.members if account else None)
+    return actor_key(connection, account_of(session, connection.name))
 
 
 def accept_account(session: AppSession, name: str, reason: str) -> str:

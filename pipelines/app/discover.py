@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
@@ -18,9 +19,9 @@ from pipelines.metadata.tables import ApiSpec
 
 PREFIX: Final = "/v2/"  # of every business route
 DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another host
-DEFAULT_LIMIT: Final = Stream.model_fields["limit"].default
-MOST_NAMED: Final = 10  # parts of the description in a finding
-MOST_REFERENCES: Final = 20  # that are followed from one schema
+LONGEST_CHANGE: Final = 1_000  # characters of a finding
+MOST_STEPS: Final = 100  # from one object to another: references can form a circle
+PAGES: Final = ("responses", "200", "content", "application/json", "schema", "properties")
 Json = dict[str, Any]
 
 
@@ -39,20 +40,15 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
         )
     document = asyncio.run(_read_description(session, connection, path))
     now = utc_now(session.clock)
+    seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now, change=None)
     with session.metadata.transaction() as db:
-        seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now)
-        db.merge(seen).change = None
-    found = []
-    for route, operations in sorted(_table(document, "paths").items()):
-        operation = _table(operations, "get")
-        if route.startswith(PREFIX) and _is_list(document, operation):
-            found.append(_row(session, connection, document, route, operation))
-    return found
+        db.merge(seen)
+    return [_row(session, connection, each) for each in _find_lists(document)]
 
 
 async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
     async with open_service(session, connection) as client:
-        return await client.description(path)
+        return await client.read_object(path)
 
 
 async def compare_description(session: AppSession, client: ServiceClient) -> None:
@@ -63,7 +59,7 @@ async def compare_description(session: AppSession, client: ServiceClient) -> Non
     if seen is None:
         return
     try:
-        change = _change(seen.parts, _parts(await client.description(seen.path)))
+        change = _change(seen.parts, _parts(await client.read_object(seen.path)))
     except ServiceError as error:
         change = f"It could not be read: {session.redactor.clean(str(error))}"
     with session.metadata.transaction() as db:
@@ -72,13 +68,11 @@ async def compare_description(session: AppSession, client: ServiceClient) -> Non
 
 def _parts(document: Json) -> dict[str, str]:
     """Return a digest of each route and each schema of a description, by name."""
-    parts = {
-        f"{method.upper()} {path}": operation
-        for path, operations in _table(document, "paths").items()
-        for method, operation in _table(operations).items()
-    }
-    schemas = _table(document, "components", "schemas")
-    parts |= {f"schema {name}": schema for name, schema in schemas.items()}
+    schemas = _find(document, document, "components", "schemas")
+    parts = {f"schema {name}": schema for name, schema in schemas.items()}
+    for path in _find(document, document, "paths"):
+        for method, operation in _find(document, document, "paths", path).items():
+            parts[f"{method.upper()} {path}"] = operation
     return {
         printable(name, 80): sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
         for name, part in parts.items()
@@ -88,23 +82,18 @@ def _parts(document: Json) -> dict[str, str]:
 def _change(before: Json, now: Json) -> str | None:
     """Return what is new, gone or different, in words; None if nothing is."""
     kinds = {
-        "New": sorted(now.keys() - before.keys()),
-        "Gone": sorted(before.keys() - now.keys()),
-        "Changed": sorted(name for name in now.keys() & before.keys() if now[name] != before[name]),
+        "New": now.keys() - before.keys(),
+        "Gone": before.keys() - now.keys(),
+        "Changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
     }
-    texts = [
-        f"{kind}: {', '.join(names[:MOST_NAMED])}{', …' if len(names) > MOST_NAMED else ''}."
-        for kind, names in kinds.items()
-        if names
-    ]
-    return " ".join(texts) or None
+    texts = [f"{kind}: {', '.join(sorted(names))}." for kind, names in kinds.items() if names]
+    return printable(" ".join(texts), LONGEST_CHANGE) or None
 
 
-def _row(
-    session: AppSession, connection: Connection, document: Json, path: str, operation: Json
-) -> Json:
+def _row(session: AppSession, connection: Connection, found: Json) -> Json:
+    """Return what a connection makes of a list, and the lines that would switch it on."""
+    path, surface = found["path"], found["surface"]
     streams = [each.name for each in session.settings.streams.values() if each.path == path]
-    surface, lines = _surface(document, operation), ""
     if "{" in path:
         state = "cannot be read: its path needs an identifier"
     elif surface != connection.surface:
@@ -113,56 +102,54 @@ def _row(
         state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
     else:
         state = "not read"
-    if not streams and "{" not in path:
-        lines = _lines(path, surface, _limit(operation))
+    lines = "" if streams or "{" in path else _lines(found)
     return {"path": path, "surface": surface, "state": state, "lines": lines}
 
 
-def _lines(path: str, surface: str, limit: int) -> str:
-    name = re.sub(r"[^a-z0-9]+", "_", path.removeprefix(PREFIX).lower()).strip("_")
-    lines = [f"[streams.{name}]", f'path = "{path}"']
-    lines += [f'surface = "{surface}"'] if surface != "partner" else []
-    lines += [f"limit = {limit}"] if limit != DEFAULT_LIMIT else []
-    return "\n".join(lines)
+def _lines(found: Json) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", found["path"].removeprefix(PREFIX).lower()).strip("_")
+    fields = Stream.model_fields
+    settings = {key: value for key, value in found.items() if value != fields[key].default}
+    lines = (f"{key} = {json.dumps(value)}" for key, value in settings.items())
+    return "\n".join([f"[streams.{name}]", *lines])
+
+
+def _find_lists(document: Json) -> Iterator[Json]:
+    """Yield settings of a stream for each route that answers with `data` and a `pagination`."""
+    for path in sorted(_find(document, document, "paths")):
+        operation = _find(document, document, "paths", path, "get")
+        answer = _find(document, operation, *PAGES)
+        is_array = _find(document, answer, "data").get("type") == "array"
+        if path.startswith(PREFIX) and is_array and "pagination" in answer:
+            surface, limit = _surface(document, operation), _limit(document, operation)
+            yield {"path": path, "surface": surface, "limit": limit}
 
 
 def _surface(document: Json, operation: Json) -> str:
-    schemes = _table(document, "components", "securitySchemes")
-    needed = {name for each in operation.get("security") or [] for name in each}
-    is_merchant = any(_table(schemes, name).get("type") == "apiKey" for name in needed)
-    return "merchant" if is_merchant else "partner"
+    names = {name for each in operation.get("security") or [] for name in each}
+    schemes = (_find(document, document, "components", "securitySchemes", each) for each in names)
+    return "merchant" if any(each.get("type") == "apiKey" for each in schemes) else "partner"
 
 
-def _limit(operation: Json) -> int:
-    """Return the greatest page size of a list that is stated, else the default."""
-    bounds = [
-        _table(each, "schema").get("maximum")
-        for each in operation.get("parameters") or []
-        if isinstance(each, dict) and each.get("name") == "limit"
-    ]
-    return next((int(each) for each in bounds if isinstance(each, int | float)), DEFAULT_LIMIT)
+def _limit(document: Json, operation: Json) -> int:
+    """Return the greatest page size that is stated, else the default."""
+    for each in operation.get("parameters") or []:
+        greatest = _find(document, each, "schema").get("maximum")
+        if _find(document, each).get("name") == "limit" and isinstance(greatest, int | float):
+            return int(greatest)
+    return int(Stream.model_fields["limit"].default)
 
 
-def _is_list(document: Json, operation: Json) -> bool:
-    """Return whether a route answers with pages: an array `data` and a `pagination`."""
-    content = _table(operation, "responses", "200", "content", "application/json")
-    properties = _table(_resolve(document, _table(content, "schema")), "properties")
-    is_array = _resolve(document, _table(properties, "data")).get("type") == "array"
-    return is_array and "pagination" in properties
-
-
-def _resolve(document: Json, schema: Json) -> Json:
-    """Follow references within the document."""
-    for _reference in range(MOST_REFERENCES):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
+def _find(document: Json, value: Any, *names: str) -> Json:
+    """Return an object within another, references followed; an empty one if there is none."""
+    rest = list(names)
+    for _step in range(MOST_STEPS):
+        if not isinstance(value, dict):
             break
-        schema = _table(document, *reference.removeprefix("#/").split("/"))
-    return schema
-
-
-def _table(value: Any, *names: str) -> Json:
-    """Return a table within a table; an empty one where there is none."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
+        if isinstance(reference := value.get("$ref"), str):
+            value, rest = document, [*reference.removeprefix("#/").split("/"), *rest]
+        elif rest:
+            value = value.get(rest.pop(0))
+        else:
+            return value
+    return {}

@@ -1,8 +1,7 @@
 """Writes tables into any database that SQLAlchemy knows, with exact numbers."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -17,18 +16,14 @@ from pipelines.core.text import Redactor, printable
 
 MYSQL: Final = ("mysql", "mariadb")
 TEXT: Final = sa.UnicodeText().with_variant(mysql.LONGTEXT(), *MYSQL)
+TIME: Final = sa.DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), *MYSQL)
 TYPES: Final[dict[str, sa.types.TypeEngine[Any]]] = {
     "BOOLEAN": sa.Boolean(),
+    "INTEGER": sa.BigInteger(),
+    "BIGINT": sa.BigInteger(),
     "DATE": sa.Date(),
-    "TIMESTAMP WITH TIME ZONE": sa.DateTime(timezone=True).with_variant(
-        mysql.DATETIME(fsp=6), *MYSQL
-    ),
-    "DOUBLE": sa.Double(),
-    "FLOAT": sa.Double(),
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), sa.BigInteger()),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), sa.BigInteger()),
+    "TIMESTAMP WITH TIME ZONE": TIME,
 }
-DECIMAL: Final = "DECIMAL"
 
 
 def write_database(
@@ -40,20 +35,8 @@ def write_database(
     create a table: only there a failure can leave one that is not whole. Raises ConfigurationError
     for a URL that cannot be used, StorageFailed.
     """
-    engine = _connect(variable, url)
-    redactor.add(url)
-    redactor.add(str(engine.url.password or ""))
     try:
-        for table in tables:
-            with _failure_named(table, variable, redactor):
-                _replace(engine, table)
-    finally:
-        engine.dispose()
-
-
-def _connect(variable: str, url: str) -> sa.Engine:
-    try:
-        return sa.create_engine(url, hide_parameters=True)
+        engine = sa.create_engine(url, hide_parameters=True)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError):
         raise ConfigurationError(
             f"The environment variable {variable} holds no database URL that can be used, or the "
@@ -61,13 +44,11 @@ def _connect(variable: str, url: str) -> sa.Engine:
             "Set it to a URL of SQLAlchemy, such as postgresql+psycopg://user:password@host/name, "
             "and install the driver.",
         ) from None
-
-
-@contextmanager
-def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Iterator[None]:
-    """Raise StorageFailed, without credentials, for what a database refuses."""
+    redactor.add(url)
+    redactor.add(str(engine.url.password or ""))
     try:
-        yield
+        for table in tables:
+            _replace(engine, table)
     except (SQLAlchemyError, ValueError, OverflowError, duckdb.Error) as error:
         reason = printable(redactor.clean(str(getattr(error, "orig", None) or error))).rstrip(".")
         raise StorageFailed(
@@ -76,18 +57,24 @@ def _failure_named(table: ExportTable, variable: str, redactor: Redactor) -> Ite
             "back a CREATE TABLE.",
             "Correct what the database says, then run `partner-sync export` again.",
         ) from None
+    finally:
+        engine.dispose()
 
 
 def _replace(engine: sa.Engine, table: ExportTable) -> None:
     """Drop a table, create it anew and insert all rows, in one transaction."""
     target = target_table(table, engine.dialect)
     names = target.columns.keys()
+
+    def expression(column: Column) -> str:
+        return column.text if target.columns[column.name].type is TEXT else column.value
+
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":  # its driver begins by itself before an INSERT only
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         target.drop(connection, checkfirst=True)
         target.create(connection)
-        for batch in table.rows(native_kinds(engine.dialect)):
+        for batch in table.rows(expression):
             rows = [dict(zip(names, row, strict=True)) for row in batch]
             connection.execute(sa.insert(target), rows)
 
@@ -96,20 +83,16 @@ def target_table(table: ExportTable, dialect: sa.Dialect) -> sa.Table:
     """Return the table that a database gets. Raises IdentifierError for a name too long for it."""
     for name in (table.name, *(column.name for column in table.columns)):
         dialect.validate_identifier(name)
-    kinds = native_kinds(dialect)
-    columns = (sa.Column(each.name, _type(each, kinds)) for each in table.columns)
+    columns = (sa.Column(each.name, _type(each, dialect)) for each in table.columns)
     return sa.Table(table.name, sa.MetaData(), *columns)
 
 
-def _type(column: Column, kinds: Container[str]) -> sa.types.TypeEngine[Any]:
-    if column.kind == DECIMAL and DECIMAL in kinds:
-        precision, scale = map(int, re.findall(r"\d+", column.type))
-        return sa.Numeric(precision, scale)
-    return TYPES.get(column.kind, TEXT)
-
-
-def native_kinds(dialect: sa.Dialect) -> Container[str]:
-    """Return the kinds that reach a database as they are; the others go there as text."""
-    bind = sa.Numeric(38, 1).dialect_impl(dialect).bind_processor(dialect)
+def _type(column: Column, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+    """Return a type that keeps the values of a column."""
+    if column.kind != "DECIMAL":
+        return TYPES.get(column.kind, TEXT)
+    precision, scale = map(int, re.findall(r"\d+", column.type))
+    exact = sa.Numeric(precision, scale)
+    bind = exact.dialect_impl(dialect).bind_processor(dialect)
     rounds = bind is not None and isinstance(bind(Decimal("0.1")), float)
-    return TYPES.keys() if rounds else {*TYPES, DECIMAL}
+    return TEXT if rounds else exact

@@ -1,7 +1,7 @@
 """A table or view of the published version, as an export reads it."""
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -12,24 +12,61 @@ from pipelines.core.text import quote_identifier
 BATCH_ROWS: Final = 1_000
 EXACT: Final = "DECIMAL(38,0)"
 # Parquet holds these as floating point, and few databases have them.
-WIDE_INTEGERS: Final = {"UBIGINT": EXACT, "HUGEINT": EXACT, "UHUGEINT": EXACT}
+WIDE_INTEGERS: Final = ("UBIGINT", "HUGEINT")
+DBT_DATABASE: Final = "warehouse"  # as which a dbt profile attaches the published file
 TABLES: Final = """
+WITH relations AS (
+    SELECT tables.database_name, tables.schema_name, tables.table_name, tables.comment
+    FROM duckdb_tables() AS tables
+    UNION ALL
+    SELECT views.database_name, views.schema_name, views.view_name, views.comment
+    FROM duckdb_views() AS views
+)
 SELECT
-    columns.schema_name, columns.table_name,
-    list((columns.column_name, columns.data_type) ORDER BY columns.column_index)
+    columns.schema_name, columns.table_name, any_value(relations.comment),
+    list(
+        (columns.column_name, columns.data_type, columns.comment) ORDER BY columns.column_index
+    )
 FROM duckdb_columns() AS columns
+JOIN relations USING (database_name, schema_name, table_name)
 WHERE columns.database_name = current_database() AND NOT columns.internal
-GROUP BY ALL
-ORDER BY ALL
+GROUP BY columns.schema_name, columns.table_name
+ORDER BY columns.schema_name, columns.table_name
 """
 
 
 class Column(NamedTuple):
-    """A column and its type in DuckDB. `kind` is the type without sizes; a list's ends in `[]`."""
+    """A column as dbt describes it. `data_type` is its type in DuckDB."""
 
     name: str
-    type: str
-    kind: str
+    data_type: str
+    description: str | None
+
+    @property
+    def type(self) -> str:
+        """The type of its values elsewhere, which is exact."""
+        return EXACT if self.data_type in WIDE_INTEGERS else self.data_type
+
+    @property
+    def kind(self) -> str:
+        """The type without sizes; that of a list ends in `[]`."""
+        return re.sub(r"\(.*?\)", "", self.type)
+
+    @property
+    def value(self) -> str:
+        """The expression for its values."""
+        return f"CAST(exported.{quote_identifier(self.name)} AS {self.type})"
+
+    @property
+    def text(self) -> str:
+        """The expression for its values as text.
+
+        A list becomes JSON with numbers as strings, as `_extra` has them.
+        """
+        value = self.value
+        if self.type.endswith("[]"):
+            value = f"to_json(CAST({value} AS VARCHAR[]))"
+        return f"CAST({value} AS VARCHAR)"
 
 
 @dataclass(frozen=True)
@@ -39,6 +76,7 @@ class ExportTable:
     db: duckdb.DuckDBPyConnection
     schema: str
     table: str
+    comment: str | None
     columns: tuple[Column, ...]
 
     @property
@@ -51,17 +89,14 @@ class ExportTable:
         """The name of its file, or of its table in another database."""
         return self.table if self.schema == "current" else f"{self.schema}__{self.table}"
 
-    def query(self, native: Container[str] | None = None) -> str:
-        """Return the query for all rows. Kinds that are not `native` (None: all are) become text.
+    def query(self, expression: Callable[[Column], str]) -> str:
+        """Return the query for all rows, with what a target gets of each column."""
+        columns = (f"{expression(each)} AS {quote_identifier(each.name)}" for each in self.columns)
+        return f"SELECT {', '.join(columns)} FROM {self._quoted} AS exported"
 
-        A list becomes JSON text with numbers as strings, as `_extra` has them.
-        """
-        columns = ", ".join(_expression(column, native) for column in self.columns)
-        return f"SELECT {columns} FROM {self._quoted} AS exported"
-
-    def rows(self, native: Container[str]) -> Iterator[list[tuple[Any, ...]]]:
+    def rows(self, expression: Callable[[Column], str]) -> Iterator[list[tuple[Any, ...]]]:
         """Yield all rows in batches."""
-        found = self.db.execute(self.query(native))
+        found = self.db.execute(self.query(expression))
         while batch := found.fetchmany(BATCH_ROWS):
             yield batch
 
@@ -75,25 +110,23 @@ class ExportTable:
         return f"{quote_identifier(self.schema)}.{quote_identifier(self.table)}"
 
 
-def _expression(column: Column, native: Container[str] | None) -> str:
-    name, target = quote_identifier(column.name), column.type
-    value = f"exported.{name}"
-    if native is not None and column.kind not in native:
-        if column.type.endswith("[]"):
-            value = f"to_json(CAST({value} AS VARCHAR[]))"
-        target = "VARCHAR"
-    return f"CAST({value} AS {target}) AS {name}"
+def list_tables(db: duckdb.DuckDBPyConnection) -> list[ExportTable]:
+    """Return the tables and views of a version."""
+    return [
+        ExportTable(db, schema, table, comment, tuple(Column(*each) for each in columns))
+        for schema, table, comment, columns in db.execute(TABLES).fetchall()
+    ]
 
 
-def list_tables(db: duckdb.DuckDBPyConnection) -> dict[str, ExportTable]:
-    """Return the tables and views of a version by `schema.table`."""
-    tables = (
-        ExportTable(db, schema, table, tuple(_column(*column) for column in columns))
-        for schema, table, columns in db.execute(TABLES).fetchall()
-    )
-    return {table.title: table for table in tables}
-
-
-def _column(name: str, kind: str) -> Column:
-    of_type = WIDE_INTEGERS.get(kind, kind)
-    return Column(name, of_type, re.sub(r"\(.*?\)", "", of_type))
+def describe_sources(tables: Iterable[ExportTable]) -> dict[str, Any]:
+    """Return `sources.yml` of a dbt project: a source for each schema, described by comments."""
+    schemas: dict[str, list[dict[str, Any]]] = {}
+    for each in tables:
+        columns = [column._asdict() for column in each.columns]
+        described = {"name": each.table, "description": each.comment, "columns": columns}
+        schemas.setdefault(each.schema, []).append(described)
+    sources = [
+        {"name": schema, "database": DBT_DATABASE, "schema": schema, "tables": found}
+        for schema, found in schemas.items()
+    ]
+    return {"version": 2, "sources": sources}

@@ -1,28 +1,28 @@
 """Writes a table as an Excel workbook: exact numbers, text that is never a formula."""
 
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from xlsxwriter import Workbook
-from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
-from pipelines.app.export_table import ExportTable
+from pipelines.app.export_table import Column, ExportTable
 from pipelines.core.errors import StorageFailed
 
 MOST_ROWS: Final = 1_048_576  # of a sheet, the headings counted
 DIGITS: Final = 15  # that Excel keeps and shows
-INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-NUMBERS: Final = {"DECIMAL", "DOUBLE", "FLOAT", *INTEGERS}
+NUMBERS: Final = ("DECIMAL", "INTEGER", "BIGINT")
 TIMES: Final = {"DATE": "yyyy-mm-dd", "TIMESTAMP WITH TIME ZONE": "yyyy-mm-dd hh:mm:ss.000"}
-FIRST_DATE: Final = date(1900, 3, 1)  # before it, programs number the days in two ways
 WIDTH: Final = 24  # characters of a column: Excel shows ### for a time in a narrower one
-MILLISECOND: Final = 1_000  # microseconds; Excel keeps nothing finer
 OTHER_FORMATS: Final = "Export it as parquet or csv."
+IS_EXACT: Final = f"length(trim(translate(CAST({{0}} AS VARCHAR), '-.', ''), '0')) <= {DIGITS}"
+# Before March 1900, programs number the days in two ways. Excel keeps nothing below a millisecond.
+IS_TIME: Final = (
+    "{0} >= DATE '1900-03-01' AND {0} < DATE '10000-01-01' "
+    "AND date_trunc('milliseconds', {0}) = {0}"
+)
+EITHER: Final = "if({0}, union_value(kept := {1}), CAST({2} AS UNION(kept {3}, text VARCHAR)))"
 
 
 def write_workbook(table: ExportTable, file: Path) -> list[str]:
@@ -36,74 +36,51 @@ def write_workbook(table: ExportTable, file: Path) -> list[str]:
             "headings. Nothing was exported.",
             OTHER_FORMATS,
         )
-    options = {"constant_memory": True, "tmpdir": str(file.parent)}
-    with Workbook(str(file), options) as workbook:
+    with Workbook(str(file), {"constant_memory": True, "tmpdir": str(file.parent)}) as workbook:
         workbook.use_zip64()
-        formats = {kind: workbook.add_format({"num_format": TIMES[kind]}) for kind in TIMES}
-        writer = _Writer(table, workbook.add_worksheet(), formats)
-        writer.write()
-    return list(writer.rounded)
+        sheet = workbook.add_worksheet()
+        sheet.freeze_panes(1, 0)
+        for at, column in enumerate(table.columns):
+            is_time = column.kind in TIMES
+            style = workbook.add_format({"num_format": TIMES[column.kind]}) if is_time else None
+            sheet.set_column(at, at, WIDTH, style)
+            _write_text(table, sheet, (0, at), column.name)
+        return _write_rows(table, sheet)
 
 
-@dataclass
-class _Writer:
-    """Writes the rows of one table into one sheet."""
-
-    table: ExportTable
-    sheet: Worksheet
-    formats: dict[str, Format]
-    rounded: dict[str, None] = field(default_factory=dict)  # columns in the order in which seen
-
-    def write(self) -> None:
-        """Write the headings and all rows."""
-        self.sheet.freeze_panes(1, 0)
-        self.sheet.set_column(0, len(self.table.columns) - 1, WIDTH)
-        for at, column in enumerate(self.table.columns):
-            self._write_text(0, at, column.name)
-        rows = chain.from_iterable(self.table.rows(NUMBERS | {"BOOLEAN"}))
-        for row, values in enumerate(rows, 1):
-            for at, value in enumerate(values):
-                if value is not None:
-                    self._write(row, at, value)
-
-    def _write(self, row: int, at: int, value: Any) -> None:
-        kind = self.table.columns[at].kind
-        time = to_excel_time(value) if kind in TIMES else None
-        if isinstance(value, bool):
-            self.sheet.write_boolean(row, at, value)
-        elif kind in NUMBERS and is_exact(value):
-            self.sheet.write_number(row, at, Decimal(str(value)))  # a float would be rounded again
-        elif time is not None:
-            self.sheet.write_datetime(row, at, time, self.formats[kind])
-        else:
-            if kind in NUMBERS:
-                self.rounded[self.table.columns[at].name] = None
-            self._write_text(row, at, f"{value:f}" if isinstance(value, Decimal) else str(value))
-
-    def _write_text(self, row: int, at: int, text: str) -> None:
-        """Write text as it is. Raises StorageFailed for one that a workbook would change."""
-        is_markup = text.startswith("<r>") and text.endswith("</r>")  # xlsxwriter takes it as such
-        if is_markup or self.sheet.write_string(row, at, text):
-            raise StorageFailed(
-                f"A workbook cannot hold a text in row {row:,} of column "
-                f"`{self.table.columns[at].name}` of `{self.table.title}`: it has {len(text):,} "
-                f"characters{' and is <r> markup' if is_markup else ''}. Nothing was exported.",
-                OTHER_FORMATS,
-            )
+def _write_rows(table: ExportTable, sheet: Worksheet) -> list[str]:
+    """Write all rows; return the columns of numbers in which there is text."""
+    rounded: dict[str, None] = {}  # in the order in which they are seen
+    for row, values in enumerate(chain.from_iterable(table.rows(cell_of)), 1):
+        for at, value in enumerate(values):
+            if not isinstance(value, str):
+                sheet.write(row, at, value)
+                continue
+            _write_text(table, sheet, (row, at), value)
+            if table.columns[at].kind in NUMBERS:
+                rounded[table.columns[at].name] = None
+    return list(rounded)
 
 
-def is_exact(number: float | Decimal) -> bool:
-    """Return whether Excel keeps and shows every digit of a number."""
-    exact = Decimal(str(number))
-    digits = "".join(map(str, exact.as_tuple().digits)).strip("0")
-    return exact.is_finite() and len(digits) <= DIGITS
+def _write_text(table: ExportTable, sheet: Worksheet, place: tuple[int, int], text: str) -> None:
+    """Write text as it is. Raises StorageFailed for one that a workbook would change."""
+    is_markup = text.startswith("<r>") and text.endswith("</r>")  # xlsxwriter takes it as such
+    if is_markup or sheet.write_string(*place, text):
+        row, at = place
+        raise StorageFailed(
+            f"A workbook cannot hold a text in row {row:,} of column `{table.columns[at].name}` of "
+            f"`{table.title}`: it has {len(text):,} characters"
+            f"{' and is <r> markup' if is_markup else ''}. Nothing was exported.",
+            OTHER_FORMATS,
+        )
 
 
-def to_excel_time(text: str) -> datetime | None:
-    """Return a date or a time of DuckDB as Excel has it, without a zone; None if it cannot."""
-    try:
-        time = datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:  # of a year that Python does not have
-        return None
-    is_kept = time.date() >= FIRST_DATE and time.microsecond % MILLISECOND == 0
-    return time if is_kept else None
+def cell_of(column: Column) -> str:
+    """Return the expression for cells of a column: values that Excel keeps as they are, or text."""
+    if column.kind in NUMBERS:
+        kept, is_kept, of_type = column.value, IS_EXACT, column.type
+    elif column.kind in TIMES:
+        kept, is_kept, of_type = f"CAST({column.value} AS TIMESTAMP)", IS_TIME, "TIMESTAMP"
+    else:
+        return column.value if column.kind == "BOOLEAN" else column.text
+    return EITHER.format(is_kept.format(column.value), kept, column.text, of_type)

@@ -1,9 +1,10 @@
 """Work on the files of a home: verify them, delete old ones, erase records."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 from sqlalchemy import select
 
@@ -11,9 +12,8 @@ from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
-from pipelines.metadata.engine import Metadata
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Close, Scan
+from pipelines.metadata.tables import Scan
 from pipelines.publish import erase, prune
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.reconciliation import read_closes
@@ -22,8 +22,6 @@ from pipelines.publish.versions import require_unchanged
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Version
 
-Copy = tuple[Path, Close]
-"""The folder with the copy of a closed month."""
 DIGEST_LENGTH = 16  # of an identifier, which is not kept itself
 
 
@@ -74,35 +72,31 @@ def verify_files(session: AppSession) -> Verified:
     """Read scan files, versions, copies of closed months and the metadata database whole."""
     with session.metadata.transaction() as db:
         scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
-    published, versions = session.warehouse.published(), session.warehouse.versions()
-    lost = [published] if published and published not in versions else []
-    files: list[Scan | Version | Metadata | Copy] = [session.metadata, *lost, *versions]
-    files += read_closes(session).items()
-    files += [each for each in scans if each.sha256 and each.status != ScanStatus.PRUNED]
-    unknown = session.archive.unknown_files(scans)
-    damaged: list[PartnerSyncError] = [_unknown_file(file) for file in unknown]
-    for file in files:
+    versions = dict.fromkeys([session.warehouse.published(), *session.warehouse.versions()])
+    readers: list[Callable[[], object]] = [session.metadata.verify]
+    readers += [partial(_read_version, session, each) for each in versions if each]
+    readers += [partial(require_intact, *each) for each in read_closes(session).items()]
+    readers += [
+        partial(session.archive.open_sealed, each)
+        for each in scans
+        if each.sha256 and each.status != ScanStatus.PRUNED
+    ]
+    damaged: list[PartnerSyncError] = [
+        ArchiveDamaged(
+            f"Scan file {file} is not in the metadata database. It is not loaded by any build.",
+            "Restore metadata.db from a backup, or move the file out of the archive.",
+        )
+        for file in session.archive.unknown_files(scans)
+    ]
+    files = len(readers) + len(damaged)
+    for read in readers:
         try:
-            _verify(session, file)
+            read()
         except PartnerSyncError as error:
             damaged.append(error)
-    return Verified(len(files) + len(unknown), damaged)
+    return Verified(files, damaged)
 
 
-def _unknown_file(file: Path) -> ArchiveDamaged:
-    return ArchiveDamaged(
-        f"Scan file {file} is not in the metadata database. It is not loaded by any build.",
-        "Restore metadata.db from a backup, or move the file out of the archive.",
-    )
-
-
-def _verify(session: AppSession, file: Scan | Version | Metadata | Copy) -> None:
-    if isinstance(file, Metadata):
-        file.verify()
-    elif isinstance(file, tuple):
-        require_intact(*file)
-    elif isinstance(file, Scan):
-        session.archive.open_sealed(file)
-    else:
-        require_unchanged(session.metadata, file)
-        session.warehouse.open(file.number).close()
+def _read_version(session: AppSession, version: Version) -> None:
+    require_unchanged(session.metadata, version)
+    session.warehouse.open(version.number).close()

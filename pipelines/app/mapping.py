@@ -2,75 +2,46 @@
 
 import json
 from contextlib import closing
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from textwrap import fill
+from pathlib import Path
 from typing import Any, Final
 
+from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.config.values import Table
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import printable
-from pipelines.reconcile.propose import Proposal, propose_roles
-from pipelines.reconcile.roles import SIDES, read_columns
+from pipelines.reconcile.propose import propose_roles
+from pipelines.reconcile.roles import read_columns
 
-WIDTH: Final = 100
 LONGEST_COMMENT: Final = 1_000
-HEAD: Final = (
-    "Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from "
-    "version {}. After editing it, run `partner-sync versions build`. Rules that need a role "
-    "without a field are not evaluated."
-)
+HEAD: Final = """\
+# Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
+# {}. After editing it, run `partner-sync versions build`. Rules that need a role without a field
+# are not evaluated."""
 
 
-@dataclass(frozen=True)
-class _State:
-    """The proposals for a version, the mapping in force, and the fields of each list."""
-
-    version: int
-    proposals: list[Proposal]
-    current: Mapping | None
-    fields: dict[str, list[str]]
-
-    def merged(self) -> Mapping:
-        """Return the mapping in force with everything that is proposed."""
-        tables = (self.current or Mapping()).model_dump()
-        for each in self.proposals:
-            side, _, name = each.role.partition(".")
-            if value := each.path or each.values:
-                tables[side][name] = value
-        return Mapping.model_validate(tables)
-
-    def problem(self, mapping: Mapping | None, role: str) -> str:
-        """Return what is wrong with the field of a role: no record has it. Empty if nothing is."""
-        value, side = _value(mapping, role), role.partition(".")[0]
-        fields = self.fields.get(side, [])
-        is_given = isinstance(value, str) and value != _value(Mapping(), role)
-        if not is_given or not fields or value in fields:
-            return ""
-        near = [f" The nearest is {each}." for each in get_close_matches(value, fields, n=1)]
-        return f"No record of {side} has a field {value}.{''.join(near)}"
-
-
-def propose(session: AppSession) -> list[dict[str, Any]]:
+def propose(session: AppSession) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
     `problem` says what is wrong with the latter. Raises VersionNotFound, ConfigurationError.
     """
-    state = _read(session)
-    return [
-        {
-            "role": each.role,
-            "field": each.path or list(each.values) or None,
-            "evidence": each.evidence,
-            "current_mapping": _value(state.current, each.role) or None,
-            "problem": state.problem(state.current, each.role),
-        }
-        for each in state.proposals
-    ]
+    version = session.warehouse.require_published()
+    current = read_mapping(session.home.mapping_file)
+    with closing(session.warehouse.open(version.number)) as db:
+        columns = read_columns(db)
+        proposals = propose_roles(db, (current or Mapping()).partners)
+    rows = []
+    for role, (field, evidence) in proposals.items():
+        fields = [each.path for each in columns if role.startswith(f"{each.stream}.")]
+        value = _value(current, role)
+        problem = _problem(role, value, fields) if value != _value(Mapping(), role) else ""
+        found = {"role": role, "field": field, "evidence": evidence}
+        rows.append(found | {"current_mapping": value or None, "problem": problem})
+    return rows
 
 
 def accept(session: AppSession, *, replace: bool = False) -> str:
@@ -79,47 +50,45 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     With `replace`, what a person set stays where nothing is proposed. Raises VersionNotFound, and
     ConfigurationError where the file differs, or a field in it exists in no record.
     """
-    file, state = session.home.mapping_file, _read(session)
-    mapping = state.merged()
-    if mapping == state.current:
+    file, rows = session.home.mapping_file, propose(session)
+    current = read_mapping(file)
+    tables = (current or Mapping()).model_dump()
+    for row in rows:
+        side, _, name = row["role"].partition(".")
+        tables[side][name] = row["field"] or tables[side][name]
+    mapping = Mapping.model_validate(tables)
+    if mapping == current:
         return f"{file} already has every field that is proposed. It was not changed."
-    roles = [each.role for each in state.proposals]
-    changes = [
-        f"{role}: {_shown(_value(state.current, role))} -> {_shown(_value(mapping, role))}"
-        for role in roles
-        if _value(state.current, role) != _value(mapping, role)
-    ]
-    if state.current and not replace:
-        raise ConfigurationError(
-            f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
-            "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
-            "days, tolerance, and roles for which nothing is proposed stay.",
-        )
-    problems = [f"{role}: {text}" for role in roles if (text := state.problem(mapping, role))]
-    if problems:
+    if current and not replace:
+        raise _another_mapping(file, rows)
+    kept = [row for row in rows if row["problem"] and not row["field"]]
+    if problems := [f"{row['role']}: {row['problem']}" for row in kept]:
         raise ConfigurationError(
             f"{file} was not changed. {' '.join(problems)}", f"Correct these fields in {file}."
         )
-    if not any(each.path for each in state.proposals if not each.role.startswith("partners.")):
+    if not any(row["field"] for row in rows if not row["role"].startswith("partners.")):
         raise ConfigurationError(
             "No field of usage or billing is proposed. Nothing was written.",
             "Run `partner-sync mapping propose` to see why.",
         )
-    write_durably(file, _rendered(mapping, state).encode())
-    unknown = [each.role for each in state.proposals if not _value(mapping, each.role)]
+    version = session.warehouse.require_published().number
+    write_durably(file, _rendered(mapping, version, rows).encode())
+    unknown = [row["role"] for row in rows if not _value(mapping, row["role"])]
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
-    return f"Wrote {file}, {len(roles) - len(unknown)} of {len(roles)} roles.{without}"
+    return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
 
 
-def _read(session: AppSession) -> _State:
-    version = session.warehouse.require_published()
-    current = read_mapping(session.home.mapping_file)
-    with closing(session.warehouse.open(version.number)) as db:
-        fields: dict[str, list[str]] = {}
-        for column in read_columns(db):
-            fields.setdefault(column.stream, []).append(column.path)
-        proposals = propose_roles(db, (current or Mapping()).partners)
-    return _State(version.number, proposals, current, fields)
+def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
+    changes = [
+        f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
+        for row in rows
+        if row["field"] not in {None, row["current_mapping"]}
+    ]
+    return ConfigurationError(
+        f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
+        "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
+        "days, tolerance, and roles for which nothing is proposed stay.",
+    )
 
 
 def _value(mapping: Mapping | None, role: str) -> Any:
@@ -127,36 +96,36 @@ def _value(mapping: Mapping | None, role: str) -> Any:
     return getattr(getattr(mapping, side), name) if mapping else None
 
 
+def _problem(role: str, value: Any, fields: list[str]) -> str:
+    """Return why a field that a person set cannot be right: no record has it."""
+    if not isinstance(value, str) or not fields or value in fields:
+        return ""
+    near = [f" The nearest is {each}." for each in get_close_matches(value, fields, n=1)]
+    return f"No record of {role.partition('.')[0]} has a field {value}.{''.join(near)}"
+
+
 def _shown(value: Any) -> str:
     return (", ".join(value) if isinstance(value, tuple) else value) or "not mapped"
 
 
-def _rendered(mapping: Mapping, state: _State) -> str:
+def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     """Return a mapping as TOML. Each field has its meaning and the evidence for it as a comment."""
-    evidence = {each.role: each.evidence for each in state.proposals}
-    lines = [*_comment(HEAD.format(state.version))]
+    evidence, lines = {row["role"]: row["evidence"] for row in rows}, [HEAD.format(version)]
     for name, value in mapping:
-        if not isinstance(value, Table):
+        if isinstance(value, Table):
+            lines += ["", f"# {type(value).__doc__}", f"[{name}]"]
+            for field in type(value).model_fields:
+                lines += _entry(value, field, evidence.get(f"{name}.{field}", ""))
+        else:
             lines += ["", *_entry(mapping, name)]
-    for side in (*SIDES, "tolerance"):
-        table = getattr(mapping, side)
-        lines += ["", *_comment(type(table).__doc__ or ""), f"[{side}]"]
-        for name in type(table).model_fields:
-            lines += _entry(table, name, evidence.get(f"{side}.{name}", ""))
     return "\n".join([*lines, ""])
 
 
 def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
-    value, meaning = getattr(table, name), type(table).model_fields[name].description or ""
+    value, meaning = getattr(table, name), type(table).model_fields[name].description
     if isinstance(value, Decimal):
         text = f"{value:f}"
     else:  # texts, whole numbers and lists look the same in JSON and TOML, but for this character
         text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    line = f"# {name} =" if value is None else f"{name} = {text}"
-    return [*_comment(meaning), *_comment(evidence), line]
-
-
-def _comment(text: str) -> list[str]:
-    shown = printable(" ".join(text.split()), LONGEST_COMMENT)
-    wrapped = fill(shown, WIDTH, initial_indent="# ", subsequent_indent="# ")
-    return wrapped.splitlines()
+    comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
+    return [*comments, f"# {name} =" if value is None else f"{name} = {text}"]

@@ -5,7 +5,7 @@ Finance gets a summary of each new version, where setting `notify_summary` says 
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ def notify_findings(session: AppSession) -> None:
 
 def send_test(session: AppSession) -> list[Row]:
     """Send a test to every channel; return a row for each."""
-    channels = (*session.settings.notify, *session.settings.notify_summary)
+    channels = dict.fromkeys((*session.settings.notify, *session.settings.notify_summary))
     return _send(session, channels, "partner-sync: test", TEST.format(home=session.home.root))
 
 
@@ -84,7 +84,7 @@ def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _send(session: AppSession, channels: Sequence[str], title: str, text: str) -> list[Row]:
+def _send(session: AppSession, channels: Iterable[str], title: str, text: str) -> list[Row]:
     """Send a message to channels, record it, and return a row for each."""
     text = session.redactor.clean(text)
     errors = {name: _send_to(session, name, title, text) for name in channels}

@@ -58,7 +58,7 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
 def _checked(session: AppSession, name: str, checked: str, found: Found | str) -> Row:
     passed, remedy, clean = not isinstance(found, PartnerSyncError), "", session.redactor.clean
     if isinstance(found, ParsedPage):
-        found = f"can be read and {'has rows' if found.records else 'is empty'}"
+        found = f"can be read and {'has rows' if found.data else 'is empty'}"
     elif isinstance(found, Forbidden) and checked != CREDENTIALS:
         remedy = f'To leave the list out, add skip = ["{checked}"] to [{name}].'
     elif isinstance(found, PartnerSyncError):
@@ -102,8 +102,9 @@ def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) ->
         rows, requests, at_least = scan.rows, scan.requests, not scan.complete
         basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC"
     elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
-        at_least = page.has_more or len(page.records) >= page.limit
-        rows, requests, basis = len(page.records) + page.has_more, 1 + at_least, "one page"
+        more = page.pagination.has_more
+        at_least = more or len(page.data) >= page.pagination.limit
+        rows, requests, basis = len(page.data) + more, 1 + at_least, "one page"
     seconds = None if requests is None else math.ceil(requests / requests_per_second)
     numbers = {"rows": rows, "requests": requests, "seconds": seconds}
     return {**numbers, "at_least": at_least, "basis": basis}

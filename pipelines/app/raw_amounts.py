@@ -23,14 +23,10 @@ Record = dict[str, Any] | UnusableRecord
 
 @dataclass(frozen=True)
 class RawAmounts:
-    """Reads amounts from raw records. `paths` are the fields of the roles that the records have.
-
-    As in the views `used` and `billed`, lines count if all of their fields are in one list.
-    """
+    """Reads amounts from raw records. `paths` are the fields of the roles that the records have."""
 
     paths: dict[str, str]
     credit_kinds: tuple[str, ...]
-    has_lines: bool
 
     def read(self, row: Row, record: Record | None) -> Decimal | None:
         """Return the amount that a record has. Raises ValueError, which says why there is none."""
@@ -52,15 +48,14 @@ class RawAmounts:
 
     def _of_bill(self, record: Any, line: str) -> Decimal | None:
         """Return the amount of a line, or of what the lines do not add up to."""
-        total = _number(self._at(record, "billing.amount"))
-        found = self._at(record, "billing.line_amount") if self.has_lines else None
-        lines = [*map(_number, found or ())]
-        if line != REST:
-            amount = lines[int(line)] if int(line) < len(lines) else None
-        else:
-            amount = None if total is None else total - sum(filter(None, lines))
-        is_credit = str(self._at(record, "billing.kind")) in self.credit_kinds
-        return -abs(amount) if is_credit and amount is not None else amount
+        lines = self._at(record, "billing.line_amount") or ()
+        amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
+        if str(self._at(record, "billing.kind")) in self.credit_kinds:
+            amounts = [None if each is None else -abs(each) for each in amounts]
+        total, *amounts = amounts
+        if line == REST:
+            return None if total is None else total - sum(filter(None, amounts))
+        return amounts[int(line)] if int(line) < len(amounts) else None
 
 
 def read_raws(raws: dict[Place, bytes]) -> dict[Place, Record]:
@@ -76,9 +71,8 @@ def read_fields(session: AppSession, opened: Reconciled) -> RawAmounts:
     if mapping is None:
         raise ConfigurationError("Nothing is mapped any more: no amount can be read.", REMEDY)
     columns = find_roles(opened.db, mapping).columns
-    tables = {column.table for role, column in columns.items() if ".line_" in role} - {"billing"}
     paths = {role: column.path for role, column in columns.items()}
-    return RawAmounts(paths, mapping.billing.credit_kinds, has_lines=len(tables) == 1)
+    return RawAmounts(paths, mapping.billing.credit_kinds)
 
 
 def _find(value: Any, path: str) -> Any:

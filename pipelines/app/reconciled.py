@@ -20,26 +20,27 @@ SELECT rules.evaluated, rules.reason
 FROM reconciliation.rules AS rules
 WHERE rules.rule = $table
 """
-VALUES: Final = {
-    "rule": f"SELECT unnest({list(RULES)}) AS value",
-    "partner": "SELECT unnest([partners.partner, partners.name]) AS value FROM "
-    "reconciliation.partners AS partners UNION ALL "
-    "SELECT breaks.partner FROM reconciliation.breaks AS breaks",
-    "month": "SELECT strftime(summary.month, '%Y-%m') AS value FROM "
-    "reconciliation.summary AS summary UNION ALL "
-    "SELECT strftime(breaks.month, '%Y-%m') FROM reconciliation.breaks AS breaks",
-    "severity": "SELECT unnest(['high', 'medium', 'low']) AS value",
-    "state": "SELECT unnest(['open', 'assigned', 'resolved']) AS value",
-    "break_id": "SELECT breaks.break_id AS value FROM reconciliation.breaks AS breaks",
-    "currency": "SELECT summary.currency AS value FROM reconciliation.summary AS summary",
-}
-"""Queries for the values that each option can have."""
+# What options can be, each in its column.
 POSSIBLE: Final = """
-SELECT known.value
-FROM ({values}) AS known
-WHERE known.value IS NOT NULL
-GROUP BY known.value
-ORDER BY known.value <> $value, known.value
+WITH known AS (
+    SELECT unnest([partners.partner, partners.name]) AS partner
+    FROM reconciliation.partners AS partners
+    UNION ALL BY NAME
+    SELECT breaks.partner, breaks.break_id, strftime(breaks.month, '%Y-%m') AS month
+    FROM reconciliation.breaks AS breaks
+    UNION ALL BY NAME
+    SELECT summary.currency, strftime(summary.month, '%Y-%m') AS month
+    FROM reconciliation.summary AS summary
+    UNION ALL BY NAME
+    SELECT
+        unnest({rules}) AS rule, unnest(['high', 'medium', 'low']) AS severity,
+        unnest(['open', 'assigned', 'resolved']) AS state
+)
+SELECT known.{name} AS value
+FROM known
+WHERE value IS NOT NULL
+GROUP BY value
+ORDER BY value <> $value, value
 LIMIT $limit
 """
 
@@ -76,12 +77,13 @@ def select(db: duckdb.DuckDBPyConnection, query: str, bound: Row) -> list[Row]:
 def require_known(db: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> None:
     """Raise ConfigurationError, with possible values, for one that an option cannot have."""
     for name, value in values.items():
-        bound = {"value": value, "limit": SHOWN_VALUES}
-        found = db.execute(POSSIBLE.format(values=VALUES[name]), bound).fetchall()
-        possible = [each for (each,) in found]
-        if value not in possible:
-            text = ", ".join(printable(each, 40) for each in possible)
-            more = ", …" if len(possible) == SHOWN_VALUES else ""
+        if not value:  # was not given
+            continue
+        query, bound = POSSIBLE.format(rules=list(RULES), name=name), {"value": value}
+        found = db.execute(query, bound | {"limit": SHOWN_VALUES}).fetchall()
+        if (value,) not in found:
+            text = ", ".join(printable(each, 40) for (each,) in found)
+            more = ", …" if len(found) == SHOWN_VALUES else ""
             raise ConfigurationError(
                 f"There is no {name} `{printable(value)}` in the published version. "
                 f"Possible values: {text or 'none'}{more}."

@@ -13,20 +13,11 @@ from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, write_durably
 from pipelines.core.text import printable
-from pipelines.reports.figures import Earlier, Figures
-from pipelines.reports.queries import read_earlier, read_figures, read_last_close
+from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
 from pipelines.reports.text import format_month
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
-
-
-def write_report(session: AppSession) -> Path:
-    """Write the report of the published version; return its file.
-
-    Raises VersionNotFound where nothing is published, StorageFailed.
-    """
-    return write_page(session, read_published(session))
 
 
 def read_published(session: AppSession) -> Figures:
@@ -40,7 +31,7 @@ def read_published(session: AppSession) -> Figures:
     number = session.warehouse.require_published().number
     try:
         with closing(session.warehouse.open(number)) as db:
-            figures, close = read_figures(db, number), read_last_close(db)
+            figures = read_figures(db, number)
     except duckdb.Error as error:
         raise StorageFailed(
             f"The report of version {number} cannot be made: {printable(error)}.",
@@ -49,27 +40,26 @@ def read_published(session: AppSession) -> Figures:
         ) from error
     older = [each.number for each in session.warehouse.versions() if each.number < number]
     found = (_read_earlier(session, each, f"version {each}") for each in reversed(older))
+    closes = (
+        _read_earlier(session, each["version"], f"the close of {format_month(each['month'])}")
+        for each in figures.tables["last_close"]
+    )
     previous = next(filter(None, found), None)
-    if close is None:
-        return replace(figures, previous=previous)
-    title = f"the close of {format_month(close.month)}"
-    return replace(figures, previous=previous, closed=_read_earlier(session, close.version, title))
+    return replace(figures, previous=previous, closed=next(closes, None))
 
 
-def write_page(session: AppSession, figures: Figures) -> Path:
+def write_report(session: AppSession, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
     file = folder / f"v{figures.version:08}.html"
     try:
         write_durably(file, render_report(figures).encode())
-        found = {NAME.fullmatch(each.name): each for each in folder.glob("v*.html")}
         reports = [
             PastReport(int(name[1]), each.name, datetime.fromtimestamp(each.stat().st_mtime, UTC))
-            for name, each in found.items()
-            if name
+            for each in folder.iterdir()
+            if (name := NAME.fullmatch(each.name))
         ]
-        reports.sort(key=lambda each: each.version, reverse=True)
-        write_durably(folder / "index.html", render_index(reports).encode())
+        write_durably(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
     except OSError as error:
         raise StorageFailed(
             f"{file} cannot be written: {error.strerror}. The published version is untouched.",
@@ -83,15 +73,15 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
     previous = figures.previous
     return [
         {
-            "currency": each.currency,
-            "used": each.used,
-            "billed": each.billed,
-            "credit_notes": each.credited,
-            "difference": each.difference,
-            "change": previous.change(each) if previous else None,
-            "open_breaks": each.open_breaks,
+            "currency": row["currency"],
+            "used": row["used"],
+            "billed": row["billed"],
+            "credit_notes": row["credited"],
+            "difference": row["difference"],
+            "change": previous.change(row) if previous else None,
+            "open_breaks": row["open_breaks"],
         }
-        for each in figures.currencies
+        for row in figures.tables["currencies"]
     ]
 
 

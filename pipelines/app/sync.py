@@ -16,14 +16,15 @@ from pipelines.app.discover import compare_description
 from pipelines.app.progress import Progress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
-from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan, scan_row
+from pipelines.archive.lines import ScanHeader
+from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import ReadBudget
 from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
-from pipelines.extract.scan import ReadOptions, read_scan
+from pipelines.extract.scan import read_scan
 from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
@@ -162,11 +163,11 @@ class _Run:
         """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
         result, session = self.results[stream.name], self.session
         advance = partial(self.progress.advance, f"{result.connection}/{result.stream}")
-        options = ReadOptions(session.settings.sync_max_minutes * 60, advance)
+        max_seconds = session.settings.sync_max_minutes * 60
         scan = self._resumable_scan(result) or self._start_scan(stream)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
         try:
-            sealed = await read_scan(client, scan, options, session.clock)
+            sealed = await read_scan(client, scan, max_seconds, advance)
         finally:
             result.requests, result.rate_limited = scan.requests, scan.rate_limited
         with session.metadata.transaction() as db:

@@ -151,9 +151,9 @@ class _Record:
         for load in self.loads:
             is_later = begin < load["valid_time"] and (end is None or load["valid_time"] < end)
             for page in SealedScan.open(self._file(load["scan_id"])).pages() if is_later else ():
-                digests = digests_of(page.records).tolist()
+                digests = digests_of(page.records()).tolist()
                 if digest in digests:
-                    return LATER_COPY.format(load["scan_id"], page.number, digests.index(digest))
+                    return LATER_COPY.format(load["scan_id"], page.page, digests.index(digest))
         return None
 
     def key_not_found(self, some_keys: list[str]) -> ConfigurationError:

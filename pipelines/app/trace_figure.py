@@ -1,7 +1,7 @@
 """Adds figures of the published version up again, from the records that the service sent."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from typing import Any, Final
 
@@ -15,69 +15,55 @@ from pipelines.core.text import printable
 from pipelines.load.records import EXACT
 from pipelines.publish.reconciliation import is_outdated, read_inputs
 
-PARTS: Final = ["used", "billed", "credited", "not counted"]
-BREAK_ROWS: Final = """
+# Each figure with its rows; one without rows has a row without `scan_id`.
+BREAK: Final = """
 SELECT
-    CASE WHEN found.currency <> breaks.currency THEN 'not counted'
-         WHEN found.side = 'usage' THEN 'used' ELSE 'billed' END AS part,
-    breaks.connection, breaks.partner, breaks.currency, found.side AS stream, found.id,
-    found.amount, found._scan_id AS scan_id, found._page AS page, found._row AS row
-FROM reconciliation.break_rows AS found
-JOIN reconciliation.breaks AS breaks ON breaks.break_id = found.break_id
-WHERE breaks.break_id = $break_id
-ORDER BY part DESC, found.id
+    figures.*, rows.side AS stream, rows.id, rows.amount, rows._scan_id AS scan_id,
+    rows._page AS page, rows._row AS row
+FROM (
+    SELECT
+        unnest(['used', 'billed']) AS part, breaks.connection, breaks.partner, breaks.currency,
+        unnest([breaks.used_amount, breaks.billed_amount]) AS published
+    FROM reconciliation.breaks AS breaks
+    WHERE breaks.break_id = $break_id
+) AS figures
+LEFT JOIN reconciliation.break_rows AS rows ON rows.break_id = $break_id
+    AND figures.part = if(rows.side = 'usage', 'used', 'billed')
+ORDER BY figures.part DESC, rows.id
 """
-BREAK_SUMS: Final = """
-SELECT
-    unnest(['used', 'billed']) AS part, breaks.connection, breaks.partner, breaks.currency,
-    unnest([breaks.used_amount, breaks.billed_amount]) AS published
-FROM reconciliation.breaks AS breaks
-WHERE breaks.break_id = $break_id
-"""
-CHOSEN: Final = """
-WITH chosen AS (
-    SELECT summary.*
+MONTH: Final = """
+WITH figures AS (
+    SELECT
+        unnest(['used', 'billed', 'credited', 'not counted']) AS part, summary.connection,
+        summary.partner, summary.currency, summary.month,
+        unnest([summary.used_amount, summary.billed_amount, summary.credited_amount,
+            summary.not_counted_amount]) AS published
     FROM reconciliation.summary AS summary
     WHERE $partner IN (summary.partner, summary.partner_name)
         AND strftime(summary.month, '%Y-%m') = $month AND $currency IN ('', summary.currency)
-)
-"""
-MONTH_ROWS: Final = f"""
-{CHOSEN}, sides AS (
-    SELECT
-        'used' AS part, 'usage' AS stream, used.connection, used.partner, used.month,
-        used.currency, used.id, used.amount, used._scan_id, used._page, used._row
-    FROM reconciliation.used AS used
-    UNION ALL
+), rows AS (
+    SELECT 'used' AS part, 'usage' AS stream, used.* FROM reconciliation.used AS used
+    UNION ALL BY NAME
     SELECT
         CASE WHEN billed.apart IS NULL THEN 'billed'
-             WHEN billed.apart = 'credit note' THEN 'credited' ELSE 'not counted' END,
-        'billing', billed.connection, billed.partner, billed.month,
-        billed.currency, billed.id, billed.amount, billed._scan_id, billed._page, billed._row
+             WHEN billed.apart = 'credit note' THEN 'credited' ELSE 'not counted' END AS part,
+        'billing' AS stream, billed.*
     FROM reconciliation.billed AS billed
 )
 SELECT
-    sides.part, sides.connection, sides.partner, sides.currency, sides.stream, sides.id,
-    sides.amount, sides._scan_id AS scan_id, sides._page AS page, sides._row AS row
-FROM sides
-SEMI JOIN chosen
-    ON chosen.connection = sides.connection AND chosen.partner = sides.partner
-    AND chosen.month = sides.month AND chosen.currency IS NOT DISTINCT FROM sides.currency
-ORDER BY sides.connection, sides.partner, sides.currency,
-    list_position({PARTS}, sides.part), sides.id
+    figures.* EXCLUDE (month), rows.stream, rows.id, rows.amount, rows._scan_id AS scan_id,
+    rows._page AS page, rows._row AS row
+FROM figures
+LEFT JOIN rows
+    ON rows.part = figures.part AND rows.connection = figures.connection
+    AND rows.partner = figures.partner AND rows.month = figures.month
+    AND rows.currency IS NOT DISTINCT FROM figures.currency
+ORDER BY figures.connection, figures.partner, figures.currency,
+    list_position(['used', 'billed', 'credited', 'not counted'], figures.part), rows.id
 """
-MONTH_SUMS: Final = f"""
-{CHOSEN}
-SELECT
-    unnest({PARTS}) AS part, chosen.connection, chosen.partner, chosen.currency,
-    unnest([chosen.used_amount, chosen.billed_amount, chosen.credited_amount,
-        chosen.not_counted_amount]) AS published
-FROM chosen
-ORDER BY chosen.connection, chosen.partner, chosen.currency, list_position({PARTS}, part)
-"""
+FIGURE: Final = ("part", "connection", "partner", "currency", "published")
 _Scan = tuple[str, str, str]
 """Connection, stream and identifier of a scan."""
-GROUP: Final = ("connection", "partner", "currency", "part")
 OUTDATED: Final = (
     "The mapping, or a decision about breaks, is newer than this version. Run `partner-sync "
     "versions build`, then trace again."
@@ -92,14 +78,13 @@ def trace_break(session: AppSession, break_id: str) -> Row:
     """Add the amounts of a break up again. Raises as `trace_month`."""
     with open_reconciled(session, "breaks") as opened:
         require_known(opened.db, {"break_id": break_id})
-        bound = {"break_id": break_id}
-        rows, sums = select(opened.db, BREAK_ROWS, bound), select(opened.db, BREAK_SUMS, bound)
-        if not rows:
+        found = select(opened.db, BREAK, {"break_id": break_id})
+        if not any(each["scan_id"] for each in found):
             raise ConfigurationError(
                 f"Version {opened.version.number} has no record of break {break_id}: it is gone, "
                 "or its rule was not evaluated."
             )
-        return _traced(session, opened, rows, sums)
+        return _traced(session, opened, found)
 
 
 def trace_month(session: AppSession, partner: str, month: str, currency: str = "") -> Row:
@@ -110,28 +95,34 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     """
     bound = {"partner": partner, "month": month, "currency": currency}
     with open_reconciled(session, "summary") as opened:
-        require_known(opened.db, {name: value for name, value in bound.items() if value})
-        rows, sums = select(opened.db, MONTH_ROWS, bound), select(opened.db, MONTH_SUMS, bound)
-        if not sums:
+        require_known(opened.db, bound)
+        found = select(opened.db, MONTH, bound)
+        if not found:
             raise ConfigurationError(
                 f"{printable(partner)} has neither usage nor bills in {month}"
                 f"{f' in {currency}' if currency else ''}, as of version {opened.version.number}."
             )
-        return _traced(session, opened, rows, sums)
+        return _traced(session, opened, found)
 
 
-def _traced(session: AppSession, opened: Reconciled, rows: list[Row], sums: Iterable[Row]) -> Row:
-    amounts, scans = read_fields(session, opened), defaultdict[_Scan, list[Row]](list)
-    for row in rows:
-        scans[row["connection"], row["stream"], row["scan_id"]].append(row)
+def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
+    amounts, figures = read_fields(session, opened), dict[tuple[Any, ...], list[Row]]()
+    scans = defaultdict[_Scan, list[Row]](list)
+    for row in found:
+        rows = figures.setdefault(tuple(row[name] for name in FIGURE), [])
+        del row["published"]
+        if row["scan_id"]:
+            rows.append(row)
+            scans[row["connection"], row["stream"], row["scan_id"]].append(row)
     with localcontext(EXACT):
         for scan, of_scan in scans.items():
             _read_scan(session, amounts, scan, of_scan)
-        compared = [*_compare(rows, sums)]
-    is_same = all(each["same"] for each in compared)
+        sums = [*_compare(figures)]
+    is_same = all(each["same"] for each in sums)
     is_old = not is_same and is_outdated(session, opened.version, read_inputs(session))
-    found = {"version": opened.version.number, "rows": rows, "sums": compared}
-    return found | {"same": is_same, "problem": OUTDATED if is_old else ""}
+    rows = [row for row in found if row["scan_id"]]
+    traced = {"version": opened.version.number, "rows": rows, "sums": sums}
+    return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 
 
 def _read_scan(session: AppSession, amounts: RawAmounts, scan: _Scan, rows: list[Row]) -> None:
@@ -156,18 +147,15 @@ def _read_scan(session: AppSession, amounts: RawAmounts, scan: _Scan, rows: list
                 row["problem"] = "" if is_same else "The raw record has another amount."
 
 
-def _compare(rows: Sequence[Row], sums: Iterable[Row]) -> Iterator[Row]:
+def _compare(figures: Mapping[tuple[Any, ...], Sequence[Row]]) -> Iterator[Row]:
     """Yield each published figure with the sum of what the raw records of its rows say."""
-    groups = defaultdict[tuple[Any, ...], list[Row]](list)
-    for row in rows:
-        groups[tuple(row[name] for name in GROUP)].append(row)
-    for each in sums:
-        found = groups[tuple(each[name] for name in GROUP)]
-        amounts = [row["from_raw"] for row in found if row["from_raw"] is not None]
+    for figure, rows in figures.items():
+        found = dict(zip(FIGURE, figure, strict=True))
+        amounts = [row["from_raw"] for row in rows if row["from_raw"] is not None]
         total = sum(amounts, Decimal(0)) if amounts else None
-        wrong = sum(bool(row["problem"]) for row in found)
-        problem = f"See {wrong:,} of its {len(found):,} rows." if wrong else ""
-        if not wrong and total != each["published"]:
+        wrong = sum(bool(row["problem"]) for row in rows)
+        problem = f"See {wrong:,} of its {len(rows):,} rows." if wrong else ""
+        if not wrong and total != found["published"]:
             problem = NOT_ADDED
-        if found or each["published"] is not None:
-            yield each | {"from_raw": total, "same": not problem, "problem": problem}
+        if rows or found["published"] is not None:
+            yield found | {"from_raw": total, "same": not problem, "problem": problem}

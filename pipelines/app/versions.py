@@ -1,6 +1,5 @@
 """Versions of the warehouse: list, rebuild, roll back; decide about scans that are held."""
 
-import getpass
 from typing import Any
 
 from pipelines.app.progress import Progress
@@ -9,7 +8,7 @@ from pipelines.core.errors import ScanNotFound, VersionNotFound
 from pipelines.metadata import scans, versions
 from pipelines.metadata.decisions import add_decision
 from pipelines.publish.build import rebuild
-from pipelines.publish.rollback import rollback
+from pipelines.publish.versions import rollback
 
 __all__ = ["decide_held_scan", "list_versions", "rebuild", "roll_back"]
 
@@ -42,7 +41,8 @@ def roll_back(session: AppSession, number: int | None, reason: str, progress: Pr
             "There is no older version. Nothing was changed.",
             "Run `partner-sync versions list` to see which versions are kept.",
         )
-    version = rollback(session, number, getpass.getuser(), reason, progress.note)
+    decision = session.decision("rollback", str(number), reason)
+    version = rollback(session, number, decision, progress.note)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

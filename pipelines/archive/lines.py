@@ -43,15 +43,13 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
     """One request and what came of it.
 
     `page` numbers the exchanges of a scan file from 1; 0: not yet written. `ask` numbers the Ask
-    (from 1) that used the answer; None if nobody did. `sent` and `received` are event counters.
-    `error` says why there is no page. The purpose "stop" records that reading was stopped, with the
-    reason in `error`. `raw` comes from `encode_body`.
+    (from 1) that used the answer; None if nobody did. `error` says why there is no page. The
+    purpose "stop" records that reading was stopped, with the reason in `error`. `raw` comes from
+    `encode_body`.
     """
 
     page: int = 0
     ask: int | None
-    sent: int
-    received: int
     offset: int
     limit: int
     purpose: str
@@ -72,10 +70,13 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
         text = msgspec.json.decode(raw, type=str | None)
         return None if text is None else text.encode("latin-1")
 
+    def records(self) -> list[bytes]:
+        """Return the raw records of the page; none without an answer. Raises UnexpectedAnswer."""
+        return parse_page(self.body).records if self.body else []
+
     def rows_where(self, holds: Callable[[bytes], bool]) -> list[int]:
         """Return the rows of the page whose raw records fulfil a condition."""
-        records = parse_page(self.body).records if self.body else ()
-        return [row for row, raw in enumerate(records) if holds(raw)]
+        return [row for row, raw in enumerate(self.records()) if holds(raw)]
 
     def without(self, rows: Collection[int]) -> "Exchange":
         """Return the exchange with null in place of some records."""
@@ -113,12 +114,13 @@ class Frame(NamedTuple):
     number: int
     end: int  # where the next frame begins
     digest: bytes  # of all frames up to this one
-    data: bytes
+    content: bytes  # the skippable frame, and that of the line
 
     def followed_by(self, data: bytes) -> "Frame":
         """Return the next frame."""
         digest = hashlib.sha256(self.digest + data).digest()
-        return Frame(self.number + 1, self.end + HEAD.size + len(data), digest, data)
+        content = HEAD.pack(HEAD_BEGINS, len(data), digest) + data
+        return Frame(self.number + 1, self.end + len(content), digest, content)
 
     def followed_by_line(self, line: Line) -> "Frame":
         """Return the next frame, made of a line."""
@@ -126,12 +128,9 @@ class Frame(NamedTuple):
 
     def line(self) -> Line:
         """Return the line. Raises ValueError for one of another format."""
-        line: Line = msgspec.json.decode(zstandard.decompress(self.data), type=Line)
+        text = zstandard.decompress(self.content[HEAD.size :])
+        line: Line = msgspec.json.decode(text, type=Line)
         return line
-
-    def head(self) -> bytes:
-        """Return the skippable frame before the data."""
-        return HEAD.pack(HEAD_BEGINS, len(self.data), self.digest)
 
 
 START = Frame(-1, 0, b"", b"")
@@ -147,7 +146,7 @@ def read_frames(source: BinaryIO) -> Iterator[Frame]:
         head = source.read(HEAD.size)
         _, size, _ = HEAD.unpack(head.ljust(HEAD.size))
         frame = last.followed_by(source.read(size))
-        if head != frame.head():
+        if head != frame.content[: HEAD.size]:
             break
         yield frame
         last = frame

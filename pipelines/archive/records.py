@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
+ANY_LIMIT = 2**40
 # Above it, a decoder that has all records in memory before they are counted is not used.
 MANY_COMMAS = 300_000
 # The begin of the records, brackets and commas; and strings, so that those in them do not count.
@@ -23,25 +24,28 @@ Digests = npt.NDArray[np.uint64]
 DEPTH = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
-class _Pagination(msgspec.Struct):
+class Pagination(msgspec.Struct):
+    """What the service says of a page."""
+
     limit: Annotated[int, msgspec.Meta(ge=1)]
     offset: Annotated[int, msgspec.Meta(ge=0)]
     has_more: bool
     next_offset: int | None = None
 
 
-class _Envelope(msgspec.Struct):
+class ParsedPage(msgspec.Struct):
+    """A page, its records not decoded."""
+
     data: list[msgspec.Raw]
-    pagination: _Pagination
+    pagination: Pagination
+
+    @property
+    def records(self) -> list[bytes]:
+        """The bytes of each record as received."""
+        return [bytes(raw) for raw in self.data]
 
 
-class ParsedPage(_Pagination, kw_only=True):
-    """A page: the bytes of each record as received, and what the service says of the page."""
-
-    records: list[bytes]
-
-
-def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
+def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
     """Cut a page into records, without decoding them.
 
     A record that no strict reader accepts (NaN, half a surrogate pair, invalid UTF-8, a depth of
@@ -51,16 +55,19 @@ def parse_page(body: bytes, limit: int | None = None) -> ParsedPage:
     Raises:
         UnexpectedAnswer: the body is not an object with an array `data` and a `pagination`.
     """
-    most = None if limit is None else 2 * limit + 100
+    most = 2 * limit + 100
     try:
-        page = _decode(body, most)
+        if body.count(b",") <= max(most, MANY_COMMAS):
+            with suppress(msgspec.DecodeError, RecursionError):
+                page = msgspec.json.decode(body, type=ParsedPage)
+                if len(page.data) <= most:
+                    return page
+        return _cut(body, most)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise UnexpectedAnswer(
             f"The answer is not a page of a list: {printable(error)}. None of its records is used.",
             "Compare the stream's path with the interface document, then run `partner-sync sync`.",
         ) from None
-    records = [bytes(raw) for raw in page.data]
-    return ParsedPage(records=records, **msgspec.structs.asdict(page.pagination))
 
 
 def digests_of(raws: Sequence[bytes]) -> Digests:
@@ -77,19 +84,10 @@ def erase_records(body: bytes, rows: Collection[int]) -> bytes:
     return body
 
 
-def _decode(body: bytes, most: int | None) -> _Envelope:
-    if most is None or body.count(b",") <= MANY_COMMAS:
-        with suppress(msgspec.DecodeError, RecursionError):
-            page = msgspec.json.decode(body, type=_Envelope)
-            if most is None or len(page.data) <= most:
-                return page
-    return _cut(body, most)
-
-
-def _cut(body: bytes, most: int | None) -> _Envelope:
+def _cut(body: bytes, most: int) -> ParsedPage:
     """Cut a page by its brackets: one record that is not JSON does not cost the others."""
-    cuts = list(islice(_cuts(body), most and most + 2))
-    if most is not None and len(cuts) > most + 1:
+    cuts = [*islice(_cuts(body), most + 2)]
+    if len(cuts) > most + 1:
         raise ValueError(f"it has more than {most:,} records, twice what was requested plus 100")
     if not cuts:
         raise ValueError("it is no object with an array `data`")
@@ -98,7 +96,7 @@ def _cut(body: bytes, most: int | None) -> _Envelope:
     for record in records:
         with suppress(RecursionError):  # its brackets match; the record alone is too deep
             json.loads(record.decode(errors="replace"), parse_int=str, strict=False)
-    page = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=_Envelope)
+    page = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=ParsedPage)
     page.data = [msgspec.Raw(record) for record in records]
     return page
 

@@ -5,53 +5,29 @@ Every `path` here is that of the sealed file; while it is read, the file's name 
 The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 """
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.archive.records import parse_page
-from pipelines.core.completeness import Completeness, Ranges
+from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from pipelines.core.files import PRIVATE_FILE, durable_rename, private_folder, write_durably
+from pipelines.core.files import durable_rename, private_folder, write_durably
 from pipelines.metadata.tables import Scan
 
-__all__ = [
-    "Archive",
-    "Exchange",
-    "OpenScan",
-    "PageRows",
-    "ScanHeader",
-    "SealedScan",
-    "scan_file",
-    "scan_row",
-]
-
-IsErased = Callable[[bytes], bool]
-"""Says of a raw record whether it is erased."""
 IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
 
 
 def open_path(path: Path) -> Path:
     """Return the name that a scan file has while it is read."""
     return path.with_name(f"{path.name}.open")
-
-
-class PageRows(NamedTuple):
-    """A page as the loader sees it: raw records, which of them count, which go to quarantine."""
-
-    number: int
-    records: list[bytes]
-    used: Ranges
-    conflicting: Ranges
 
 
 @contextmanager
@@ -124,9 +100,7 @@ class OpenScan:
         """Start a scan file. Raises StorageFailed."""
         first = lines.START.followed_by_line(header)
         with _failure_named(path):
-            if path.exists() or open_path(path).exists():
-                raise FileExistsError(errno.EEXIST, "it exists already")
-            write_durably(open_path(path), first.head() + first.data)
+            write_durably(open_path(path), first.content)
         return cls(path, header, first)
 
     @classmethod
@@ -158,9 +132,12 @@ class OpenScan:
         """Read what is in the file so far."""
         return _exchanges(open_path(self.path), self._last.digest.hex())
 
-    def seal(self, completeness: Completeness) -> "SealedScan":
-        """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed."""
-        self._write(Seal(completeness))
+    def seal(self, completeness: Completeness, original: str | None = None) -> "SealedScan":
+        """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed.
+
+        `original` is the digest of the file before records were erased.
+        """
+        self._write(Seal(completeness, original))
         with _failure_named(self.path):
             durable_rename(open_path(self.path), self.path)
         return SealedScan.open(self.path)
@@ -170,7 +147,7 @@ class OpenScan:
         with _failure_named(self.path), open_path(self.path).open("r+b") as file:
             file.truncate(self._last.end)  # a part that a full disk has left would end the file
             file.seek(self._last.end)
-            file.write(frame.head() + frame.data)
+            file.write(frame.content)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
@@ -207,39 +184,26 @@ class SealedScan:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
         return _exchanges(self.path, self.sha256)
 
-    def erase(self, is_erased: IsErased) -> None:
+    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
         """Replace records by null in the file. Raises ArchiveDamaged, StorageFailed.
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
-        part, rows = self.path.with_name(f".{self.path.name}.part"), dict[int, list[int]]()
-        with _failure_named(self.path), part.open("wb") as file:
-            part.chmod(PRIVATE_FILE)
-            frame = lines.START
-            for line in self._lines_without(is_erased, rows):
-                frame = frame.followed_by_line(line)
-                file.write(frame.head() + frame.data)
-            file.flush()
-            os.fsync(file.fileno())
-            durable_rename(part, self.path)
-
-    def _lines_without(
-        self, is_erased: IsErased, rows: dict[int, list[int]]
-    ) -> Iterator[lines.Line]:
-        yield self.header
+        part, rows = (
+            OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header),
+            {},
+        )
         for exchange in self.exchanges():
             rows[exchange.page] = exchange.rows_where(is_erased)
-            yield exchange.without(rows[exchange.page])
-        yield Seal(self.completeness.without(rows), self.original)
+            part.append(exchange.without(rows[exchange.page]), durable=False)
+        part.seal(self.completeness.without(rows), self.original)
+        with _failure_named(self.path):
+            durable_rename(part.path, self.path)
 
-    def pages(self) -> Iterator[PageRows]:
-        """Read the pages that hold used or conflicting rows, in file order."""
-        for exchange in self.exchanges():
-            used = self.completeness.used.get(exchange.page, ())
-            conflicting = self.completeness.conflicting.get(exchange.page, ())
-            if used or conflicting:
-                records = parse_page(exchange.body or b"").records
-                yield PageRows(exchange.page, records, used, conflicting)
+    def pages(self) -> Iterator[Exchange]:
+        """Read the exchanges with rows that are used or in conflict."""
+        pages = self.completeness.used.keys() | self.completeness.conflicting.keys()
+        return (each for each in self.exchanges() if each.page in pages)
 
 
 def scan_row(header: ScanHeader) -> Scan:
@@ -272,7 +236,8 @@ class Archive:
 
     def has_open(self, scan: Scan) -> bool:
         """Return whether there is a file of a scan that has not ended."""
-        return open_path(self.folder / scan.file).exists()
+        path = self.folder / scan.file
+        return path.exists() or open_path(path).exists()
 
     def open_sealed(self, scan: Scan) -> SealedScan:
         """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""

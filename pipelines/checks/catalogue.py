@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from sqlalchemy import select
+
 from pipelines.checks.check import CHECKS, Check, CheckResult, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.config.mapping import NOT_MAPPED
 from pipelines.core.finding import Finding, Severity
+from pipelines.metadata.decisions import unfinished_erasures
+from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, is_running
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import ApiSpec, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -38,30 +42,30 @@ def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[st
 @Check("partner-sync versions list", Severity.INFO, "warehouse")
 def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the newest version the published one?"""
-    version = known(context.published.version, "Nothing is published yet.")
-    if newer := [str(number) for number in context.versions if number > version.number]:
+    seen = context.version().number
+    if newer := [str(number) for number in context.versions if number > seen]:
         yield (
-            f"Analysts see version {version.number}, which was published again. Newer versions "
-            f"exist: {', '.join(newer)}."
+            f"Analysts see version {seen}, which was published again. Newer versions exist: "
+            f"{', '.join(newer)}."
         )
 
 
 @Check("Restore metadata.db from a backup.", Severity.ERROR, "warehouse")
 def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Does the metadata database know every scan of the published version?"""
-    context.require_readable()
-    known(context.published.version, "Nothing is published yet.")
-    if count := len(context.unknown_scans):
+    context.version()
+    scan_ids = context.metadata.scalars(select(Scan.scan_id))
+    if unknown := context.published.scan_ids.difference(scan_ids):
         yield (
-            f"{count:,} scans of the published version are not in the metadata database: it was "
-            "lost or is an old copy. Rows stay as they are; they could not be rebuilt."
+            f"{len(unknown):,} scans of the published version are not in the metadata database: it "
+            "was lost or is an old copy. Rows stay as they are; they could not be rebuilt."
         )
 
 
 @Check("Run `partner-sync erase` again with the same identifier.", Severity.ERROR, "warehouse")
 def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Was everything erased that a person decided to erase?"""
-    for each in context.unfinished_erasures:
+    for each in unfinished_erasures(context.metadata):
         yield (
             f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC did not end. "
             "Files may still contain the identifier."
@@ -71,7 +75,7 @@ def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]
 @Check("partner-sync notify test", scope="warehouse")
 def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Did every channel accept its last message?"""
-    for last in context.last_notifications:
+    for last in last_notifications(context.metadata):
         if last.error:
             yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
 
@@ -79,44 +83,37 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")
 def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[str | Finding]:
     """Is every rule and table of reconciliation evaluated?"""
-    context.require_readable()
-    known(context.published.version, "Nothing is published yet.")
-    reasons = known(context.published.not_evaluated, "The published version is not reconciled.")
     rules: dict[str, list[str]] = {}
-    for rule, reason in reasons.items():
+    for rule, reason in context.not_evaluated().items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
-        message = f"Not evaluated: {', '.join(names)}. {reason}"
         if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
             yield Finding("not_reconciled", Severity.INFO, "", "", "", reason, "")
         else:
-            yield message
+            yield f"Not evaluated: {', '.join(names)}. {reason}"
 
 
 @Check("partner-sync breaks", scope="warehouse")
 def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is no break open whose amount is that of setting `break_alert_amount` or more?"""
-    context.require_readable()
-    known(context.published.version, "Nothing is published yet.")
-    reasons = known(context.published.not_evaluated, "The published version is not reconciled.")
-    if context.limits.break_amount is None:
-        return
-    if reasons:
+    reasons, amount = context.not_evaluated(), context.settings.break_alert_amount
+    if amount and reasons:
         raise CannotKnow(next(iter(reasons.values())))
     for each in context.published.open_breaks:
         if each.above:
             yield (
                 f"{each.above:,} open breaks of rule {each.rule} are of {each.currency} "
-                f"{context.limits.break_amount:f} or more."
+                f"{amount:f} or more."
             )
 
 
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding]:
     """Did the last sync of the connection run to its end?"""
-    own = (run for run in context.runs if run.connection == about.connection)
-    last = next((run for run in own if not is_running(run)), None)
-    run = known(last, f"No sync of `{about.connection}` has ended yet.")
+    own = select(Run).filter_by(connection=about.connection)
+    runs = context.metadata.scalars(own.order_by(Run.started_at.desc(), Run.run_id.desc()))
+    ended = (run for run in runs if not is_running(run))
+    run = known(next(ended, None), f"No sync of `{about.connection}` has ended yet.")
     if run.outcome in {Outcome.COMPLETE, Outcome.PARTIAL}:
         return
     how = "failed" if run.outcome == Outcome.FAILED else "was interrupted"
@@ -137,24 +134,26 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding
 @Check("partner-sync discover {connection}", scope="connection")
 def description_changed(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is the service's interface description as it was at the last `discover`, if it ever ran?"""
-    if change := context.description_changes.get(about.connection):
+    seen = context.metadata.get(ApiSpec, about.connection)
+    if seen and seen.change:
         yield (
-            f"The interface description of `{about.connection}` is not as it was. {change} What is "
-            "read stays the same; fields may mean something else."
+            f"The interface description of `{about.connection}` is not as it was. {seen.change} "
+            "What is read stays the same; fields may mean something else."
         )
 
 
 @Check(READ_LIST)
 def list_not_loaded(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does the published version hold the list?"""
-    if not context.load(about):
+    context.require_readable()
+    if about not in context.published.loaded:
         yield f"No scan of {about} is published. Analysts see no rows of it."
 
 
 @Check(READ_LIST)
 def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is the newest published scan of the list complete?"""
-    load = context.require_load(about)
+    load = context.load(about)
     if not load.complete:
         yield f"{about.connection}/{load.sentence}"
 
@@ -162,7 +161,7 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check("partner-sync approve {connection} {stream}", blocks=True)
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does no scan of the list wait for approval?"""
-    context.require_scan(about)
+    context.scan(about)
     if held := context.held.get(about):
         yield _about_scan(context, held, f"waits for approval: {held.reason}")
 
@@ -170,7 +169,7 @@ def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check(READ_LIST, Severity.ERROR)
 def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     """Could the newest scan of the list be loaded?"""
-    scan = context.require_scan(about)
+    scan = context.scan(about)
     if scan.status == ScanStatus.FAILED:
         failed = _about_scan(context, scan, f"could not be loaded: {scan.reason}")
         yield f"{failed} If its file is restored, `partner-sync versions rebuild` loads it."
@@ -179,8 +178,8 @@ def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check("partner-sync versions build")
 def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is every scan of the list that needs no approval published?"""
-    context.load(about)
-    context.require_scan(about)
+    context.require_readable()
+    context.scan(about)
     if waiting := context.waiting.get(about):
         yield _about_scan(context, waiting, "is read and not published.")
 
@@ -188,7 +187,7 @@ def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check("Read quarantine.records, and ask the service to correct the records.")
 def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is every record of the list in a table?"""
-    if records := context.require_load(about).in_quarantine:
+    if records := context.load(about).in_quarantine:
         yield (
             f"{records:,} records of {about} are in quarantine.records, with the reason. Rows with "
             "their keys keep the version that was loaded before; sums may lack them."
@@ -198,7 +197,7 @@ def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]
 @Check("Check with the service whether the field has another meaning now.")
 def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does every value of the list fit its column?"""
-    if rows := context.require_load(about).not_fitting:
+    if rows := context.load(about).not_fitting:
         yield (
             f"{rows:,} rows of {about} have values that fit no column. They are in column `_extra` "
             "as they were sent; their own column is NULL there."
@@ -208,17 +207,16 @@ def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check("Follow the message of the finding.")
 def load_reported(context: CheckContext, about: ListName) -> Iterator[Finding]:
     """Did the newest load of the list report nothing else that needs attention?"""
-    reported = context.require_load(about).findings
-    yield from (finding for finding in reported if finding.code not in OWN_CHECK)
+    yield from (each for each in context.load(about).findings if each.code not in OWN_CHECK)
 
 
 @Check(READ_LIST)
 def list_stale(context: CheckContext, about: ListName) -> Iterator[str]:
     """Are the published rows of the list new enough?"""
-    load = context.require_load(about)
+    load = context.load(about)
     complete_at = known(load.complete_at, f"No scan of {about} is complete.")
     hours = (context.now - complete_at) / timedelta(hours=1)
-    if hours > context.limits.stale_after_hours:
+    if hours > context.settings.stale_after_hours:
         yield (
             f"The newest complete scan of {about} ended at {complete_at:{MINUTE}} UTC, "
             f"{hours:,.0f} hours ago. Analysts see the rows of that time."

@@ -1,29 +1,27 @@
-"""What checks look at: the published version and the metadata database, read once."""
+"""What checks look at: the published version, read once, and the metadata database."""
 
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
-from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from pipelines.config.settings import Settings
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
-from pipelines.metadata import runs, scans
-from pipelines.metadata.decisions import unfinished_erasures
-from pipelines.metadata.engine import Metadata
-from pipelines.metadata.findings import last_notifications
-from pipelines.metadata.tables import ApiSpec, Decision, Notification, Run, Scan
+from pipelines.metadata import scans
+from pipelines.metadata.tables import Scan
 from pipelines.metadata.versions import KEPT, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
-NO_ROW: Final = "SELECT '' AS stream, '' AS connection WHERE false"
+SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 NOT_FITTING: Final = """
 SELECT '{stream}' AS stream, history._connection AS connection
 FROM history.{table} AS history
@@ -45,15 +43,13 @@ SELECT
 FROM meta.freshness AS freshness
 JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
 """
-
-
 NOT_EVALUATED: Final = """
 SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
 """
 OPEN_BREAKS: Final = """
 SELECT
     breaks.rule, breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
-    count(*) FILTER (abs(breaks.difference) >= $amount) AS above
+    count(*) FILTER (abs(breaks.difference) >= nullif($amount, 0)) AS above
 FROM reconciliation.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
 GROUP BY breaks.rule, breaks.currency
@@ -120,120 +116,36 @@ class Published:
 
     version: Version | None = None
     problem: str = ""
-    loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     scan_ids: frozenset[str] = frozenset()
+    loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     not_evaluated: dict[str, str] | None = None
     open_breaks: tuple[OpenBreaks, ...] = ()
 
 
-class Limits(NamedTuple):
-    """From when on checks fail: hours after a scan, and the amount of a break (None: never)."""
-
-    stale_after_hours: float = 36
-    break_amount: Decimal | None = None
-
-
-@dataclass(frozen=True)
-class CheckContext:
-    """Everything that checks look at. `lists` are those that the configuration reads.
-
-    Of each list, `newest` is the newest sealed scan; `held` ones wait for a person, `waiting` ones
-    for a build. `runs` begin with the newest. `versions` were published and have a file.
-    """
-
-    lists: tuple[ListName, ...]
-    published: Published
-    newest: dict[ListName, Scan | None]
-    held: dict[ListName, Scan]
-    waiting: dict[ListName, Scan]
-    runs: list[Run]
-    versions: list[int]
-    unknown_scans: frozenset[str]
-    unfinished_erasures: list[Decision]
-    last_notifications: list[Notification]
-    description_changes: dict[str, str | None]
-    now: datetime
-    limits: Limits
-
-    def require_readable(self) -> None:
-        """Raise CannotKnow if the published version is unreadable."""
-        if self.published.problem:
-            raise CannotKnow(f"The published version cannot be read: {self.published.problem}")
-
-    def load(self, about: ListName) -> LoadedList | None:
-        """Return what is published of a list. Raises CannotKnow if the version is unreadable."""
-        self.require_readable()
-        return self.published.loaded.get(about)
-
-    def require_load(self, about: ListName) -> LoadedList:
-        """Return what is published of a list. Raises CannotKnow if nothing is."""
-        return known(self.load(about), f"No scan of {about} is published.")
-
-    def require_scan(self, about: ListName) -> Scan:
-        """Return the newest sealed scan of a list. Raises CannotKnow without one."""
-        return known(self.newest[about], f"{about} was never read to its end.")
-
-
-def read_context(
-    warehouse: Warehouse,
-    metadata: Metadata,
-    lists: Sequence[ListName],
-    now: datetime,
-    limits: Limits,
-) -> CheckContext:
-    """Read what checks look at. Raises StorageFailed where the metadata database fails."""
-    published = _read_published(warehouse, limits)
-    with metadata.transaction() as session:
-        rows = list_versions(session)
-        return CheckContext(
-            lists=tuple(lists),
-            published=published,
-            newest={each: scans.newest_sealed(session, *each) for each in lists},
-            held=_by_list(scans.held_scans(session)),
-            waiting=_by_list(scans.buildable_scans(session, published.scan_ids)),
-            runs=runs.recent_runs(session, limit=0),
-            versions=[row.number for row in rows if row.status in KEPT],
-            unknown_scans=published.scan_ids.difference(session.scalars(select(Scan.scan_id))),
-            unfinished_erasures=unfinished_erasures(session),
-            last_notifications=last_notifications(session),
-            description_changes={
-                each.connection: each.change for each in session.scalars(select(ApiSpec))
-            },
-            now=now,
-            limits=limits,
-        )
-
-
-def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
-    return {ListName(scan.connection, scan.stream): scan for scan in found}
-
-
-def _read_published(warehouse: Warehouse, limits: Limits) -> Published:
+def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
+    """Read the published version; a break of this amount or more is a large one (0: none is)."""
     version = None
     try:
         version = warehouse.published()
         if version is None:
             return Published()
         with closing(warehouse.open(version.number)) as db:
-            scan_ids = db.execute("SELECT loads.scan_id FROM meta.loads AS loads").fetchall()
-            loaded = frozenset(scan_id for (scan_id,) in scan_ids)
-            return Published(version, "", _read_lists(db), loaded, *_read_breaks(db, limits))
+            scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
+            breaks = _read_breaks(db, break_amount)
+            return Published(version, "", scan_ids, _read_lists(db), *breaks)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
 
 
 def _read_breaks(
-    db: duckdb.DuckDBPyConnection, limits: Limits
+    db: duckdb.DuckDBPyConnection, amount: Decimal
 ) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...]]:
-    """Return why rules are not evaluated, and what is open; None where nothing is reconciled."""
-    try:
+    """Return why rules are not evaluated, None where nothing is reconciled; and what is open."""
+    reasons, found = None, list[tuple[Any, ...]]()
+    with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
         reasons = dict(db.execute(NOT_EVALUATED).fetchall())
-    except duckdb.CatalogException:  # a version of before
-        return None, ()
-    with suppress(duckdb.CatalogException, duckdb.BinderException):  # nothing was ever evaluated
-        found = db.execute(OPEN_BREAKS, {"amount": limits.break_amount}).fetchall()
-        return reasons, tuple(OpenBreaks(*row) for row in found)
-    return reasons, ()
+        found = db.execute(OPEN_BREAKS, {"amount": amount}).fetchall()
+    return reasons, tuple(OpenBreaks(*row) for row in found)
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
@@ -241,6 +153,65 @@ def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
         NOT_FITTING.format(stream=table.partition("__")[0], table=quote_identifier(table))
         for (table,) in db.execute("SHOW TABLES FROM history").fetchall()
     ]
-    found = db.sql(LISTS.format(not_fitting=" UNION ALL ".join([NO_ROW, *parts])))
+    found = db.sql(LISTS.format(not_fitting=" UNION ALL ".join(parts)))
     loads = msgspec.convert(found.to_arrow_table().to_pylist(), list[LoadedList])
     return {ListName(load.connection, load.stream): load for load in loads}
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """What checks may ask. `lists` are those that the configuration reads."""
+
+    metadata: Session
+    published: Published
+    lists: tuple[ListName, ...]
+    settings: Settings
+    now: datetime
+
+    @cached_property
+    def newest(self) -> dict[ListName, Scan | None]:
+        """The newest sealed scan of each list."""
+        return {each: scans.newest_sealed(self.metadata, *each) for each in self.lists}
+
+    @cached_property
+    def held(self) -> dict[ListName, Scan]:
+        """The scan of each list that waits for a person."""
+        return _by_list(scans.held_scans(self.metadata))
+
+    @cached_property
+    def waiting(self) -> dict[ListName, Scan]:
+        """The newest scan of each list that waits for a build."""
+        return _by_list(scans.buildable_scans(self.metadata, self.published.scan_ids))
+
+    @cached_property
+    def versions(self) -> list[int]:
+        """The versions that were published and have a file."""
+        return [row.number for row in list_versions(self.metadata) if row.status in KEPT]
+
+    def require_readable(self) -> None:
+        """Raise CannotKnow if the published version is unreadable."""
+        if self.published.problem:
+            raise CannotKnow(f"The published version cannot be read: {self.published.problem}")
+
+    def version(self) -> Version:
+        """Return the published version. Raises CannotKnow if there is none that can be read."""
+        self.require_readable()
+        return known(self.published.version, "Nothing is published yet.")
+
+    def not_evaluated(self) -> dict[str, str]:
+        """Return why rules are not evaluated. Raises CannotKnow if nothing is reconciled."""
+        self.version()
+        return known(self.published.not_evaluated, "The published version is not reconciled.")
+
+    def load(self, about: ListName) -> LoadedList:
+        """Return what is published of a list. Raises CannotKnow if nothing is."""
+        self.require_readable()
+        return known(self.published.loaded.get(about), f"No scan of {about} is published.")
+
+    def scan(self, about: ListName) -> Scan:
+        """Return the newest sealed scan of a list. Raises CannotKnow without one."""
+        return known(self.newest[about], f"{about} was never read to its end.")
+
+
+def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
+    return {ListName(scan.connection, scan.stream): scan for scan in found}

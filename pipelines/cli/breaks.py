@@ -1,6 +1,7 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from pipelines import app
 from pipelines.cli.finance import NUMBERS_AS_TEXT
 from pipelines.cli.program import Json, NoBuild, Reason, breaks
-from pipelines.cli.terminal import line, opened, print_json, run_sync, show, shown
+from pipelines.cli.terminal import line, opened, print_json, show, show_and_build, shown
 from pipelines.core.errors import ConfigurationError, ExitCode
 
 COLUMNS = (
@@ -17,7 +18,6 @@ COLUMNS = (
     *("cause", "age_days", "state", "owner"),
 )
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
-NOBODY_ASKED = "Nothing was decided: nobody can be asked. Use --yes."
 Rule = Annotated[str, typer.Option(help="Rule that found it, such as not_billed.")]
 Partner = Annotated[str, typer.Option(help="Identifier or name of the partner.")]
 Month = Annotated[str, typer.Option(help="Month, such as 2026-09.")]
@@ -43,7 +43,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     """List breaks that are not resolved, most severe first; decide about them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity, state)
     if context.invoked_subcommand is not None:
-        if chosen.values() or xlsx or json:
+        if any(chosen) or xlsx or json:
             raise ConfigurationError(
                 f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
                 "Write them behind it: `partner-sync breaks resolve --rule RULE`.",
@@ -63,42 +63,33 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     else:
         _show_breaks(rows, str(chosen))
         for each in sums:
-            line(
-                f"{each['currency'] or 'No currency'}: {shown(each['difference'])} in "
-                f"{each['breaks']:,} breaks"
-            )
+            currency, total = each["currency"] or "No currency", shown(each["difference"])
+            line(f"{currency}: {total} in {each['breaks']:,} breaks")
 
 
 def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
     """Print breaks; uncertain ones are marked."""
-    named = [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
-    uncertain = {each["uncertain"] for each in rows} - {None}
-    show(named, (*COLUMNS, *(["uncertain"] if uncertain else [])))
+    uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
+    show(_named(rows), (*COLUMNS, *uncertain))
     if not rows:
         line(f"No breaks match {chosen}." if chosen else "There are no breaks to decide about.")
     if uncertain:
         line("Uncertain breaks are in no total.", style="yellow")
 
 
-def _ask(rows: list[dict[str, Any]], *, yes: bool) -> bool:
+def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
+
+
+def _confirm(rows: list[dict[str, Any]], *, yes: bool) -> None:
     """Show what is about to be decided, and ask."""
     owned = any(each["new_owner"] for each in rows)
-    named = [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
-    show(named, (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
-    text = f"Record {len(rows):,} decisions?"
-    return yes or (sys.stdin.isatty() and typer.confirm(text))
-
-
-def _finish(session: "app.session.AppSession", count: int | None, *, no_build: bool) -> int:
-    """Show what was recorded, and build a version with it."""
-    if count is None:
-        line("Nothing was decided." if sys.stdin.isatty() else NOBODY_ASKED)
-        return ExitCode.USAGE
-    line(f"Recorded {count:,} decisions.")
-    if no_build:
-        line("The published version is without them. Run `partner-sync versions build`.")
-        return ExitCode.DONE
-    return run_sync(session, [], app.sync.build_version)
+    show(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
+    if not yes and not sys.stdin.isatty():
+        raise ConfigurationError("Nothing was decided: nobody can be asked.", "Use --yes.")
+    if not yes and not typer.confirm(f"Record {len(rows):,} decisions?"):
+        line("Nothing was decided.")
+        raise typer.Exit(ExitCode.USAGE)
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -121,8 +112,8 @@ def _add_command(kind: str, text: str) -> None:
         chosen = app.breaks.BreakFilter(rule, partner, month, severity, state, break_id)
         verdict = app.breaks.Verdict(kind, reason, owner)
         with opened() as session:
-            count = app.breaks.decide(session, chosen, verdict, lambda rows: _ask(rows, yes=yes))
-            return _finish(session, count, no_build=no_build)
+            count = app.breaks.decide(session, chosen, verdict, partial(_confirm, yes=yes))
+            return show_and_build(session, f"Recorded {count:,} decisions.", no_build=no_build)
 
 
 _add_command("assign", "Assign breaks to a person.")
@@ -139,5 +130,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions in a workbook or CSV file: all of them, or none if a row is wrong."""
     with opened() as session:
-        count = app.breaks_file.decide_from_file(session, file, lambda rows: _ask(rows, yes=yes))
-        return _finish(session, count, no_build=no_build)
+        count = app.breaks_file.decide_from_file(session, file, partial(_confirm, yes=yes))
+        return show_and_build(session, f"Recorded {count:,} decisions.", no_build=no_build)

@@ -28,7 +28,8 @@ def demo(
         for question, answer in app.demo.answers(place.link):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
-        line(f"The finance report: {app.report.write_report(session)}")
+        page = app.report.write_report(session, app.report.read_published(session))
+        line(f"The finance report: {page}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     return code
 

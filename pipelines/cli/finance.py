@@ -1,20 +1,99 @@
-"""Commands for people who work with the rows."""
+"""Commands for people who work with the rows: mapping, closes, exports and the report."""
 
+import getpass
 import webbrowser
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipelines import app
-from pipelines.cli.program import FINANCE, Json, program
-from pipelines.cli.terminal import line, opened, print_json, show, shown_progress
+from pipelines.cli.program import FINANCE, Json, NoBuild, Reason, close, mapping, program
+from pipelines.cli.terminal import (
+    line,
+    note,
+    opened,
+    print_json,
+    show,
+    show_and_build,
+    shown_progress,
+)
+from pipelines.core.errors import ExitCode
 
-COLUMNS = ("table", "rows", "numbers_as_text", "exported_to")
+Month = Annotated[datetime, typer.Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
+CLOSES = (
+    *("month", "number", "state", "changed_records", "net_difference", "preparer", "reviewer"),
+    *("closed_at", "note"),
+)
+EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
 NUMBERS_AS_TEXT = (
     "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
     "none is rounded. SUM ignores text."
 )
+
+
+@mapping.command()
+def propose(*, json: Json = False) -> int:
+    """Propose a field for each role in reconciliation, and show the evidence."""
+    with opened() as session:
+        rows = app.mapping.propose(session)
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    show(rows, columns, as_json=json)
+    if not json:
+        line("Run `partner-sync mapping accept` to use these fields.")
+    return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
+
+
+@mapping.command()
+def accept(
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a mapping.toml that differs.")
+    ] = False,
+    no_build: NoBuild = False,
+) -> int:
+    """Write the proposed fields to mapping.toml, then build a version with them."""
+    with opened() as session:
+        text = app.mapping.accept(session, replace=replace)
+        return show_and_build(session, text, no_build=no_build)
+
+
+@close.command("month")
+def close_month(
+    month: Month,
+    *,
+    preparer: Annotated[str, typer.Option(help="Who prepared the close.")],
+    reviewer: Annotated[str, typer.Option(help="Who reviewed it: another person.")],
+    remark: Annotated[str, typer.Option("--note", help="Note that the copy keeps.")] = "",
+    no_build: NoBuild = False,
+) -> int:
+    """Sign off a month: copy its records, breaks and figures; later changes are corrections."""
+    with opened() as session:
+        signing = app.close.Signing(month.date(), preparer, reviewer, remark)
+        text = app.close.close_month(session, signing, note)
+        return show_and_build(session, text, no_build=no_build)
+
+
+@close.command()
+def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
+    """Open a closed month again. Its copy stays."""
+    with opened() as session:
+        text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
+        return show_and_build(session, text, no_build=no_build)
+
+
+@close.command("list")
+def list_closes(*, json: Json = False) -> None:
+    """List closed months, and whether their records are still as they were signed off."""
+    with opened() as session:
+        rows = app.close.list_closes(session)
+    show(rows, CLOSES, as_json=json)
+    if not json:
+        for problem in sorted({row["problem"] for row in rows if row["problem"]}):
+            line(problem, style="yellow")
+        if not rows:
+            line("No month is closed.")
 
 
 @program.command(rich_help_panel=FINANCE)
@@ -37,9 +116,8 @@ def export(
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
     with opened() as session, shown_progress() as progress:
-        request = app.export.ExportRequest(target, table or (), folder)
-        rows = app.export.export_tables(session, request, progress)
-    show(rows, COLUMNS, as_json=json)
+        rows = app.export.export_tables(session, progress, target, table or (), folder)
+    show(rows, EXPORTS, as_json=json)
     if not json and any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")
 
@@ -53,7 +131,7 @@ def report(
     """Write the finance report of the published version as one HTML page."""
     with opened() as session:
         figures = app.report.read_published(session)
-        file = app.report.write_page(session, figures)
+        file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     if json:
         found = {"version": figures.version, "file": str(file), "currencies": rows}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from pipelines import app
-from pipelines.cli import breaks, close, demo, finance, mapping, trace, warehouse
+from pipelines.cli import breaks, demo, finance, trace, warehouse
 from pipelines.cli.program import (
     RUN,
     SETUP,
@@ -23,7 +23,7 @@ from pipelines.cli.program import (
 from pipelines.cli.terminal import line, opened, print_json, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 
-__all__ = ["breaks", "close", "demo", "finance", "main", "mapping", "program", "trace", "warehouse"]
+__all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
 Text = str | None
 Connections = Annotated[
     list[str] | None,

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from pipelines import app
 from pipelines.app.progress import Progress
-from pipelines.core.errors import PartnerSyncError
+from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 
@@ -204,6 +204,15 @@ def run_sync(
     if session.settings.notify:  # last: what was done is shown even if this fails
         app.notify.notify_findings(session)
     return result.exit_code
+
+
+def show_and_build(session: "app.session.AppSession", text: str, *, no_build: bool) -> int:
+    """Print what was changed, then build a version with it; return the exit code."""
+    line(text)
+    if no_build:
+        line("The published version is without it. Run `partner-sync versions build`.")
+        return ExitCode.DONE
+    return run_sync(session, [], app.sync.build_version)
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:

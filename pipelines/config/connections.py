@@ -60,8 +60,7 @@ class Connection(values.Table):
             )
         needed = PARTNER_FIELDS if self.surface == "partner" else ()
         missing = [name for name in needed if name not in given]
-        if not self.secret and not self.secret_file:
-            missing.append("secret")
+        missing += [] if self.secret or self.secret_file else ["secret"]
         if missing:
             raise ValueError(f"{', '.join(missing)}: must be given")
         return self

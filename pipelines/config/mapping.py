@@ -7,99 +7,74 @@ and what needs it is not evaluated.
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
 from pipelines.config import values
 
-FieldPath = Annotated[  # as the service sends it: period.start, lines[].usageId
-    str, Field(pattern=r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$")
-]
-Role = FieldPath | None
+# As the service sends it: period.start, lines[].usageId
+FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
+Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
 NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
+
+
+def _role(meaning: str, default: str | tuple[str, ...] | None = None) -> Any:
+    """Return a role with its meaning, which is a comment in the file."""
+    return Field(default=default, description=meaning)
 
 
 class PartnerRoles(values.Table):
     """Fields of the partner list, which is documented."""
 
-    id: Role = "partnerId"
-    """identifies a partner"""
-    name: Role = "name"
-    """name of the partner"""
-    external_id: Role = "externalId"
-    """identifier of the partner elsewhere"""
+    id: Role = _role("identifies a partner", "partnerId")
+    name: Role = _role("name of the partner", "name")
+    external_id: Role = _role("identifier of the partner elsewhere", "externalId")
 
 
 class UsageRoles(values.Table):
     """Fields of a usage record."""
 
-    id: Role = None
-    """identifies the record; lines of bills refer to it"""
-    partner: Role = None
-    """identifier of the partner"""
-    organization: Role = None
-    """who has used it"""
-    period: Role = None
-    """date, time or month in which it was used"""
-    plan: Role = None
-    """plan or product"""
-    metric: Role = None
-    """what is counted"""
-    quantity: Role = None
-    """how much"""
-    price: Role = None
-    """price of one unit"""
-    amount: Role = None
-    """what it costs"""
-    currency: Role = None
-    """ISO 4217 code"""
-    recorded: Role = None
-    """when it was recorded"""
-    updated: Role = None
-    """when it was changed last"""
+    id: Role = _role("identifies the record; lines of bills refer to it")
+    partner: Role = _role("identifier of the partner")
+    organization: Role = _role("who has used it")
+    period: Role = _role("date, time or month in which it was used")
+    plan: Role = _role("plan or product")
+    metric: Role = _role("what is counted")
+    quantity: Role = _role("how much")
+    price: Role = _role("price of one unit")
+    amount: Role = _role("what it costs")
+    currency: Role = _role("ISO 4217 code")
+    recorded: Role = _role("when it was recorded")
+    updated: Role = _role("when it was changed last")
 
 
 class BillingRoles(values.Table):
     """Fields of a bill, and of its lines (`line_...`)."""
 
-    id: Role = None
-    """identifies the bill"""
-    partner: Role = None
-    """identifier of the partner"""
-    organization: Role = None
-    """who has used what is billed"""
-    period: Role = None
-    """date, time or month that is billed"""
-    amount: Role = None
-    """total of the bill"""
-    currency: Role = None
-    """ISO 4217 code"""
-    issued: Role = None
-    """when it was issued"""
-    updated: Role = None
-    """when it was changed last"""
-    number: Role = None
-    """number that people know it by"""
-    status: Role = None
-    """state of the bill, see counted_statuses"""
-    counted_statuses: tuple[str, ...] = ()
-    """values of status that count as billed; others (void, draft) are shown apart"""
-    kind: Role = None
-    """kind of document, see credit_kinds"""
-    credit_kinds: tuple[str, ...] = ()
-    """values of kind that are credit notes, which are shown apart"""
-    line_usage: Role = None
-    """identifier of the usage record that a line bills"""
-    line_plan: Role = None
-    """plan or product of a line"""
-    line_quantity: Role = None
-    """how much a line bills"""
-    line_price: Role = None
-    """price of one unit on a line"""
-    line_amount: Role = None
-    """what a line costs"""
+    id: Role = _role("identifies the bill")
+    partner: Role = _role("identifier of the partner")
+    organization: Role = _role("who has used what is billed")
+    period: Role = _role("date, time or month that is billed")
+    amount: Role = _role("total of the bill")
+    currency: Role = _role("ISO 4217 code")
+    issued: Role = _role("when it was issued")
+    updated: Role = _role("when it was changed last")
+    number: Role = _role("number that people know it by")
+    status: Role = _role("state of the bill, see counted_statuses")
+    counted_statuses: tuple[str, ...] = _role(
+        "values of status that count as billed; others (void, draft) are shown apart", ()
+    )
+    kind: Role = _role("kind of document, see credit_kinds")
+    credit_kinds: tuple[str, ...] = _role(
+        "values of kind that are credit notes, which are shown apart", ()
+    )
+    line_usage: Role = _role("identifier of the usage record that a line bills")
+    line_plan: Role = _role("plan or product of a line")
+    line_quantity: Role = _role("how much a line bills")
+    line_price: Role = _role("price of one unit on a line")
+    line_amount: Role = _role("what a line costs")
 
 
 class Tolerance(values.Table):

@@ -33,24 +33,19 @@ class ListMemory(msgspec.Struct, frozen=True):
 
 
 class ReadBudget(msgspec.Struct, frozen=True):
-    """When to stop reading a list that cannot be proven complete.
-
-    `max_passes` is in plain passes of the longest length seen; `page_size` is the limit asked for.
-    """
+    """How a list is requested: `page_size` is the limit asked for."""
 
     page_size: int
-    max_passes: int = 25
-    max_passes_without_new_rows: int = 6
 
 
-class Completeness(msgspec.Struct, frozen=True):
-    """The proof that seals a scan.
+class Proof(msgspec.Struct, frozen=True):
+    """What the answers of one scan prove.
 
     `used` and `conflicting` name rows by page number (the number of the exchange in the scan file):
     the rows that are loaded, and those that go to quarantine because another copy of their key with
     other content is used. `rows` counts the used ones, `repeated` the copies that were set aside.
     `not_seen` is the number of rows the list had beyond those seen; None where it is not known.
-    `reason` says why a scan is not complete. `erased` counts the rows that were erased since.
+    `reason` says why a scan is not complete.
     """
 
     complete: bool
@@ -59,21 +54,25 @@ class Completeness(msgspec.Struct, frozen=True):
     repeated: int
     not_seen: int | None
     reason: str
-    requests: int
-    started_at: datetime
-    ended_at: datetime
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
     memory: ListMemory
+
+
+class Completeness(Proof, frozen=True, kw_only=True):
+    """The proof that seals a scan. `erased` counts the rows that were erased since."""
+
+    requests: int
+    started_at: datetime
+    ended_at: datetime
     erased: int = 0
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
-        used = {page: _without(ranges, erased.get(page, ())) for page, ranges in self.used.items()}
-        conflicting = {
-            page: _without(ranges, erased.get(page, ()))
-            for page, ranges in self.conflicting.items()
-        }
+        used, conflicting = (
+            {page: _without(ranges, erased.get(page, ())) for page, ranges in rows.items()}
+            for rows in (self.used, self.conflicting)
+        )
         rows = sum(end - first for ranges in used.values() for first, end in ranges)
         return msgspec.structs.replace(
             self,

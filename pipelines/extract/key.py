@@ -7,8 +7,8 @@ from typing import Any, TypedDict, cast
 import msgspec
 import numpy as np
 
+from pipelines.archive.lines import Exchange, ScanHeader
 from pipelines.archive.records import digests_of, parse_page
-from pipelines.archive.scan_file import Exchange, ScanHeader
 from pipelines.core.completeness import ListMemory
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
@@ -47,11 +47,11 @@ class PageReader:
         columns = [_numbers(name, members) for name in fields]
         return Page(
             number=number,
-            request=PageRequest(exchange.offset, exchange.limit, Purpose(exchange.purpose)),
+            request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
             fields=fields,
             values=np.column_stack([digests_of(parsed.records), *columns]),
-            limit=parsed.limit,
-            has_more=parsed.has_more,
+            limit=parsed.pagination.limit,
+            has_more=parsed.pagination.has_more,
         )
 
     def _members(self, record: bytes) -> Members:

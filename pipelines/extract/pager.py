@@ -6,12 +6,13 @@ from math import ceil
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.core.completeness import ListMemory
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pages import Ask, Numbers, Page, PageRequest, Purpose, ReadingEnded, Steps
 
 ENDLESS_PAGES = 20_000  # of a list whose length is not known
 KNOWN_PAGES = 2_500  # of a list whose length is known
+MAX_PASSES = 25  # plain ones, of the longest length seen, after which a list is PARTIAL
 GROWTH = 2  # times the first length that the budget counts with
 
 
@@ -53,7 +54,6 @@ class Pager:
     """
 
     memory: ListMemory
-    budget: ReadBudget
     keys: KeySearch
     answers: list[Page]
     pages: list[Page] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Pager:
 
     def page(self, offset: int, step: int = 0, purpose: Purpose = Purpose.PAGE) -> Steps[Page]:
         """Ask for a page; `step` is how far behind it the next ones are likely to be."""
-        request = PageRequest(offset, self.budget.page_size, purpose)
+        request = PageRequest(offset, purpose)
         if self._recorded and self._recorded[0].request == request:
             answer = self._recorded.popleft()
         else:
@@ -110,7 +110,7 @@ class Pager:
         self._check_budget(request.offset)
         following = (request.offset + step, request.offset + 2 * step) if step > 0 else ()
         end = max(self.end, self.expected)  # behind it, a guess would be wasted
-        likely = (PageRequest(at, request.limit) for at in following if not end or at < end)
+        likely = (PageRequest(at) for at in following if not end or at < end)
         answer = yield Ask(request, tuple(likely))
         self.answers.append(answer)
         if self.keys.learn(answer):
@@ -124,7 +124,7 @@ class Pager:
         distinct rows count, since a list may begin again behind its end. Later the growth that
         counts is limited, so that reading a list that grows without end stops too.
         """
-        most, known = self.budget.max_passes, max(self.first_length, self.expected)
+        known = max(self.first_length, self.expected)
         length = min(self.reached, GROWTH * known) if self.first_length else len(self._seen)
         allowed = self._allowed(length)
         if len(self.answers) >= allowed and not self.first_length:
@@ -132,10 +132,10 @@ class Pager:
         if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
         pages = ENDLESS_PAGES if self.memory.length is None else KNOWN_PAGES
-        if offset > max(most * known, pages * self.size):
+        if offset > max(MAX_PASSES * known, pages * self.size):
             raise ReadingEnded("the list does not end")
 
     def _allowed(self, length: int) -> int:
         """Return how many requests a list of so many rows is worth."""
         plain = ceil(max(length, self.expected) / self.size)
-        return self.budget.max_passes * max(1, plain)
+        return MAX_PASSES * max(1, plain)

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.core.completeness import ListMemory, Method, Ranges
-
 ALGORITHM_VERSION = 3  # a scan file of another version cannot be resumed
 
 Numbers = npt.NDArray[np.uint64]
@@ -39,7 +37,6 @@ class PageRequest(NamedTuple):
     """One request for a page."""
 
     offset: int
-    limit: int
     purpose: Purpose = Purpose.PAGE
 
 
@@ -121,21 +118,6 @@ def number_copies(marks: Numbers) -> Numbers:
     numbered = marks.copy()
     numbered[order] = ordered + ordinals.astype(np.uint64) * _COPY
     return numbered
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What `read_list` returns: a Completeness without times and the number of requests."""
-
-    complete: bool
-    method: Method
-    rows: int
-    repeated: int
-    not_seen: int | None
-    reason: str
-    used: dict[int, Ranges]
-    conflicting: dict[int, Ranges]
-    memory: ListMemory
 
 
 Result = TypeVar("Result")

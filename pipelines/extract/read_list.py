@@ -5,32 +5,34 @@ and length checks, until its rows are counted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
-from pipelines.core.completeness import ListMemory, Method, Ranges, ReadBudget
+from pipelines.core.completeness import ListMemory, Method, Proof, Ranges
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
-from pipelines.extract.pages import ROW, Page, Proof, Purpose, ReadingEnded, Rows, Steps
+from pipelines.extract.pages import ROW, Page, Purpose, ReadingEnded, Rows, Steps
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row
+IN_VAIN_PASSES = 6  # passes in a row that show no new row
 TRIES = 3  # attempts to read the length of a list, and to read behind an end that is denied
 WITHOUT_LENGTH = 3  # passes
 CHUNK = 400  # pages whose rows are compared at a time
 
 
-def read_list(configured_key: str | None, memory: ListMemory, budget: ReadBudget) -> Steps[Proof]:
-    """Read a list until it is proven complete, or until the budget is used up.
+def read_list(configured_key: str | None, memory: ListMemory) -> Steps[Proof]:
+    """Read a list until it is proven complete, or until it has cost too many requests.
 
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
     keys, answers = KeySearch(configured_key, memory, memory.key), list[Page]()
     while True:
         try:
-            proof = yield from _Reading(Pager(memory, budget, keys, answers)).read()
+            proof = yield from _Reading(Pager(memory, keys, answers)).read()
         except KeyChanged:
             continue
         if not keys.change():
@@ -195,7 +197,7 @@ class _Reading:
     def _stop_if_useless(self, seen: int) -> None:
         pager, now = self.pager, len(self.pager.seen())
         self.still = self.still + 1 if now == seen and now < pager.end else 0
-        if self.still >= pager.budget.max_passes_without_new_rows:
+        if self.still >= IN_VAIN_PASSES:
             raise ReadingEnded("further passes show no new row")
         if pager.passes > WITHOUT_LENGTH and not pager.checks:
             raise ReadingEnded("no answer shows where the list ends")

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pipelines.archive.lines import STOP, encode_body
-from pipelines.archive.scan_file import Exchange, OpenScan, SealedScan
-from pipelines.core.clock import Clock, utc_now
-from pipelines.core.completeness import Completeness
+from pipelines.archive.lines import STOP, Exchange, encode_body
+from pipelines.archive.scan_file import OpenScan, SealedScan
+from pipelines.core.clock import utc_now
+from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import ALONE, Ask, PageRequest, Proof, ReadingEnded, Steps
+from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded, Steps
 from pipelines.extract.read_list import read_list
 from pipelines.http.client import Attempt, ServiceClient
 
@@ -26,44 +26,35 @@ OnProgress = Callable[[int, int, int | None], None]
 """Receives rows and requests so far, and the rows expected from the last scan."""
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How long a list may be read, and who watches."""
-
-    max_seconds: float
-    on_progress: OnProgress = lambda _rows, _requests, _expected_rows: None
-
-
 async def read_scan(
-    client: ServiceClient, scan: OpenScan, options: ReadOptions, clock: Clock
+    client: ServiceClient, scan: OpenScan, max_seconds: float, on_progress: OnProgress
 ) -> SealedScan:
     """Read a list until it is proven complete or given up, and seal the scan.
 
     Raises ServiceError and StorageFailed; the scan file then stays open and can be resumed.
     """
-    driver = _Driver(client, scan, options, clock)
+    driver = _Driver(client, scan, max_seconds, on_progress)
     try:
         proof = await driver.read()
     finally:
         await driver.end_pending(cancel=True)
     completeness = Completeness(
-        **vars(proof),
+        **msgspec.structs.asdict(proof),
         requests=driver.requests,
         started_at=scan.header.started_at,
-        ended_at=utc_now(clock),
+        ended_at=utc_now(client.clock),
     )
     return scan.seal(completeness)
 
 
 @dataclass
 class _Driver:
-    """One read of one list. `events` counts what was sent and received, `asks` what was used."""
+    """One read of one list. `asks` counts the answers that were used."""
 
     client: ServiceClient
     scan: OpenScan
-    options: ReadOptions
-    clock: Clock
-    events: int = 0
+    max_seconds: float
+    on_progress: OnProgress
     asks: int = 0
     requests: int = 0
     reached: int = 0
@@ -71,18 +62,18 @@ class _Driver:
     pending: dict[PageRequest, asyncio.Task[Exchange]] = field(default_factory=dict)
 
     async def read(self) -> Proof:
-        header, deadline = self.scan.header, self.clock.monotonic() + self.options.max_seconds
-        steps = read_list(header.configured_key, header.memory, header.budget)
+        header, clock = self.scan.header, self.client.clock
+        deadline = clock.monotonic() + self.max_seconds
+        steps = read_list(header.configured_key, header.memory)
         pages = PageReader(header)
         try:
             ask = next(steps)
             for exchange in self.scan.exchanges():
-                self.events = max(self.events, exchange.sent, exchange.received)
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
                     ask = self._use(steps, pages, exchange.page, exchange)
             while True:
-                is_late = self.clock.monotonic() >= deadline
+                is_late = clock.monotonic() >= deadline
                 exchange = self._stop() if is_late else await self._answer(ask)
                 exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
                 ask = self._use(steps, pages, self._append(exchange), exchange)
@@ -109,7 +100,7 @@ class _Driver:
         page = pages.read(number, exchange)
         self.reached = max(self.reached, page.end)
         expected = self.scan.header.memory.length
-        self.options.on_progress(self.reached, self.requests, expected)
+        self.on_progress(self.reached, self.requests, expected)
         return steps.send(page)
 
     async def _answer(self, ask: Ask) -> Exchange:
@@ -127,44 +118,41 @@ class _Driver:
         return exchange
 
     async def _request(self, request: PageRequest) -> Exchange:
-        self.events += 1
-        sent, (offset, limit, _purpose) = self.events, request
+        header, (offset, purpose) = self.scan.header, request
+        limit = header.budget.page_size
 
         def record_failure(attempt: Attempt) -> None:
-            self._append(self._line(request, sent, attempt))
+            self._append(_line(purpose, offset, limit, attempt))
 
-        attempt = await self.client.page(self.scan.header.path, offset, limit, record_failure)
-        return self._line(request, sent, attempt)
+        attempt = await self.client.page(header.path, offset, limit, record_failure)
+        return _line(purpose, offset, limit, attempt)
 
     def _stop(self) -> Exchange:
-        minutes, now = self.options.max_seconds / 60, utc_now(self.clock).timestamp()
+        minutes, now = self.max_seconds / 60, self.client.clock.time()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
-        attempt = Attempt(None, now, now, failure=ReadingEnded(reason))
-        return self._line((0, 0, STOP), self.events + 1, attempt)
-
-    def _line(self, request: tuple[int, int, str], sent: int, attempt: Attempt) -> Exchange:
-        """Return the line of an answer that arrived now. Nobody has used it yet."""
-        self.events += 1
-        offset, limit, purpose = request
-        return Exchange(
-            ask=None,
-            sent=sent,
-            received=self.events,
-            offset=offset,
-            limit=limit,
-            purpose=str(purpose),
-            status=attempt.status,
-            sent_at=datetime.fromtimestamp(attempt.sent_at, UTC),
-            received_at=datetime.fromtimestamp(attempt.received_at, UTC),
-            request_id=attempt.request_id,
-            headers=attempt.headers,
-            raw=encode_body(None if attempt.error else attempt.body),
-            error=attempt.error,
-        )
+        attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
+        return _line(STOP, 0, 0, attempt)
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += exchange.purpose != STOP
-        now = self.clock.monotonic()
+        now = self.client.clock.monotonic()
         is_due = now - self.flushed >= FLUSH_SECONDS
         self.flushed = now if is_due else self.flushed
         return self.scan.append(exchange, durable=is_due)
+
+
+def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
+    """Return the line of an answer. Nobody has used it yet."""
+    return Exchange(
+        ask=None,
+        offset=offset,
+        limit=limit,
+        purpose=str(purpose),
+        status=attempt.status,
+        sent_at=datetime.fromtimestamp(attempt.sent_at, UTC),
+        received_at=datetime.fromtimestamp(attempt.received_at, UTC),
+        request_id=attempt.request_id,
+        headers=attempt.headers,
+        raw=encode_body(None if attempt.error else attempt.body),
+        error=attempt.error,
+    )

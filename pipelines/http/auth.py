@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from pipelines.core.clock import utc_now
 from pipelines.http import retry
 from pipelines.http.retry import Attempt
 from pipelines.http.transport import Transport
-from pipelines.rate_limit.limiter import Slot
+from pipelines.rate_limit.memory import LONGEST_WAIT
 
 RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
 WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
@@ -69,7 +69,8 @@ class SigningTransport(Transport):
             self._token = None
         error = retry.error_of_status(attempt, path, self.connection, self.redactor)
         kind = retry.TokenRefused if ended_at < token.expires_at else errors.Unavailable
-        return replace(attempt, failure=kind(str(error), error.remedy))
+        attempt.failure = kind(str(error), error.remedy)
+        return attempt
 
     def claims(self) -> dict[str, Any]:
         """Return the claims of the token in use, unverified; empty without a token."""
@@ -102,7 +103,7 @@ class SigningTransport(Transport):
     async def _new_token(self) -> _Token:
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
         wait = self._not_before - self.clock.monotonic()
-        if wait > retry.LONGEST_WAIT_SECONDS:
+        if wait > LONGEST_WAIT:
             raise errors.Postponed("No token.", utc_now(self.clock) + timedelta(seconds=wait))
         await self.clock.sleep(max(0.0, wait))
         asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
@@ -114,7 +115,8 @@ class SigningTransport(Transport):
             "grant_type": "client_credentials",
         }
         request = self.http.build_request("POST", url, json=body)
-        answer = await self.send(request, Slot(0), AsyncExitStack())  # it needs no slot
+        answer = Attempt()
+        await self.send(request, answer, AsyncExitStack())  # it needs no slot
         if answer.failure:
             raise answer.failure
         if answer.status == HTTPStatus.OK:

@@ -8,9 +8,7 @@ retry.py      what an answer means, and which failures are repeated
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
@@ -25,6 +23,7 @@ from pipelines.http import retry
 from pipelines.http.auth import SigningTransport
 from pipelines.http.retry import Attempt
 from pipelines.http.transport import ClientOptions
+from pipelines.rate_limit.headers import read_date
 
 __all__ = ["Attempt", "ClientOptions", "ServiceClient"]
 
@@ -59,16 +58,8 @@ class ServiceClient(SigningTransport):
         params = {"limit": limit, "offset": offset}
         return await self._ask(path, params, partial(parse_page, limit=limit), on_attempt)
 
-    async def whoami(self) -> dict[str, Any]:
-        """Return what the service says of the caller (partner surface). Raises ServiceError."""
-        return await self._object("/v2/whoami")
-
-    async def description(self, path: str) -> dict[str, Any]:
-        """Return the interface description (OpenAPI) of the service. Raises ServiceError."""
-        return await self._object(path)
-
-    async def _object(self, path: str) -> dict[str, Any]:
-        """Return an answer that is one JSON object, without credentials."""
+    async def read_object(self, path: str) -> dict[str, Any]:
+        """Return an answer that is one JSON object, without credentials. Raises ServiceError."""
         read = partial(msgspec.json.decode, type=dict[str, Any])
         answer = await self._ask(path, {}, read, lambda _attempt: None)
         # Once more: an escape such as \u0073 can hide a credential until it is decoded.
@@ -86,10 +77,10 @@ class ServiceClient(SigningTransport):
 
         async def ask_once() -> Attempt:
             attempt = await self.get(path, params)
-            failure = attempt.failure or self._problem(attempt, path, read)
-            if failure:
-                on_attempt(replace(attempt, failure=failure))
-                raise failure
+            attempt.failure = attempt.failure or self._problem(attempt, path, read)
+            if attempt.failure:
+                on_attempt(attempt)
+                raise attempt.failure
             return attempt
 
         return await retry.ask_with_retries(ask_once, self.clock, self.connection.name)
@@ -118,11 +109,7 @@ class ServiceClient(SigningTransport):
 
         The service wrote it between sending and receiving, cut off to whole seconds.
         """
-        try:
-            date = parsedate_to_datetime(answer.headers.get("date", ""))
-            theirs = date.replace(tzinfo=date.tzinfo or UTC).timestamp()
-        except (ValueError, OverflowError):
-            return None
+        theirs = read_date(answer.headers.get("date", ""), answer.sent_at)
         ahead = max(0.0, theirs - answer.received_at) + min(0.0, theirs + 1 - answer.sent_at)
         difference = (
             f"The clock of the service is {abs(ahead):,.0f} s "

@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -22,19 +21,15 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", re.DOTALL)
 DEEPEST = 8
 
 
-@dataclass(frozen=True)
-class ServiceIdentity:
+class ServiceIdentity(dict[str, str | int]):
     """Who the service says a connection is; equal for two runs of the same account.
 
-    The members of whoami are not documented. So `members` holds all that can tell one account from
+    The members of whoami are not documented. So it holds all that can tell one account from
     another, by path (`account.id`), and none that changes by itself.
     """
 
-    actor: str  # distributor, partner, organization; empty if unknown
-    members: dict[str, str | int]
-
     def __str__(self) -> str:
-        shown = (f"{name} {value}" for name, value in sorted(self.members.items()))
+        shown = (f"{name} {value}" for name, value in sorted(self.items()))
         return printable(", ".join(shown)) or "unnamed"
 
 
@@ -46,19 +41,16 @@ def service_identity(
     The merchant surface has no whoami: there the connection's name stands for the identity.
     """
     if connection.surface == "merchant":
-        return ServiceIdentity("organization", {"connection": connection.name})
-    actor = claims.get("actor") or whoami.get("actor") or ""
-    own: dict[str, str | int] = {
-        name: str(claims[name]) for name in ("actor", "sub") if name in claims
-    }
-    return ServiceIdentity(printable(actor, 60), dict(_lasting(whoami)) or own)
+        return ServiceIdentity(connection=connection.name)
+    own = {name: str(claims[name]) for name in ("actor", "sub") if name in claims}
+    return ServiceIdentity(dict(_lasting(whoami)) or own)
 
 
 def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
     """Return the name under which the rate limit of a connection is counted.
 
-    That is the setting rate_limit_key, else the identity pinned for the connection (the `members`
-    of a ServiceIdentity), before that the client id or API key. Only digests leave this function.
+    That is the setting rate_limit_key, else the ServiceIdentity pinned for the connection, before
+    that the client id or API key. Only digests leave this function.
     """
     if connection.rate_limit_key:
         return f"key:{connection.rate_limit_key}"

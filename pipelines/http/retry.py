@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +13,8 @@ from pipelines.core import errors
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor, printable
 from pipelines.rate_limit.headers import read_retry_after
+from pipelines.rate_limit.limiter import Slot
+from pipelines.rate_limit.memory import LONGEST_BLOCK
 
 T = TypeVar("T")
 
@@ -25,8 +27,6 @@ class TokenRefused(errors.AccessDenied):
 TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
 MAY_PAUSE = {429, *TRANSIENT}
 TRIES = {errors.RateLimited: 20, errors.Unavailable: 5, TokenRefused: 2}
-LONGEST_WAIT_SECONDS = 300.0  # a run that would have to wait longer ends
-LONGEST_PAUSE_SECONDS = 7 * 86_400.0  # what is remembered for later runs
 LONGEST_QUOTE = 200  # characters of the service's own text
 UNCHANGED = "Nothing more was read; analysts still see the last published version."
 # What msgspec raises for a body that is not the JSON that was expected.
@@ -88,21 +88,18 @@ MEANINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Attempt:
+@dataclass(repr=False)
+class Attempt(Slot):
     """One request on the wire: what a scan file records of it, whether it was answered or not.
 
-    `sent_at` and `received_at` are Unix seconds. `headers` are those of an allowlist. `failure` is
-    why there is no usable answer. Nothing in it holds a credential.
+    Times are Unix seconds. `headers` are those of an allowlist. `failure` is why there is no usable
+    answer. Once it has left the transport, nothing in it holds a credential.
     """
 
-    status: int | None
-    sent_at: float
-    received_at: float
+    received_at: float = 0.0
     request_id: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = field(default=b"", repr=False)
-    failure: BaseException | None = field(default=None, repr=False)
+    body: bytes = b""
+    failure: BaseException | None = None
 
     @property
     def error(self) -> str | None:
@@ -129,9 +126,8 @@ def read_problem(body: bytes) -> Problem:
 
 def wait_seconds(answer: Attempt, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
-    asked = read_retry_after(answer.headers, now) or 0.0
-    asked = max(asked, read_problem(answer.body).retry_after_seconds, 0.0)
-    return min(asked, LONGEST_PAUSE_SECONDS)
+    in_body = read_problem(answer.body).retry_after_seconds
+    return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
 
 
 def error_of_status(

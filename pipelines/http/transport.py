@@ -9,7 +9,7 @@ import logging
 import re
 import ssl
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -19,7 +19,7 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavailable
 from pipelines.core.text import Redactor, printable
 from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
-from pipelines.rate_limit.limiter import RateLimiter, Slot
+from pipelines.rate_limit.limiter import RateLimiter
 
 MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
 CONNECT_SECONDS = 10.0  # for all else, the deadline of the whole request counts
@@ -67,15 +67,16 @@ class Transport:
 
     async def send_in_slot(self, request: httpx.Request) -> Attempt:
         """Send a request in a slot of the rate limit. Raises Postponed, StorageFailed."""
+        attempt = Attempt()
         async with AsyncExitStack() as held:
-            slot = await held.enter_async_context(self.limiter.slot())
-            attempt = await self.send(request, slot, held)
-            attempt = replace(attempt, body=self.redactor.clean_bytes(attempt.body))
+            await held.enter_async_context(self.limiter.hold(attempt))
+            await self.send(request, attempt, held)
+            attempt.body = self.redactor.clean_bytes(attempt.body)
             if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
                 self.limiter.block(asked)
         return attempt
 
-    async def send(self, request: httpx.Request, slot: Slot, held: AsyncExitStack) -> Attempt:
+    async def send(self, request: httpx.Request, attempt: Attempt, held: AsyncExitStack) -> None:
         """Send a request and receive the answer, whose body may still hold a credential.
 
         `held`, which holds the slot, is closed with the headers of the answer. Where the answer may
@@ -84,34 +85,31 @@ class Transport:
 
         async def note_sent(event: str, _info: object) -> None:
             if event == SENT:
-                slot.sent_at = self.clock.time()
+                attempt.sent_at = self.clock.time()
 
         request.extensions["trace"] = note_sent
-        now, body, failure = self.clock.time(), b"", None
-        attempt = Attempt(None, now, now)
+        attempt.sent_at = self.clock.time()  # networks in tests do not trace
         try:
             async with (
                 asyncio.timeout(self.options.timeout_seconds),
                 aclosing(await self.http.send(request, stream=True)) as response,
             ):
-                attempt = self._read_head(response, slot, now)
+                self._read_head(response, attempt)
                 if attempt.status not in MAY_PAUSE:
                     await held.aclose()
-                body = await _receive(response)
+                attempt.body = await _receive(response)
         except EXPECTED as error:
-            failure = self._explained(error, request.url)
-        return replace(attempt, received_at=self.clock.time(), body=body, failure=failure)
+            attempt.failure = self._explained(error, request.url)
+        attempt.received_at = self.clock.time()
 
-    def _read_head(self, response: httpx.Response, slot: Slot, begun_at: float) -> Attempt:
-        """Return what is known when the headers of an answer have arrived; note it in the slot."""
+    def _read_head(self, response: httpx.Response, attempt: Attempt) -> None:
+        """Note what is known when the headers of an answer have arrived."""
+        attempt.answered_at, attempt.status = self.clock.time(), response.status_code
         clean, headers = self.redactor.clean, response.headers
-        kept = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
+        attempt.headers = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
         if location := response.extensions["location"]:
-            kept["location"] = printable(PRIVATE.sub("", clean(location)))
-        slot.sent_at = slot.sent_at or begun_at  # networks in tests do not trace
-        slot.answered_at, slot.status, slot.headers = self.clock.time(), response.status_code, kept
-        request_id = printable(clean(headers.get("x-request-id", ""))) or None
-        return Attempt(slot.status, slot.sent_at, slot.answered_at, request_id, kept)
+            attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
+        attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
 
     def _explained(self, error: BaseException, url: httpx.URL) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""

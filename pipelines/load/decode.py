@@ -2,11 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from pipelines.load.records import count_values
 from pipelines.load.schema import Kind, Path, Place, Schema, has_value
-from pipelines.load.target import defect
-from pipelines.load.values import to_array
+from pipelines.load.values import to_texts
 
-POSITION = "_position"  # of the record in its batch; only staged tables have it
-EXTRA = "_extra"
+Integers: TypeAlias = npt.NDArray[np.int64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
 _json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -26,12 +25,14 @@ _json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class Rows:
     """Rows of one table in a batch: records, or the items of all lists at a place.
 
-    `indexes`: the position of each row's record, its place in its list, and those of the lists
-    around that. `rests` has what fits no column, by row.
+    `records` are the numbers of their records in the batch. `indexes` are the place of each row in
+    its list, and those of the lists around that. `columns` are text; `rests` has what fits none, by
+    row.
     """
 
     place: Place
-    indexes: Sequence[npt.NDArray[np.int64]]
+    records: Integers
+    indexes: Sequence[Integers] = ()
     columns: dict[str, pa.Array] = field(default_factory=dict)
     lengths: dict[str, pa.Array] = field(default_factory=dict)
     rests: dict[Any, Any] = field(default_factory=dict)
@@ -53,36 +54,38 @@ class Rows:
         in_columns = sum(len(each) - each.null_count for each in arrays)
         return int(in_columns) + count_values(list(self.rests.values()))
 
-    def to_arrow(self) -> Any:
-        """Return the rows as a record batch."""
-        names = (POSITION, *self.place.indexes)
-        columns = {**dict(zip(names, self.indexes, strict=True)), **self.lengths, **self.columns}
+    def to_arrow(self, index: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows, with what the index of the batch has of their records."""
+        found = index.take(pa.array(self.records))
+        columns = dict(zip(found.schema.names, found.columns, strict=True))
+        if self.place.path:
+            columns = {"_position": columns["_position"], "_parent_key": columns["_key"]}
+            columns |= dict(zip(self.place.indexes, self.indexes, strict=True))
         if self.rests:
             texts = {row: _json_text(_spelled(rest)) for row, rest in self.rests.items()}
-            columns[EXTRA] = pa.array(map(texts.get, range(len(self.indexes[0]))), pa.string())
-        return pa.RecordBatch.from_pydict(columns)
+            columns["_extra"] = pa.array(map(texts.get, range(len(self.records))), pa.string())
+        return pa.RecordBatch.from_pydict(columns | self.lengths | self.columns)
 
 
 @dataclass
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values that have no column.
+    `left` counts by path the values of the scan that have no column.
     """
 
     schema: Schema
+    left: Counter[Path]
     tables: list[Rows] = field(default_factory=list)
-    left: Counter[Path] = field(default_factory=Counter)
     _values: int = 0
-    _discarded: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:
-        """Add rows of records and of the lists in them. Raises LoadFailed if a value is lost."""
-        self.tables.append(Rows(self.schema.places[()], [np.arange(len(records))]))
+        """Add rows of records and of the lists in them. Raises ValueError if a value is lost."""
+        self.tables.append(Rows(self.schema.places[()], np.arange(len(records))))
         self._add_members(self.tables[0], (), records)
-        placed = self._discarded + sum(each.count() for each in self.tables)
+        placed = sum(each.count() for each in self.tables)
         if placed != self._values:
-            raise defect(f"{self._values:,} values of records became {placed:,}")
+            raise ValueError(f"{self._values:,} values of records became {placed:,}")
 
     def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
         """Add what the objects at a path hold; there is one for each row."""
@@ -91,76 +94,58 @@ class Batch:
 
     def _add(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
         """Add the values at a path; what does not fit goes to the rest of its row."""
-        place, types = self.schema.place(path, rows.place.table, values), Counter(map(type, values))
+        place, types = self.schema.place(path, values), Counter(map(type, values))
         self._values += len(values) - types[NoneType] - types[dict] - types[list]
-        left: Sequence[Any] = values
+        fits: Iterable[Any] = repeat(False)
         if place is not None and place.kind is Kind.OBJECT:
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
-            left = [None if type(each) is dict else each for each in values]
+            fits = (type(each) is dict for each in values)
         elif place is not None and place.kind is Kind.LIST:
-            left = self._add_lists(rows, place, values)
+            fits = self._add_lists(rows, place, values)
         elif place is not None:
-            rows.columns[place.name], left = self._fit(place, values, types)
-        for row, value in enumerate(left):
-            if value is not None:
+            texts = rows.columns[place.name] = to_texts(place, values, types)
+            if texts.null_count == types[NoneType]:
+                return
+            fits = texts.is_valid().to_pylist()
+        for row, (value, is_fit) in enumerate(zip(values, fits, strict=False)):
+            if value is not None and not is_fit:
                 self._add_left(rows, row, path, value)
 
-    def _fit(
-        self, place: Place, values: Sequence[Any], types: Counter[type]
-    ) -> tuple[pa.Array, Sequence[Any]]:
-        """Return scalars as an array, and what does not fit it, None instead of others."""
-        array = to_array(place, values, set(types))
-        if array.null_count == types[NoneType]:
-            return array, ()
-        fits = array.is_valid().to_pylist()
-        return array, [None if fit else each for fit, each in zip(fits, values, strict=True)]
+    def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
+        """Add the lists of a place; return which values are lists that fit."""
+        fits = np.array([type(each) is list for each in values], np.bool_)
+        lists = [each if type(each) is list else () for each in values]
+        lengths, items = np.array([*map(len, lists)], np.int64), [*chain(*lists)]
+        ends, path = np.cumsum([0, *lengths]), (*place.path, None)
+        item = self.schema.place(path, items)
+        if item is not None and item.kind is Kind.OBJECT:
+            of_list = np.arange(len(items)) - np.repeat(ends[:-1], lengths)
+            outer = (np.repeat(each, lengths) for each in rows.indexes)
+            self.tables.append(Rows(item, np.repeat(rows.records, lengths), [of_list, *outer]))
+            self._add(self.tables[-1], path, items)
+        else:  # a list with an item that does not fit is left as a whole
+            texts = pa.nulls(len(items), pa.string())
+            if item is not None:
+                texts = to_texts(item, items, Counter(map(type, items)))
+            is_null = np.array([each is None for each in items], np.bool_)
+            is_left = texts.is_null().to_numpy(zero_copy_only=False) & ~is_null
+            owners = np.repeat(np.arange(len(lists)), lengths)
+            fits[owners[is_left]] = False
+            self._values += int(np.count_nonzero(fits[owners] & ~is_null))
+            if item is not None:
+                offsets, mask = pa.array(ends, pa.int32()), pa.array(~fits)
+                rows.columns[item.name] = pa.ListArray.from_arrays(offsets, texts, mask=mask)
+        rows.lengths[f"{place.name}__count"] = pa.array(lengths, mask=~fits)
+        return fits
 
     def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
-        values = count_values(value)
-        self._values += values if isinstance(value, dict | list) else 0  # scalars are counted
         if has_value(value):
+            values, is_kept = count_values(value), not self.schema.discards(path)
             self.left[path] += max(values, 1)
-        if self.schema.discards(path):
-            self._discarded += values
-        elif has_value(value):
-            rows.keep(row, path, value)
-
-    def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Sequence[Any]:
-        """Add the lists of a place; return what does not fit, None instead of others."""
-        lists = [each if type(each) is list else None for each in values]
-        items, path = list(chain(*filter(None, lists))), (*place.path, None)
-        item = self.schema.place(path, rows.place.table, items)
-        if item is not None and item.kind is Kind.OBJECT:
-            lengths = np.array([len(each or ()) for each in lists], np.int64)
-            first = np.repeat(np.cumsum(lengths) - lengths, lengths)
-            record, *outer = (np.repeat(each, lengths) for each in rows.indexes)
-            self.tables.append(Rows(item, [record, np.arange(len(items)) - first, *outer]))
-            self._add(self.tables[-1], path, items)
-        else:
-            self._add_scalar_lists(rows, item, lists)
-        counts = [None if each is None else len(each) for each in lists]
-        rows.lengths[f"{place.name}__count"] = pa.array(counts, pa.int64())
-        return [value if each is None else None for value, each in zip(values, lists, strict=True)]
-
-    def _add_scalar_lists(
-        self, rows: Rows, item: Place | None, lists: list[list[Any] | None]
-    ) -> None:
-        """Add lists of scalars; in `lists`, one with an item that does not fit becomes None."""
-        items, array = list(chain(*filter(None, lists))), None
-        left: Sequence[Any] = items
-        if item is not None:
-            array, left = self._fit(item, items, Counter(map(type, items)))
-        owners = [row for row, each in enumerate(lists) for _ in each or ()]
-        if unfit := {owners[at] for at, each in enumerate(left) if each is not None}:
-            lists[:] = [None if row in unfit else each for row, each in enumerate(lists)]
-            self._add_scalar_lists(rows, item, lists)
-            return
-        self._values += len(items) - items.count(None)
-        if item is not None:
-            ends = np.cumsum([0, *(len(each or ()) for each in lists)])
-            offsets, mask = pa.array(ends, pa.int32()), pa.array([each is None for each in lists])
-            rows.columns[item.name] = pa.ListArray.from_arrays(offsets, array, mask=mask)
+            self._values += values * is_kept - (not isinstance(value, dict | list))  # is counted
+            if is_kept:
+                rows.keep(row, path, value)
 
 
 def _spelled(value: Any) -> Any:

@@ -1,12 +1,14 @@
 """What a load has to say to people: why a scan waits for them, and what they should know."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from msgspec.structs import asdict
 
 from pipelines.config.values import Contract
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
-from pipelines.load.delta import Delta
+from pipelines.load.history import Delta
 from pipelines.load.schema import MOST_COLUMNS, json_path
 
 MOST_NAMED = 5  # columns in a message
@@ -54,60 +56,44 @@ class LoadPolicy:
     approved: bool = False
 
 
-def reason_to_hold(delta: Delta, policy: LoadPolicy) -> str | None:
+def reason_to_hold(delta: Delta, last_key: str | None, policy: LoadPolicy) -> str | None:
     """Return why a scan must not be loaded without approval; None where it may be."""
-    if policy.approved:
-        return None
-    return (
-        _key_reason(delta, policy.max_deleted_share)
-        or _deleted_reason(delta, policy)
-        or (_schema_reason(delta) if policy.contract == "freeze" else None)
-    )
+    return None if policy.approved else next(_reasons(delta, last_key, policy), None)
 
 
-def _key_reason(delta: Delta, share: float) -> str | None:
-    key, stage = delta.stage.scan.completeness.memory.key, delta.stage
-    if len(stage.current) and key != delta.last_key:
+def _reasons(delta: Delta, last_key: str | None, policy: LoadPolicy) -> Iterator[str]:
+    stage, proof, schema = delta.stage, delta.stage.scan.completeness, delta.stage.schema
+    key, rows, current, deleted = proof.memory.key, proof.rows, len(stage.current), delta.deleted
+    if current and key != last_key:
         before, now = (
-            "the whole record" if each is None else f"`{each}`" for each in (delta.last_key, key)
+            "the whole record" if each is None else f"`{each}`" for each in (last_key, key)
         )
-        return (
+        yield (
             f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
             "as a new one."
         )
-    if key is not None and stage.keyless > max(1, share * stage.rows):
-        return (
-            f"{stage.keyless:,} of {stage.rows:,} records have no readable value of the primary "
-            f"key `{key}`. They would go to quarantine."
+    if key is not None and stage.keyless > max(1, policy.max_deleted_share * rows):
+        yield (
+            f"{stage.keyless:,} of {rows:,} records have no readable value of the primary key "
+            f"`{key}`. They would go to quarantine."
         )
-    return None
-
-
-def _deleted_reason(delta: Delta, policy: LoadPolicy) -> str | None:
-    current, deleted = len(delta.stage.current), delta.deleted
-    if deleted and not delta.stage.rows:
-        if policy.allow_empty:
-            return None
-        return f"The list is empty and had {current:,} rows. All of them would be deleted."
-    if delta.stage.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
+    if key is None:  # a changed row is a deleted and a new one
         deleted -= delta.new
-    if deleted > max(0, policy.max_deleted_share * current):
-        return (
+    if delta.deleted and not rows:
+        if not policy.allow_empty:
+            yield f"The list is empty and had {current:,} rows. All of them would be deleted."
+    elif deleted > max(0, policy.max_deleted_share * current):
+        yield (
             f"{deleted:,} of {current:,} rows are gone from the list, more than "
             f"{policy.max_deleted_share:.0%}. They would be deleted."
         )
-    return None
-
-
-def _schema_reason(delta: Delta) -> str | None:
-    columns = sorted(".".join(names) for names in delta.new_types)
-    if not delta.known or not columns:
-        return None
-    named = ", ".join(columns[:MOST_NAMED]) + (", …" if len(columns) > MOST_NAMED else "")
-    return (
-        f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "
-        f"have another type: {named}."
-    )
+    columns = sorted(".".join(names) for names in schema.new_types)
+    if policy.contract == "freeze" and schema.known and columns:
+        named = ", ".join(columns[:MOST_NAMED]) + (", …" if len(columns) > MOST_NAMED else "")
+        yield (
+            f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "
+            f"have another type: {named}."
+        )
 
 
 def list_findings(delta: Delta) -> tuple[Finding, ...]:
@@ -125,18 +111,18 @@ def list_findings(delta: Delta) -> tuple[Finding, ...]:
 
 def _notes(delta: Delta) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Yield code, subject and the values of the message of each finding."""
-    stage = delta.stage
+    stage, schema = delta.stage, delta.stage.schema
     if stage.quarantined:
         count, first = len(stage.quarantined), asdict(stage.quarantined[0])
         yield "records_quarantined", "", {**first, "count": count}
     if stage.keyless:
         yield "rows_not_deleted", "", {"count": stage.keyless}
     for path, count in sorted(stage.left.items(), key=lambda each: json_path(each[0])):
-        code = "values_discarded" if stage.schema.discards(path) else "values_in_extra"
+        code = "values_discarded" if schema.discards(path) else "values_in_extra"
         yield code, printable(json_path(path)), {"count": count}
-    if stage.schema.overflows:
+    if schema.overflows:
         yield "column_limit", "", {"count": MOST_COLUMNS}
-    for names, kind in delta.new_types.items() if delta.known else ():
-        before = delta.known.get(names)
+    for names, kind in schema.new_types.items() if schema.known else ():
+        before = schema.known.get(names)
         what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"
         yield "column_changed", ".".join(names), {"what": what}

@@ -1,15 +1,20 @@
 """The history of a stream: one table with every version of every row, views and a macro over it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
-from pipelines.load.delta import Delta
-from pipelines.load.schema import Place, Types
-from pipelines.load.target import Target, defect
+from pipelines.load.schema import Place, Schema
+from pipelines.load.stage import Stage
+from pipelines.load.target import Target
 
 CREATE_ROWS = """
 CREATE TABLE IF NOT EXISTS {history} (
@@ -41,14 +46,9 @@ WHERE history._valid_from <= as_of
 """
 INSERT_ROWS = """
 INSERT INTO {history} BY NAME
-SELECT added.*, $connection AS _connection, $time AS _valid_from
+SELECT added.* EXCLUDE (_position), $connection AS _connection, $time AS _valid_from
 FROM added
-"""
-# Every version of this load begins at $time, every other one before it.
-COUNT_VALUES = """
-SELECT {counts}
-FROM {history} AS history
-WHERE history._connection = $connection AND history._valid_from = $time
+WHERE added._position NOT IN (SELECT dropped._position FROM load_dropped AS dropped)
 """
 # Both versions of a row that was sent with other bytes are current now. A row of a table that says
 # the same in both is there twice.
@@ -85,28 +85,123 @@ WHERE delta._key = history.{key} AND delta.change IN ('changed', 'deleted')
     AND history._connection = $connection
     AND history._valid_to IS NULL AND history._valid_from < $time
 """
+SELECT_DIGESTS = """
+SELECT history._digest
+FROM {history} AS history
+WHERE history._valid_to IS NULL AND history._connection = $connection
+"""
+# Of staged rows with one key, the one with the smallest digest counts, and none if the row that is
+# current is seen. The others are copies of it, or in conflict with it. (Few keys are there twice.)
+CREATE_DELTA = """
+CREATE OR REPLACE TEMP TABLE load_delta AS
+WITH chosen AS (
+    SELECT
+        staged._key, min({{'digest': staged._digest, 'position': staged._position}}) AS best
+    FROM load_staged AS staged
+    WHERE hash(staged._key) IN (
+        SELECT hash(each._key) FROM load_staged AS each GROUP BY ALL HAVING count(*) > 1
+    )
+    GROUP BY staged._key
+), present AS (
+    SELECT
+        history._key,
+        history._digest NOT IN (SELECT unseen._digest FROM load_unseen AS unseen) AS is_seen
+    FROM {history} AS history
+    WHERE history._valid_to IS NULL AND history._connection = $connection
+)
+SELECT
+    coalesce(staged._key, present._key) AS _key,
+    staged._digest, staged._page, staged._row, staged._position,
+    CASE
+        WHEN staged._key IS NULL THEN 'deleted'
+        WHEN present.is_seen OR staged._digest <> chosen.best.digest THEN 'conflict'
+        WHEN staged._position <> chosen.best.position THEN 'copy'
+        WHEN present._key IS NULL THEN 'new'
+        ELSE 'resent'
+    END AS change
+FROM load_staged AS staged
+LEFT JOIN chosen ON chosen._key = staged._key
+FULL JOIN present ON present._key = staged._key
+WHERE change <> 'new' AND (staged._key IS NOT NULL OR (
+    $ends_rows AND NOT present.is_seen
+    AND present._key NOT IN (SELECT unnest($aside::VARCHAR[]))
+))
+"""
+SUM_DELTA = """
+SELECT
+    delta.change, count(*),
+    list(delta._position) FILTER (delta.change IN ('copy', 'conflict')),
+    list((delta._page, delta._row)) FILTER (delta.change = 'conflict')
+FROM load_delta AS delta
+GROUP BY delta.change
+"""
 SHOWN = ("_valid_from", "_scan_id", "_page", "_row", "_extra")  # of our columns, in current
 
 
-@dataclass
+@dataclass(frozen=True)
+class Delta:
+    """What a load would change. Table load_delta has the keys, but those of new rows.
+
+    `resent` rows are current with other bytes.
+    """
+
+    stage: Stage
+    new: int
+    resent: int
+    deleted: int
+
+
+def current_digests(target: Target) -> Digests:
+    """Return the sorted digests of the rows that are current."""
+    return np.sort(target.execute(SELECT_DIGESTS).to_arrow_table().column(0).to_numpy())
+
+
+def compare(target: Target, stage: Stage) -> Delta:
+    """Create table load_delta; put staged rows in conflict with others in quarantine.
+
+    Those, and copies, are in table load_dropped. A complete scan ends the rows that it lacks,
+    unless a record of it has no readable key.
+    """
+    ends_rows = target.scan.completeness.complete and not stage.keyless
+    aside = [each.key for each in stage.quarantined if each.key is not None]
+    target.db.register("load_staged", stage.index)
+    target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
+    target.run(CREATE_DELTA, ends_rows=ends_rows, aside=aside)
+    counts, dropped, conflicts = Counter[str](), list[int](), set[tuple[int, int]]()
+    for change, count, positions, rows in target.run(SUM_DELTA):
+        counts[change] = count
+        dropped += positions or ()
+        conflicts.update(rows or ())
+    target.db.register("load_dropped", pa.table({"_position": pa.array(dropped, pa.int64())}))
+    stage.quarantine_conflicts(conflicts)
+    new = stage.index.num_rows - len(dropped) - counts["resent"]
+    return Delta(stage, new, counts["resent"], counts["deleted"])
+
+
+@dataclass(frozen=True)
 class History:
-    """The tables of one stream, for one load at `time`. `types` are those of the data."""
+    """The tables of one stream, for one load at `time`."""
 
     target: Target
-    tables: Sequence[Place]
-    types: Types
+    schema: Schema
     time: datetime
 
-    def prepare(self, known: Types) -> None:
-        """Create tables, columns and views; widen columns whose `known` type is another."""
+    @cached_property
+    def tables(self) -> list[Place]:
+        """The table of the records, and those of the lists in them."""
+        return [place for place in self.schema.places.values() if place.is_table]
+
+    def prepare(self) -> None:
+        """Create tables, columns and views; widen columns that have another type now."""
+        types, known = self.schema.types, self.schema.known
         for table in self.tables:
             indexes = ", ".join(f"{name} BIGINT" for name in table.indexes)
             self._run(CREATE_CHILDREN if table.path else CREATE_ROWS, table, indexes=indexes)
             columns = self._columns(table)
-            changed = [name for name in columns if known.get((table.table, name)) != columns[name]]
-            for name in changed:
-                query = WIDEN_COLUMN if (table.table, name) in known else ADD_COLUMN
-                self._run(query, table, column=quote_identifier(name), type=columns[name])
+            changed = [at for at in self.schema.new_types if at[0] == table.table]
+            for at in changed:
+                query = WIDEN_COLUMN if at in known else ADD_COLUMN
+                self._run(query, table, column=quote_identifier(at[1]), type=types[at])
             if changed or not columns:
                 shown = ("_connection", table.key, *table.indexes, *columns)
                 shown += ("_valid_from", "_extra") if table.path else SHOWN
@@ -114,57 +209,41 @@ class History:
                 self._run(CREATE_VIEW, table, name=name, columns=_listed(shown))
                 self._run(CREATE_MACRO, table, macro=macro)
 
-    def insert(self, rows: Iterable[tuple[str, Any]]) -> None:
-        """Insert rows by table. Raises LoadFailed if the tables then lack a value."""
-        wanted: Counter[tuple[str, str]] = Counter()
-        tables = {table.table: table for table in self.tables}
-        for name, added in rows:
-            wanted[name, "_valid_from"] += added.num_rows
-            for column in added.column_names:
-                wanted[name, column] += added.num_rows - added[column].null_count
-            self._run(INSERT_ROWS, tables[name], added=added)
-        for table in self.tables:
-            names = ["_valid_from", *self._columns(table)]
-            counts = ", ".join(f"count({_qualified(name)})" for name in names)
-            found = self._run(COUNT_VALUES, table, counts=counts)[0]
-            expected = tuple(wanted[table.table, name] for name in names)
-            if found != expected:
-                raise defect(f"{table.table} holds {found} values of {names}, not {expected}")
-
-    def end(self, delta: Delta) -> int:
-        """End the versions that are replaced or gone; return how many rows have changed.
+    def write(self, delta: Delta) -> int:
+        """Insert staged rows, end those that are replaced or gone; return how many have changed.
 
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
-        Raises LoadFailed if another number of versions would end.
+        Raises ValueError if another number of rows would begin or end.
         """
-        changed = 0
+        begun = ended = changed = 0
+        for table, added in delta.stage.tables():
+            count = self._run(INSERT_ROWS, table, added=added)
+            begun += 0 if table.path else count
         if delta.resent:
             for table in self.tables:
                 columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
-                changed += self._run(MARK_CHANGED, table, columns=columns)[0][0]
+                changed += self._run(MARK_CHANGED, table, columns=columns)
         if changed < delta.resent:
             for table in self.tables:
                 self._run(DELETE_RESENT, table)
-            self._run(UPDATE_DIGESTS)
-        expected = changed + delta.deleted
-        for table in self.tables if expected else ():
-            values = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
-            ended = self._run(END_VERSIONS, table, set=values)[0][0]
-            if not table.path and ended != expected:
-                raise defect(f"{ended:,} rows would end instead of {expected:,}")
+            self._run(UPDATE_DIGESTS, self.tables[0])
+        for table in self.tables if changed or delta.deleted else ():
+            ends = "_valid_to = $time" + ("" if table.path else ", _end_reason = delta.change")
+            count = self._run(END_VERSIONS, table, set=ends)
+            ended += 0 if table.path else count
+        expected = delta.new + delta.resent, changed + delta.deleted
+        if (begun, ended) != expected:
+            raise ValueError(f"{begun, ended} rows would begin and end instead of {expected}")
         return changed
 
-    def _columns(self, table: Place) -> dict[str, str]:
-        return {name: kind for (owner, name), kind in self.types.items() if owner == table.table}
+    def _columns(self, table: Place) -> list[str]:
+        return [name for owner, name in self.schema.types if owner == table.table]
 
-    def _run(self, query: str, table: Place | None = None, **names: Any) -> list[tuple[Any, ...]]:
-        table = table or self.tables[0]
-        return self.target.run(query, table.table, key=table.key, time=self.time, **names)
+    def _run(self, query: str, table: Place, **names: Any) -> int:
+        """Run a statement on a table; return what it counts."""
+        found = self.target.run(query, table.table, key=table.key, time=self.time, **names)
+        return int(found[0][0]) if found else 0
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(_qualified, names))
-
-
-def _qualified(name: str) -> str:
-    return f"history.{quote_identifier(name)}"
+    return ", ".join(f"history.{quote_identifier(name)}" for name in names)

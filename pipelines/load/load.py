@@ -2,7 +2,8 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from tempfile import TemporaryFile
 
 import duckdb
 
@@ -10,9 +11,8 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import LoadFailed
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable
-from pipelines.load.delta import Delta, compare, current_digests
 from pipelines.load.findings import LoadPolicy, list_findings, reason_to_hold
-from pipelines.load.history import CREATE_ROWS, History
+from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
 from pipelines.load.schema import CREATE_COLUMNS, read_schema, write_schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import CREATE_LOADS, CREATE_QUARANTINE, Target
@@ -23,6 +23,13 @@ TICK = timedelta(microseconds=1)
 SCHEMAS = [
     f"CREATE SCHEMA IF NOT EXISTS {name}" for name in ("history", "current", "quarantine", "meta")
 ]
+SELECT_LAST = """
+SELECT
+    max(loads.valid_time), max_by(loads.key, loads.valid_time),
+    coalesce(bool_or(loads.scan_id = $scan_id), false)
+FROM meta.loads AS loads
+WHERE loads.connection = $connection AND loads.stream = $stream
+"""
 CREATE = (*SCHEMAS, CREATE_COLUMNS, CREATE_LOADS, CREATE_QUARANTINE, CREATE_ROWS)
 
 
@@ -54,7 +61,7 @@ def load_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, policy: LoadPolic
             with suppress(duckdb.Error):  # a COMMIT that failed has ended the transaction
                 db.execute("ROLLBACK")
             raise
-    except (duckdb.Error, OSError) as error:
+    except (duckdb.Error, ValueError, OSError) as error:
         raise LoadFailed(
             f"Scan {scan.scan_id} of {scan.header.stream} ({scan.header.connection}) could not be "
             f"loaded: {printable(error)}. Nothing of it is loaded; the scan file keeps every "
@@ -68,41 +75,40 @@ def _load(target: Target, policy: LoadPolicy) -> LoadResult:
     """Read what is new in the scan, compare, ask the guards, write."""
     for statement in CREATE:
         target.run(statement)
-    if target.is_loaded():
+    last_time, last_key, is_loaded = target.run(SELECT_LAST)[0]
+    if is_loaded:
         return LoadResult(target.scan.scan_id)
     schema = read_schema(target, policy.contract)
-    known = schema.types()
-    with Stage(target.scan, schema, current_digests(target)) as stage:
+    folder = target.scan.path.parent  # has room for large files
+    with TemporaryFile(dir=folder) as file:
+        stage = Stage(target.scan, schema, current_digests(target), file)
         stage.read()
         schema.decide()
-        delta = compare(target, stage, known)
-        held = reason_to_hold(delta, policy)
-        counts = {} if held else _write(target, delta)
-        findings = () if held else list_findings(delta)
-        return LoadResult(target.scan.scan_id, **counts, held=held, findings=findings)
+        delta = compare(target, stage)
+        if held := reason_to_hold(delta, last_key, policy):
+            return LoadResult(target.scan.scan_id, held=held)
+        time = target.scan.completeness.ended_at
+        return _write(target, delta, max(time, last_time + TICK) if last_time else time)
 
 
-def _write(target: Target, delta: Delta) -> dict[str, int]:
-    """Write what a scan changes; return what that is, in rows."""
-    stage, time = delta.stage, target.scan.completeness.ended_at
-    if delta.last_time is not None:
-        time = max(time, delta.last_time + TICK)
-    tables = [place for place in stage.schema.places.values() if place.is_table]
-    history = History(target, tables, delta.types, time)
-    history.prepare(delta.known)
-    history.insert(stage.tables(delta.dropped))
-    changed = history.end(delta)
-    counts = {
-        "new": delta.new,
-        "changed": changed,
-        "deleted": delta.deleted,
-        "unchanged": int(stage.is_seen.sum()) + delta.resent - changed,
-        "quarantined": len(stage.quarantined),
-    }
+def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
+    """Write what a scan changes."""
+    stage, history = delta.stage, History(target, delta.stage.schema, time)
+    history.prepare()
+    changed = history.write(delta)
+    result = LoadResult(
+        target.scan.scan_id,
+        new=delta.new,
+        changed=changed,
+        deleted=delta.deleted,
+        unchanged=int(stage.is_seen.sum()) + delta.resent - changed,
+        quarantined=len(stage.quarantined),
+        findings=list_findings(delta),
+    )
     target.write_quarantine(stage.quarantined)
-    target.write_load(valid_time=time, **counts)
+    target.write_load(vars(result), time)
     write_schema(target, stage.schema)
-    return counts
+    return result
 
 
 def _remedy(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 from itertools import chain
 from math import isinf
@@ -15,7 +16,6 @@ DEEPEST = 64  # objects and arrays inside each other, the record itself counted
 LONGEST_INTEGER = 400  # characters that Python converts without a limit
 LARGEST_EXPONENT = 9_999  # of a number that is written out
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
-SPACED_COLONS = (b" :", b"\t:", b"\r:", b"\n:")
 
 
 class Number(str):
@@ -28,19 +28,13 @@ class UnusableRecord(Exception):
     """A record that cannot be loaded; the message says why."""
 
 
-class Members(list[tuple[str, Any]]):
-    """The members of an object, repeated ones too."""
-
-
 def read_records(raws: Sequence[bytes]) -> list[dict[str, Any] | UnusableRecord]:
     """Return each record, numbers as `int` or `Number`, or why it is not usable."""
-    try:
+    odd = msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord
+    with suppress(*odd):
         records = [_decode(raw) for raw in raws]
-        is_exact = _count_members(records) == _count_names(raws)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord):
-        is_exact = False
-    if is_exact:
-        return [*records]
+        if _count_members(records) == _count_names(raws):
+            return [*records]
     if len(raws) > 1:
         return [each for raw in raws for each in read_records([raw])]
     try:
@@ -55,7 +49,7 @@ def _count_names(raws: Sequence[bytes]) -> int:
     If there are as many members as this, none was lost because its name is in an object twice.
     """
     text = b",".join(raws)
-    is_spaced = any(mark in text for mark in SPACED_COLONS if mark[:1] in text)
+    is_spaced = any(space + b":" in text for space in (b" ", b"\t", b"\r", b"\n"))
     return -1 if is_spaced else text.count(b'":')
 
 
@@ -76,7 +70,9 @@ def _count_members(records: Sequence[Any]) -> int:
 def _read_strictly(raw: bytes) -> dict[str, Any]:
     """Return a record. Raises UnusableRecord for whatever is odd in it."""
     try:
-        record = _checked(_parse(raw.decode().strip(" \t\r\n")), depth=1)
+        record = _parse(raw.decode().strip(" \t\r\n"))
+        _count_members([record])
+        json.dumps(record, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise UnusableRecord("It is not UTF-8 text.") from None
     except UnicodeEncodeError:  # UTF-8 cannot hold it
@@ -90,33 +86,21 @@ def _read_strictly(raw: bytes) -> dict[str, Any]:
     return record
 
 
-def _checked(value: Any, depth: int) -> Any:
-    """Return a parsed value, objects as dictionaries. Raises UnusableRecord."""
-    if isinstance(value, list) and depth > DEEPEST:
-        raise RecursionError
-    if isinstance(value, Members):
-        record = {_checked(name, depth): _checked(each, depth + 1) for name, each in value}
-        if len(record) < len(value):
-            twice = max(record, key=[name for name, _ in value].count)
-            raise UnusableRecord(f"The field `{printable(twice, 80)}` is in it twice.")
-        return record
-    if isinstance(value, list):
-        return [_checked(each, depth + 1) for each in value]
-    if isinstance(value, float):
-        raise UnusableRecord(f"It contains {value}, which is not a number.")
-    if isinstance(value, Number):
-        return _number(value)
-    if isinstance(value, str):
-        value.encode()
-    return value
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises UnusableRecord if a name is in it twice."""
+    found = dict(members)
+    if len(found) < len(members):
+        twice = max(found, key=[name for name, _ in members].count)
+        raise UnusableRecord(f"The field `{printable(twice, 80)}` is in it twice.")
+    return found
 
 
 def read_key(raw: bytes, name: str) -> str | None:
     """Return the key of a record that is not usable; None where nobody can tell it."""
     try:
-        members = _parse(raw.decode(errors="replace"))
-        found = members if isinstance(members, Members) else []
-        values = [each for member, each in found if member == name]
+        members = _parse_members(raw.decode(errors="replace"))
+        is_object = raw.lstrip().startswith(b"{")  # an array is a list as well
+        values = [each for member, each in members if member == name] if is_object else ()
         key = key_text(values[0]) if len(values) == 1 else None
         return key and key.encode().decode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
@@ -161,10 +145,21 @@ def _number(lexeme: str) -> Number:
 
 
 def _integer(lexeme: str) -> int | Number:
-    return int(lexeme) if len(lexeme) <= LONGEST_INTEGER else Number(lexeme)
+    return int(lexeme) if len(lexeme) <= LONGEST_INTEGER else _number(lexeme)
+
+
+def _constant(name: str) -> None:
+    raise UnusableRecord(f"It contains {name}, which is not a number.")
 
 
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=_number).decode
 _parse = json.JSONDecoder(
-    parse_float=Number, parse_int=_integer, object_pairs_hook=Members, strict=False
+    parse_float=_number,
+    parse_int=_integer,
+    parse_constant=_constant,
+    object_pairs_hook=_object,
+    strict=False,
+).decode
+_parse_members = json.JSONDecoder(
+    parse_float=Number, parse_int=Number, object_pairs_hook=list, strict=False
 ).decode

@@ -6,7 +6,7 @@ objects; lists. A value that does not fit its place goes to `_extra` as it is sp
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from pipelines.config.values import Contract
-from pipelines.load.records import Number, shortest
+from pipelines.load.records import shortest
 from pipelines.load.target import Target
 
 DIGITS = 38  # of the widest decimal
@@ -57,14 +57,7 @@ class Kind(StrEnum):
     LIST = "list"
 
 
-STARTS = {
-    bool: Kind.BOOLEAN,
-    int: Kind.INTEGER,
-    Number: Kind.INTEGER,
-    str: Kind.TEXT,
-    dict: Kind.OBJECT,
-    list: Kind.LIST,
-}
+STARTS = {bool: Kind.BOOLEAN, str: Kind.TEXT, dict: Kind.OBJECT, list: Kind.LIST}
 TEXT_KINDS = (Kind.TIME, Kind.DATE, Kind.DECIMAL)  # what text may turn out to be
 
 
@@ -139,59 +132,54 @@ class Place:
 
 @dataclass
 class Schema:
-    """The schema of one stream in one scan; `grows` is False where it must stay as it is."""
+    """The schema of one stream in one scan; without `grows`, it stays as it is.
+
+    `known` are the types of the columns before the scan. `overflows` says that a field has no
+    column because there are too many.
+    """
 
     stream: str
     grows: bool = True
     overflows: bool = False
-    places: dict[Path, Place] = field(init=False)
-    _width: int = 0  # fields with columns
+    known: Types = field(default_factory=dict)
+    places: dict[Path, Place] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.places = {(): Place((), self.stream, Kind.OBJECT)}
-        self._taken = {("", self.stream)}  # names by table, of tables by ""
+        self.places[()] = Place((), self.stream, Kind.OBJECT)
 
-    def place(self, path: Path, table: str, values: Sequence[Any]) -> Place | None:
+    def place(self, path: Path, values: Iterable[Any]) -> Place | None:
         """Return the place at a path, made for its first value; None: it has none, or no room."""
         place = self.places.get(path)
         if place is not None or not self.grows:
             return place
         is_item = path[-1] is None  # a list in a list has no column
-        found = (
-            each for each in values if has_value(each) and (type(each) is not list or not is_item)
-        )
-        first = next(found, None)
+        found = (each for each in values if has_value(each))
+        first = next((each for each in found if type(each) is not list or not is_item), None)
         if first is None:
             return None
-        if self._width >= MOST_COLUMNS and (type(first) is dict or not is_item):
-            self.overflows = True
-            return None
-        return self._start(path, table, STARTS[type(first)])
-
-    def _start(self, path: Path, table: str, kind: Kind) -> Place:
-        """Add a place with a name: that of its column, or of the table of its items."""
-        of_list = path[:-1] if path[-1] is None else None
-        name, plain = "", _plain_name(of_list or path)
-        if of_list and kind is Kind.OBJECT:
-            table = self._free_name("", f"{table}__{plain}")
-        elif of_list:
-            name = self.places[of_list].name
-        elif kind is not Kind.OBJECT:
-            name = self._free_name(table, plain)
-            self._width += 1
-        candidates = TEXT_KINDS if kind is Kind.TEXT and not of_list else ()
-        place = Place(path, table, kind, name, candidates=candidates)
+        if type(first) is dict or not is_item:
+            columns = (each for each in self.places.values() if each.name and not each.is_item)
+            self.overflows = self.overflows or len([*columns]) >= MOST_COLUMNS
+            if self.overflows:
+                return None
+        place = self._named(path, STARTS.get(type(first), Kind.INTEGER))
         self.places[path] = place
         return place
 
-    def _free_name(self, table: str, plain: str) -> str:
-        """Take a free name for a column of a table, with all endings; or, without, for a table."""
-        name, number = plain[:LONGEST_NAME], 1
-        while any((table, name + part) in self._taken for part in PARTS):
-            number += 1
-            name = f"{plain[:LONGEST_NAME]}_{number}"
-        self._taken |= {(table, name + part) for part in (PARTS if table else PARTS[:1])}
-        return name
+    def _named(self, path: Path, kind: Kind) -> Place:
+        """Return a new place with a name for its column, or for the table of its items."""
+        outer, places = self.places[path[:-1]], self.places.values()
+        place = Place(path, outer.table, kind)
+        if place.is_table:
+            name = f"{outer.table}__{_plain_name(outer.path)}"
+            place.table = _free_name(name, {each.table for each in places})
+        elif place.is_item:
+            place.name = outer.name
+        elif kind is not Kind.OBJECT:
+            names = (each.name for each in places if each.table == outer.table)
+            place.name = _free_name(_plain_name(path), {n + part for n in names for part in PARTS})
+            place.candidates = TEXT_KINDS if kind is Kind.TEXT else ()
+        return place
 
     def discards(self, path: Path) -> bool:
         """Whether a value at a path that has no column is not even kept in `_extra`."""
@@ -203,35 +191,33 @@ class Schema:
             found = (each for each in place.candidates if each is not Kind.DECIMAL or place.scale)
             place.kind, place.candidates = next(found, place.kind), ()
 
+    @property
     def types(self) -> Types:
-        """Return the types of the columns of data."""
+        """The types of the columns of data."""
         places = self.places.values()
         return {(each.table, name): kind for each in places for _, name, kind in each.columns()}
 
-    def restore(self, steps: str, names: tuple[str, str], *about: Any) -> None:
-        """Add the place of a column in meta.columns, with all that lead to it."""
-        path, (table, name), (part, of_type, digits) = json.loads(steps), names, about
-        for end in range(1, len(path)):
-            outer = Place(tuple(path[:end]), table, Kind.OBJECT)
-            self.places.setdefault(outer.path, outer)
-        place = Place(tuple(path), table, Kind.LIST, name.removesuffix("__count"))
-        if part == "value":
-            kind, _, size = of_type.removesuffix("[]").partition("(")
-            place.kind, place.name, place.digits = Kind(kind), name, digits
-            place.scale = int(size.strip(")").partition(",")[2] or 0)
-        self.places[place.path] = place
-        self._width += not place.is_item
-        self._taken |= {("", table), *((table, place.name + part) for part in PARTS)}
+    @property
+    def new_types(self) -> Types:
+        """The columns that are new or have another type than before the scan."""
+        return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
 
 
 def read_schema(target: Target, contract: Contract) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
-    schema = Schema(target.scan.header.stream)
-    for steps, table, name, *about in target.run(SELECT_COLUMNS):
-        schema.restore(steps, (table, name), *about)
-    schema.grows = contract != "discard" or not schema.types()
-    for place in schema.places.values():
-        place.grows = schema.grows
+    columns = target.run(SELECT_COLUMNS)
+    schema = Schema(target.scan.header.stream, grows=contract != "discard" or not columns)
+    for steps, table, name, part, of_type, digits in columns:
+        path = tuple(json.loads(steps))
+        for end in range(1, len(path)):
+            schema.places.setdefault(path[:end], Place(path[:end], table, Kind.OBJECT))
+        kind, _, size = of_type.strip("[)]").partition("(")
+        scale = int(size.partition(",")[2] or 0)
+        place = Place(path, table, Kind(kind), name, scale, digits, grows=schema.grows)
+        if part == "count":
+            place.kind, place.name = Kind.LIST, name.removesuffix("__count")
+        schema.places[path] = place
+    schema.known = schema.types
     return schema
 
 
@@ -251,6 +237,15 @@ def write_schema(target: Target, schema: Schema) -> None:
 def has_value(value: Any) -> bool:
     """Return whether a value is something else than null, or than objects full of nulls."""
     return any(map(has_value, value.values())) if type(value) is dict else value is not None
+
+
+def _free_name(plain: str, taken: set[str]) -> str:
+    """Return a name that is not taken, nor with any ending."""
+    name, number = plain[:LONGEST_NAME], 1
+    while not taken.isdisjoint(name + part for part in PARTS):
+        number += 1
+        name = f"{plain[:LONGEST_NAME]}_{number}"
+    return name
 
 
 def _plain_name(path: Path) -> str:

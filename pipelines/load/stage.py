@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
-from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
+from pipelines.archive.lines import Exchange
 from pipelines.archive.records import Digests, digests_of
-from pipelines.archive.scan_file import PageRows, SealedScan
+from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
-from pipelines.load.decode import POSITION, Batch
+from pipelines.load.decode import Batch
 from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
-from pipelines.load.schema import Path, Schema
+from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.target import Row
 from pipelines.load.values import to_stored
 
@@ -24,45 +24,37 @@ pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
 NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
-INDEX = pa.schema(
-    [("_key", pa.string()), ("_digest", pa.uint64()), ("_page", pa.int32()), ("_row", pa.int32())]
-)
+NUMBERS = {"_digest": pa.uint64(), "_page": pa.int32(), "_row": pa.int32()}
+# `_position` is the number of a record in the stage; only staged tables have it.
+INDEX = pa.schema({"_position": pa.int64(), "_key": pa.string(), **NUMBERS})
 
 
 @dataclass
 class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
-    `current` is sorted; `is_seen` says which of it the scan has. `rows` counts what the scan has.
-    `left` counts by path the values that have no column.
+    `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
+    counts by path the values that have no column.
     """
 
     scan: SealedScan
     schema: Schema
     current: Digests
+    file: IO[bytes]
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
-    rows: int = 0
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
         self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
-        self._batches: list[tuple[Any, list[tuple[str, int]]]] = []  # index, places of tables
-        folder = str(self.scan.path.parent)  # has room for large files
-        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self._index: list[pa.RecordBatch] = []
+        self._tables: list[tuple[Place, int]] = []  # with their positions in the file
 
     @property
-    def index(self) -> Any:
-        """Key, digest, page, row and position of every staged row, as an Arrow table."""
-        index = pa.Table.from_batches([each for each, _ in self._batches], INDEX)
-        return index.append_column(POSITION, pa.array(np.arange(index.num_rows)))
+    def index(self) -> pa.Table:
+        """Key, digest, page, row and position of every staged row."""
+        return pa.Table.from_batches(self._index, INDEX)
 
     @property
     def keyless(self) -> int:
@@ -70,33 +62,33 @@ class Stage:
         return sum(each.key is None for each in self.quarantined)
 
     def read(self) -> None:
-        """Read all pages. Raises ArchiveDamaged, LoadFailed.
+        """Read all pages. Raises ArchiveDamaged, ValueError.
 
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
         group: list[Row] = []
         for page in self.scan.pages():
-            group += self._new_rows(page, page.used)
-            self.rows += sum(end - first for first, end in page.used)
-            for each in self._new_rows(page, page.conflicting):
+            group += self._new_rows(page, self.scan.completeness.used)
+            for each in self._new_rows(page, self.scan.completeness.conflicting):
                 self._refuse(each, CONFLICT)
             if sum(len(each.raw) for each in group) >= GROUP_BYTES:
                 self._decode(group)
                 group = []
         self._decode(group)
 
-    def _new_rows(self, page: PageRows, ranges: Ranges) -> Iterable[Row]:
+    def _new_rows(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[Row]:
         """Return the records that are not current, and remember which current rows are seen."""
-        numbers = [number for first, end in ranges for number in range(first, end)]
-        raws = [page.records[number] for number in numbers]
+        numbers = [n for first, end in rows.get(page.page, ()) for n in range(first, end)]
+        records = page.records() if numbers else []
+        raws = [records[number] for number in numbers]
         digests, keys = self._identify(raws)
         is_new = np.ones(len(raws), np.bool_)
         if len(self.current):
             places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
             is_new = self.current[places] != digests
             self.is_seen[places[~is_new]] = True
-        rows = zip(keys, digests.tolist(), repeat(page.number), numbers, raws)
-        return starmap(Row, compress(rows, is_new.tolist()))
+        found = zip(keys, digests.tolist(), repeat(page.page), numbers, raws)
+        return starmap(Row, compress(found, is_new.tolist()))
 
     def _identify(self, raws: Sequence[bytes]) -> tuple[Digests, Iterable[str | None]]:
         """Return digests and, without a key, what identifies the rows instead.
@@ -117,7 +109,7 @@ class Stage:
 
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
-        batch, rows, decoded = Batch(self.schema), [], []
+        batch, rows, decoded = Batch(self.schema, self.left), [], []
         for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
@@ -128,47 +120,38 @@ class Stage:
                 rows.append(row)
                 decoded.append(record)
         batch.add(decoded)
-        self.left += batch.left
-        staged = []
+        first = sum(map(len, self._index))
+        columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
+        columns |= {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
+        self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
         for table in batch.tables:
-            if found := table.to_arrow():
-                staged.append((table.place.table, self._file.tell()))
-                with pa.ipc.new_stream(self._file, found.schema) as writer:
+            if found := table.to_arrow(self._index[-1]):
+                self._tables.append((table.place, self.file.tell()))
+                with pa.ipc.new_stream(self.file, found.schema) as writer:
                     writer.write_batch(found)
-        columns = {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names}
-        self._batches.append((pa.RecordBatch.from_pydict(columns, INDEX), staged))
 
     def _refuse(self, row: Row, reason: str) -> None:
         row.key = None if self._key is None else read_key(row.raw, self._key)
         row.reason = reason
         self.quarantined.append(row)
 
-    def quarantine_conflicts(self, conflicts: Iterable[dict[str, int]]) -> None:
+    def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:
         """Put staged rows in quarantine, by page and row, whose key another row has."""
-        places = {(each["page"], each["row"]) for each in conflicts}
-        for page in self.scan.pages() if places else ():
-            for row, raw in enumerate(page.records):
-                if (page.number, row) in places:
-                    self._refuse(Row(None, 0, page.number, row, raw), CONFLICT)
+        for page in self.scan.pages() if conflicts else ():
+            for row, raw in enumerate(page.records()):
+                if (page.page, row) in conflicts:
+                    self._refuse(Row(None, 0, page.page, row, raw), CONFLICT)
 
-    def tables(self, dropped: Collection[int]) -> Iterator[tuple[str, Any]]:
-        """Yield the staged rows but those at some positions, by table, as they are stored."""
+    def tables(self) -> Iterator[tuple[Place, pa.Table]]:
+        """Yield the staged rows by table, as they are stored. Raises ValueError."""
         places = {(each.table, each.name): each for each in self.schema.places.values()}
-        kept = np.ones(self.index.num_rows, np.bool_)
-        kept[list(dropped)] = False
-        for index, staged in self._batches:
-            is_kept, kept = kept[: len(index)], kept[len(index) :]
-            for name, offset in staged:
-                self._file.seek(offset)
-                rows = pa.ipc.open_stream(self._file).read_next_batch()
-                if dropped:
-                    rows = rows.filter(pa.array(is_kept[rows[POSITION].to_numpy()]))
-                record = index.take(rows[POSITION])
-                found = {"_parent_key": record["_key"]}
-                if name == self.schema.stream:
-                    found = dict(zip(INDEX.names, record.columns, strict=True))
-                    found["_scan_id"] = pa.repeat(self.scan.scan_id, len(record))
-                for column in rows.schema.names[1:]:
-                    place, array = places.get((name, column)), rows[column]
-                    found |= {column: array} if place is None else to_stored(place, array)
-                yield name, pa.table(found)
+        for table, start in self._tables:
+            self.file.seek(start)
+            rows = pa.ipc.open_stream(self.file).read_next_batch()
+            found: dict[str, pa.Array] = {}
+            if not table.path:
+                found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
+            for name, array in zip(rows.schema.names, rows.columns, strict=True):
+                place = places.get((table.table, name))
+                found |= {name: array} if place is None else to_stored(place, array)
+            yield table, pa.table(found)

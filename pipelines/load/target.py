@@ -1,15 +1,16 @@
 """The list that a scan is loaded into: its statements, its earlier loads, its quarantine."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
-import msgspec
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from pipelines.archive.scan_file import SealedScan
-from pipelines.core.errors import LoadFailed
 from pipelines.core.text import quote_identifier
 
 CREATE_LOADS = """
@@ -28,7 +29,6 @@ CREATE TABLE IF NOT EXISTS quarantine.records (
     key VARCHAR, reason VARCHAR, raw VARCHAR
 )
 """
-SELECT_LOADED = "SELECT count(*) FROM meta.loads AS loads WHERE loads.scan_id = $scan_id"
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """
 DELETE FROM quarantine.records
@@ -37,8 +37,7 @@ WHERE records.stream = $stream AND records.connection = $connection
 """
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """A record that is not current. `reason` says why it is in quarantine.
 
     `key` is None before it is read, and where it cannot be read.
@@ -78,38 +77,25 @@ class Target:
         rows: list[tuple[Any, ...]] = self.execute(query, table, **values).fetchall()
         return rows
 
-    def is_loaded(self) -> bool:
-        """Return whether the scan was loaded before."""
-        return bool(self.run(SELECT_LOADED)[0][0])
-
     def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows; values without a column are ignored."""
         columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
         added = pa.Table.from_pylist(rows, columns)
         self.execute(f"INSERT INTO {table} SELECT added.* FROM added", added=added)
 
-    def write_load(self, **values: Any) -> None:
+    def write_load(self, counts: dict[str, Any], valid_time: datetime) -> None:
         """Add a row to meta.loads."""
-        proof = self.scan.completeness
-        about = {"key": proof.memory.key, "sentence": proof.sentence(self.scan.header.stream)}
-        header = msgspec.structs.asdict(self.scan.header)
-        self.insert("meta.loads", [{**header, **msgspec.structs.asdict(proof), **about, **values}])
+        header, proof = self.scan.header, self.scan.completeness
+        values = {**asdict(header), **asdict(proof), **counts, "valid_time": valid_time}
+        values |= {"key": proof.memory.key, "sentence": proof.sentence(header.stream)}
+        self.insert("meta.loads", [values])
 
     def write_quarantine(self, records: Iterable[Row]) -> None:
         """Replace what earlier scans of the list have in quarantine."""
-        header = msgspec.structs.asdict(self.scan.header)
-        rows = [
-            {**header, **asdict(each), "raw": each.raw.decode(errors="replace")} for each in records
-        ]
+        header = asdict(self.scan.header)
+        rows = [{**header, **asdict(each)} for each in records]
+        for each in rows:
+            each["raw"] = each["raw"].decode(errors="replace")
         complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
         self.run(DELETE_QUARANTINE, complete=complete, raws=raws)
         self.insert("quarantine.records", rows)
-
-
-def defect(reason: str) -> LoadFailed:
-    """Return the error for a load that would lose data."""
-    return LoadFailed(
-        f"The load would lose data: {reason}. Nothing of this scan is loaded; the scan file keeps "
-        "every record.",
-        "Report this defect of partner-sync with the scan file.",
-    )

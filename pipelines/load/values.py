@@ -1,8 +1,7 @@
-"""Turns the values of one place into Arrow arrays: as they are staged, and as they are stored."""
+"""Turns the values of one place into Arrow arrays: text in the stage, then what is stored."""
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from types import NoneType
 from typing import Any
 
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 
 from pipelines.load.records import Number, to_decimal
 from pipelines.load.schema import DIGITS, Kind, Place
-from pipelines.load.target import defect
 
 _DAY = (
     r"([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
@@ -20,15 +18,18 @@ _DAY = (
 )
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 PATTERNS = {
+    Kind.INTEGER: r"^-?(0|[1-9][0-9]{0,17}|[1-8][0-9]{18})$",  # others may be no BIGINT
     Kind.DECIMAL: r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$",
     Kind.DATE: rf"^{_DAY}$",
     Kind.TIME: rf"^{_DAY}T{_CLOCK}:[0-5][0-9](\.[0-9]{{1,6}})?(Z|[+-]{_CLOCK})$",
 }
 # There is no year 0. In any time zone of a session, Python can hold the other times.
-REFUSED = {
-    Kind.DECIMAL: "^$",
-    Kind.DATE: "^0000",
-    Kind.TIME: "^(0000|0001-01-0[12]|9999-12-3[01])",
+REFUSED = {Kind.DATE: "^0000", Kind.TIME: "^(0000|0001-01-0[12]|9999-12-3[01])"}
+NUMBERS: set[type] = {int, Number}
+ACCEPTED: dict[Kind, set[type]] = {
+    Kind.BOOLEAN: {bool},
+    Kind.INTEGER: NUMBERS,
+    Kind.DECIMAL: {*NUMBERS, str},
 }
 STORED = {
     Kind.BOOLEAN: pa.bool_(),
@@ -39,56 +40,40 @@ STORED = {
 }
 
 
-def to_array(place: Place, values: Sequence[Any], types: set[type]) -> pa.Array:
-    """Return values of some types for a column, NULL where one does not fit. The place may grow.
-
-    Numbers may be text until `to_stored`.
-    """
-    if place.kind is Kind.BOOLEAN:
-        return pa.array([each if type(each) is bool else None for each in values], pa.bool_())
-    if place.kind in {Kind.INTEGER, Kind.DECIMAL}:
-        return _to_numbers(place, values, types)
-    plain = {str, NoneType}
-    texts = values if types <= plain else [each if type(each) in plain else None for each in values]
-    array = pa.array(texts, pa.string())
-    if place.kind in PATTERNS:
-        return pc.if_else(_matches(array, place.kind), array, None)
-    place.candidates = tuple(each for each in place.candidates if _all_fit(array, place, each))
-    if Kind.DECIMAL in place.candidates and types & {int, Number}:
+def to_texts(place: Place, values: Sequence[Any], types: Collection[type]) -> pa.Array:
+    """Return values of some types as text, NULL where one does not fit. The place may grow."""
+    accepted = ACCEPTED.get(place.kind, {str})
+    if str in accepted and {*types} <= {str, NoneType}:
+        texts = pa.array(values, pa.string())
+    else:
+        spelled = (str(each) if type(each) in accepted else None for each in values)
+        texts = pa.array(spelled, pa.string(), size=len(values))
+    if place.kind is Kind.TEXT:
+        place.candidates = tuple(each for each in place.candidates if _all_fit(texts, place, each))
+        is_number = Kind.DECIMAL in place.candidates and not NUMBERS.isdisjoint(types)
+    else:
+        is_number = accepted >= NUMBERS and not _all_fit(texts, place, place.kind)
+    if is_number:
         return pa.array([_spell(place, each) for each in values], pa.string())
-    return array
-
-
-def _to_numbers(place: Place, values: Sequence[Any], types: set[type]) -> pa.Array:
-    """Return numbers at once if all of them fit, else one by one."""
-    if place.kind is Kind.INTEGER and types <= {int, NoneType}:
-        with suppress(OverflowError):
-            array = pa.array(values, pa.int64())
-            ends = [str(abs(each or 0)) for each in pc.min_max(array).as_py().values()]
-            place.digits = max(place.digits, *map(len, ends))
-            return array
-    if place.kind is Kind.DECIMAL and types <= {int, Number, str, NoneType}:
-        array = pa.array([each if each is None else str(each) for each in values], pa.string())
-        if _all_fit(array, place, Kind.DECIMAL):
-            return array
-    return pa.array([_spell(place, each) for each in values], pa.string())
+    if place.kind in REFUSED:
+        return pc.if_else(_matches(texts, place.kind), texts, None)
+    return texts
 
 
 def _spell(place: Place, value: Any) -> str | None:
-    """Return a value as a column of numbers gets it; None where it does not fit."""
+    """Return a number as a place gets it, which may grow; None where it does not fit."""
     is_text = type(value) is str and place.kind is not Kind.INTEGER
-    if is_text and not re.fullmatch(PATTERNS[Kind.DECIMAL], value):
+    if type(value) not in NUMBERS and not (is_text and re.fullmatch(PATTERNS[Kind.DECIMAL], value)):
         return None
-    is_number = is_text or type(value) in {int, Number}
-    number = to_decimal(value) if is_number else None
+    number = to_decimal(value)
     return None if number is None else place.make_room(number)
 
 
 def _all_fit(texts: pa.Array, place: Place, kind: Kind) -> bool:
-    """Return whether every text is of a kind; a place of decimals may grow."""
+    """Return whether every text is of a kind; a place of numbers may grow."""
     if not pc.all(_matches(texts, kind), min_count=0).as_py():
         return False
-    if kind is not Kind.DECIMAL:
+    if kind in REFUSED:
         return True
     unsigned = pc.utf8_ltrim(texts, "-")
     lengths, points = pc.utf8_length(unsigned), pc.find_substring(unsigned, ".")
@@ -98,23 +83,17 @@ def _all_fit(texts: pa.Array, place: Place, kind: Kind) -> bool:
 
 
 def _matches(texts: pa.Array, kind: Kind) -> pa.Array:
-    refused = pc.match_substring_regex(texts, REFUSED[kind])
-    return pc.and_not(pc.match_substring_regex(texts, PATTERNS[kind]), refused)
+    found = pc.match_substring_regex(texts, PATTERNS[kind])
+    if kind not in REFUSED:
+        return found
+    return pc.and_not(found, pc.match_substring_regex(texts, REFUSED[kind]))
 
 
-def to_stored(place: Place, array: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a scalar as they are stored. Raises LoadFailed if a value gets lost."""
-    is_decimal, reason = place.kind is Kind.DECIMAL, "values became NULL"
-    wanted = pa.decimal128(DIGITS, place.scale) if is_decimal else STORED[place.kind]
-    stored = array
-    try:
-        for each in [pa.string(), wanted] if is_decimal else [wanted]:  # BIGINT may be too short
-            stored = stored.cast(pa.list_(each) if place.is_item else each)
-    except pa.ArrowInvalid as error:
-        stored, reason = pa.nulls(len(array)), str(error)
-    if stored.null_count != array.null_count:
-        raise defect(f"values of {place.table}.{place.name} cannot be stored: {reason}")
-    if place.kind is not Kind.TIME:
-        return {place.name: stored}
-    offsets = pc.if_else(pc.ends_with(array, "Z"), "Z", pc.utf8_slice_codeunits(array, start=-6))
-    return {place.name: stored, f"{place.name}__offset": offsets}
+def to_stored(place: Place, texts: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of a scalar as they are stored. Raises ValueError for what is none."""
+    wanted = STORED.get(place.kind) or pa.decimal128(DIGITS, place.scale)
+    columns = {place.name: texts.cast(pa.list_(wanted) if place.is_item else wanted)}
+    if place.kind is Kind.TIME:
+        offsets = pc.if_else(pc.ends_with(texts, "Z"), "Z", pc.utf8_slice_codeunits(texts, -6))
+        columns[f"{place.name}__offset"] = offsets
+    return columns

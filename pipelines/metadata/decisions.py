@@ -12,13 +12,12 @@ BREAK_KINDS = ("break_assign", "break_resolve", "break_reopen")
 
 
 def add_decision(session: Session, decision: Decision) -> None:
-    """Add a decision. Raises ConfigurationError without person or reason."""
-    for name in ("person", "reason"):
-        if not getattr(decision, name).strip():
-            raise ConfigurationError(
-                f"A decision about {decision.subject} needs a {name}. Nothing was changed.",
-                f"Run the command again with --{name}.",
-            )
+    """Add a decision. Raises ConfigurationError without a reason."""
+    if not decision.reason.strip():
+        raise ConfigurationError(
+            f"A decision about {decision.subject} needs a reason. Nothing was changed.",
+            "Run the command again with --reason.",
+        )
     session.add(decision)
 
 

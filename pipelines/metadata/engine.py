@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -202,5 +202,5 @@ def _this_boot() -> str:
 
 
 def new_id(now: datetime) -> str:
-    """Return an identifier of a run or scan that sorts by time."""
-    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+    """Return an identifier of a run or scan that sorts by time, which is in UTC."""
+    return f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

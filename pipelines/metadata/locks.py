@@ -33,11 +33,16 @@ def hold_lock(
     lock and since when: at once, then every `repeat_seconds`. Raises LockHeld after the timeout.
     """
     file = private_folder(folder) / f"{name}.holder"
+    next_message, has_waited = 0.0, False
     with ExitStack() as stack:
         try:
             lock = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
             stack.callback(os.close, lock)
-            has_waited = _wait(lock, name, timeout_seconds, on_wait, repeat_seconds)
+            for holder in _others_that_hold(lock, name, timeout_seconds):
+                has_waited = True
+                if time.monotonic() >= next_message:
+                    on_wait(f"Waiting for the lock `{name}`, {holder}.")
+                    next_message = time.monotonic() + repeat_seconds
         except OSError as error:
             raise StorageFailed(
                 f"The lock file {file} cannot be used: {error.strerror}. Nothing was changed; "
@@ -50,36 +55,27 @@ def hold_lock(
         yield has_waited
 
 
+def _others_that_hold(lock: int, name: str, timeout_seconds: float) -> Iterator[str]:
+    """Lock an open file; yield who holds it again and again until it is free. Raises LockHeld."""
+    ends = time.monotonic() + timeout_seconds
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        holder = os.pread(lock, LONGEST_TEXT, 0).decode(errors="replace")
+        holder = holder or "held by another process"
+        if time.monotonic() >= ends:
+            raise LockHeld(
+                f"The lock `{name}` is not free after {timeout_seconds:,.0f} seconds: it is "
+                f"{holder}. Nothing was changed; analysts still see the published version.",
+                "Wait until that process ends, or end it if it hangs. Then run the command again.",
+            )
+        yield holder
+        time.sleep(POLL_SECONDS)
+
+
 def _description() -> bytes:
     # Without further words: they may be something that is to be erased.
     command = printable(" ".join((Path(sys.argv[0]).name, *sys.argv[1:2])))
     since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"held by process {os.getpid()} (`{command}`) since {since}".encode()
-
-
-def _wait(
-    lock: int,
-    name: str,
-    timeout_seconds: float,
-    on_wait: Callable[[str], None],
-    repeat_seconds: float,
-) -> bool:
-    """Wait for a lock, an open file; return whether another process held it."""
-    ends = time.monotonic() + timeout_seconds
-    next_message, has_waited = 0.0, False
-    while True:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return has_waited
-        holder = os.pread(lock, LONGEST_TEXT, 0).decode(errors="replace")
-        held, has_waited = holder or "held by another process", True
-        if (now := time.monotonic()) >= ends:
-            raise LockHeld(
-                f"The lock `{name}` is not free after {timeout_seconds:,.0f} seconds: it is {held}."
-                " Nothing was changed; analysts still see the published version.",
-                "Wait until that process ends, or end it if it hangs. Then run the command again.",
-            )
-        if now >= next_message:
-            on_wait(f"Waiting for the lock `{name}`, {held}.")
-            next_message = now + repeat_seconds
-        time.sleep(POLL_SECONDS)

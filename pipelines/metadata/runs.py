@@ -26,13 +26,11 @@ def is_running(run: Run) -> bool:
     return run.ended_at is None and is_alive(run.owner)
 
 
-def close_dead_runs(session: Session, now: datetime) -> list[Run]:
-    """Mark runs whose process was killed as interrupted; return them."""
-    unended = session.scalars(select(Run).where(Run.ended_at.is_(None)).order_by(Run.started_at))
-    dead = [run for run in unended if not is_alive(run.owner)]
-    for run in dead:
-        run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
-    return dead
+def close_dead_runs(session: Session, now: datetime) -> None:
+    """Mark runs whose process was killed as interrupted."""
+    for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
+        if not is_alive(run.owner):
+            run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
 
 
 def recent_runs(session: Session, limit: int = 20) -> list[Run]:

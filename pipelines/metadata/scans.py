@@ -10,7 +10,6 @@ from sqlalchemy import ScalarResult, select
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import Completeness, ListMemory
-from pipelines.core.errors import ScanNotFound
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan
 
@@ -38,7 +37,6 @@ class ScanStatus(StrEnum):
 
 BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 WAITING = (*BUILDABLE, ScanStatus.HELD)
-DECISIONS = (ScanStatus.APPROVED, ScanStatus.REJECTED)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
 NEVER_LOADED = (ScanStatus.ABANDONED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
@@ -61,48 +59,30 @@ def scan_to_resume(
     return resumed
 
 
-def get_scan(session: Session, scan_id: str) -> Scan:
-    """Return a scan. Raises ScanNotFound."""
-    scan = session.get(Scan, scan_id)
-    if scan is None:
-        raise ScanNotFound(
-            f"There is no scan {scan_id}. Nothing was changed.",
-            "Run `partner-sync status` to see the newest scan of each list.",
-        )
-    return scan
-
-
 def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
     """Return what the newest sealed scan says of its list; the default where there is none."""
     scan = newest_sealed(session, connection, stream)
     return msgspec.convert(scan.memory, ListMemory) if scan else ListMemory()
 
 
-def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> Scan:
+def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> None:
     """Mark a scan as sealed and keep what it says of its list. It supersedes a held scan."""
-    scan = get_scan(session, scan_id)
+    scan = session.get_one(Scan, scan_id)
     scan.sha256, scan.memory = sha256, msgspec.to_builtins(proof.memory)
     for name in ("ended_at", "complete", "rows", "requests"):
         setattr(scan, name, getattr(proof, name))
     set_status(session, scan_id, ScanStatus.SEALED)
-    return scan
 
 
 def set_status(
     session: Session, scan_id: str, status: ScanStatus, reason: str | None = None
 ) -> None:
-    """Change the state of a scan. Only a HELD scan becomes APPROVED or REJECTED.
+    """Change the state of a scan.
 
     Where a newer scan of the list waits for a build or a person, a HELD one becomes SUPERSEDED, so
-    at most one is HELD. Raises ScanNotFound: there is no such scan, or it is not held.
+    at most one is HELD.
     """
-    scan = get_scan(session, scan_id)
-    if status in DECISIONS and scan.status != ScanStatus.HELD:
-        raise ScanNotFound(
-            f"Scan {scan_id} of `{scan.connection}` `{scan.stream}` is {scan.status}, not held. "
-            "Nothing was changed.",
-            "Run `partner-sync status` to see which scans wait for a decision.",
-        )
+    scan = session.get_one(Scan, scan_id)
     scan.status, scan.reason = status, reason
     waiting = _select(session, WAITING, connection=scan.connection, stream=scan.stream)
     newest = next(waiting, scan)

@@ -134,7 +134,7 @@ class ApiSpec(Base, kw_only=True):
 
 
 class FindingRow(Base, kw_only=True):
-    """One finding. `cleared_at` is None while it holds."""
+    """One finding. `cleared_at` is None while it holds, `notified_at` if nobody was told."""
 
     __tablename__ = "findings"
 
@@ -149,9 +149,7 @@ class FindingRow(Base, kw_only=True):
     first_seen: Mapped[datetime]
     last_seen: Mapped[datetime]
     cleared_at: Mapped[datetime | None] = mapped_column(default=None)
-    notified_at: Mapped[datetime | None] = mapped_column(
-        default=None
-    )  # None: nobody was, or of all
+    notified_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
 class Notification(Base, kw_only=True):

@@ -1,7 +1,7 @@
 """Builds a version from the published one and the sealed scans that it does not hold."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -59,8 +59,6 @@ def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
             scans = buildable_scans(session, loaded)
         inputs = reconciliation.read_inputs(stores)
         is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
-        if base is not None and (scans or is_outdated):
-            versions.require_unchanged(stores.metadata, base)
         return _Building(stores, on_note, base, inputs, is_outdated).run(scans)
 
 
@@ -74,14 +72,11 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
     """
     with versions.change_versions(stores, on_note):
         known = versions.scans_in_newest_readable(stores.warehouse)
+        base = versions.checkpoint(stores)
+        held = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
-        base = versions.checkpoint(stores) if _pruned(every) else None
-        held = versions.loaded_scans(stores.warehouse, base)
-        if base:
-            versions.require_unchanged(stores.metadata, base)
-        _require_all(known - held, every)
-        with stores.metadata.transaction() as session:
+            _require_all(known - held, every, is_based=base is not None)
             failed = {scan.scan_id for scan in every if scan.status == ScanStatus.FAILED}
             for scan_id in failed:
                 set_status(session, scan_id, ScanStatus.SEALED)
@@ -98,26 +93,46 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
         return _Building(stores, on_note, base, inputs, known=known).run(scans)
 
 
-def _pruned(scans: Sequence[Scan]) -> list[Scan]:
-    return [scan for scan in scans if scan.status == ScanStatus.PRUNED]
-
-
-def _require_all(needed: frozenset[str], every: Sequence[Scan]) -> None:
-    """Raise BuildFailed if scans that are needed cannot be loaded again."""
-    unknown = needed.difference(scan.scan_id for scan in every)
-    if unknown:
+def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: bool) -> None:
+    """Raise BuildFailed if scans that are needed besides the base cannot be loaded again."""
+    if unknown := needed.difference(scan.scan_id for scan in every):
         raise BuildFailed(
             f"{len(unknown):,} scans of the published version are not in the metadata database: it "
             "was lost or is an old copy. Nothing was rebuilt.",
             "Restore metadata.db from a backup, then run `partner-sync versions rebuild`.",
         )
-    if lost := [scan for scan in _pruned(every) if scan.scan_id in needed]:
+    lost = [scan for scan in every if scan.status == ScanStatus.PRUNED]
+    if lost and not is_based:
         raise BuildFailed(
             f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the version "
             "that was kept for them is lost or damaged. Nothing was rebuilt. Analysts still see "
             "the published version.",
             "Restore that version's file from a backup, then run `partner-sync versions rebuild`.",
         )
+
+
+@contextmanager
+def writing(
+    stores: Stores, base: Version | None, note: str
+) -> Iterator[tuple[int, duckdb.DuckDBPyConnection]]:
+    """Yield the number of a new version and its tables, those of the base.
+
+    Raises BuildFailed if the base was changed, and for what DuckDB refuses; StorageFailed.
+    """
+    if base:
+        versions.require_unchanged(stores.metadata, base)
+    number = versions.start_version(stores, base, note)
+    try:
+        with stores.warehouse.begin(base, number) as db:
+            yield number, db
+    except duckdb.Error as error:
+        raise _not_built(number, error) from error
+
+
+def finish(stores: Stores, db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
+    """Write what follows from the rows, and what the metadata database says now."""
+    reconcile(db, inputs)
+    catalog.write_state(db, stores.metadata)
 
 
 @dataclass(frozen=True)
@@ -148,21 +163,16 @@ class _Building:
         """Build and publish a version, unless every scan is held. Raises LoadFailed."""
         lists = sorted({f"{scan.connection}/{scan.stream}" for scan in scans})
         note = "rebuilt from the archive" if self.known else ", ".join(lists) or "reconciled"
-        metadata, warehouse = self.stores.metadata, self.stores.warehouse
-        number, version = versions.start_version(self.stores, self.base, note), None
-        try:
-            with warehouse.begin(self.base, number) as db:
-                results = tuple(self._load(db, number, scan) for scan in scans)
-                if self.is_outdated or any(result.held is None for result in results):
-                    self.on_note(f"Version {number}: reconciling.")
-                    reconcile(db, self.inputs)
-                    catalog.write_state(db, metadata)
-                    version = warehouse.commit(db, number)
-        except duckdb.Error as error:
-            raise not_built(number, error) from error
+        version = None
+        with writing(self.stores, self.base, note) as (number, db):
+            results = tuple(self._load(db, number, scan) for scan in scans)
+            if self.is_outdated or any(result.held is None for result in results):
+                self.on_note(f"Version {number}: reconciling.")
+                finish(self.stores, db, self.inputs)
+                version = self.stores.warehouse.commit(db, number)
         if version is not None:
             versions.publish_version(self.stores, version)
-        with metadata.transaction() as session:
+        with self.stores.metadata.transaction() as session:
             for result in results:
                 if result.held is not None:
                     set_status(session, result.scan_id, ScanStatus.HELD, result.held)
@@ -187,7 +197,7 @@ class _Building:
             if isinstance(error.__cause__, KeyboardInterrupt):  # `change_versions` raises it again
                 raise
             if _storage_error(error):
-                raise not_built(number, error) from error
+                raise _not_built(number, error) from error
             self._mark_failed(scan, error)
             # Whatever goes wrong with one scan must not hold back the others.
             raise LoadFailed(str(error)) from error
@@ -219,7 +229,7 @@ def _storage_error(error: BaseException | None) -> BaseException | None:
     return found
 
 
-def not_built(number: int, error: Exception) -> BuildFailed | StorageFailed:
+def _not_built(number: int, error: Exception) -> BuildFailed | StorageFailed:
     """Return the error for a version that could not be built."""
     refused = _storage_error(error)
     failure = StorageFailed if refused else BuildFailed

@@ -1,6 +1,7 @@
 """Writes schema `meta`: what a version is made of and what is known of it; and all comments."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 import duckdb
@@ -10,11 +11,11 @@ from sqlalchemy import JSON, ColumnElement, String, cast, select
 from sqlalchemy.dialects import postgresql
 
 from pipelines.archive.scan_file import SealedScan
+from pipelines.core.completeness import Ranges
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Base
-from pipelines.publish.texts import TEXTS
 
 APPENDED: Final = """
 CREATE SCHEMA IF NOT EXISTS meta;
@@ -29,8 +30,7 @@ CREATE TABLE IF NOT EXISTS meta.load_findings (
     subject VARCHAR, message VARCHAR, remedy VARCHAR, blocks BOOLEAN
 );
 """
-FROM_EXCHANGE: Final = ("purpose", "status", "sent_at", "received_at", "request_id", "error")
-INSERT: Final = "INSERT INTO meta.{} BY NAME SELECT added.* FROM added_rows AS added"
+NAMES: Final = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
 REPLACE: Final = "CREATE OR REPLACE TABLE meta.{} ({})"
 VIEWS: Final = """
 CREATE OR REPLACE VIEW meta.completeness AS
@@ -61,6 +61,14 @@ SHOWN: Final[dict[str, list[ColumnElement[Any]]]] = {
     ]
     for name in ("runs", "findings", "decisions", "versions")
 }
+# What tables, views and columns mean. A column is looked up as `table.column`, `schema.column`, or
+# by its name, which means the same in every table. Names before one colon share its text.
+COMMENTS: Final = {
+    key: text
+    for line in files("pipelines.publish").joinpath("comments.txt").read_text("utf-8").splitlines()
+    for keys, _, text in [line.partition(": ")]
+    for key in keys.split()
+}
 DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call] # names types as DuckDB does
 UNCOMMENTED: Final = """
 SELECT bare.kind, bare.schema_name, bare.name, bare.column_name
@@ -81,10 +89,26 @@ WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT b
 
 def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable[Finding]) -> None:
     """Record the requests of a scan that was loaded, and what its load had to say."""
+    proof, about = scan.completeness, {"scan_id": scan.scan_id}
+    requests = [
+        {
+            **msgspec.structs.asdict(scan.header),
+            **{name: getattr(exchange, name) for name in NAMES},  # not the body
+            "requested_offset": exchange.offset,
+            "requested_limit": exchange.limit,
+            "rows": _count(proof.used.get(exchange.page, ())),
+            "rows_conflicting": _count(proof.conflicting.get(exchange.page, ())),
+            "bytes": None if exchange.body is None else len(exchange.body),
+        }
+        for exchange in scan.exchanges()
+    ]
     db.execute(APPENDED)
-    _insert(db, "requests", _requests(scan))
-    reported = [{"scan_id": scan.scan_id, **msgspec.structs.asdict(each)} for each in findings]
-    _insert(db, "load_findings", reported)
+    _insert(db, "requests", requests)
+    _insert(db, "load_findings", [about | msgspec.structs.asdict(each) for each in findings])
+
+
+def _count(rows: Ranges) -> int:
+    return sum(end - first for first, end in rows)
 
 
 def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
@@ -98,7 +122,7 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     for table, rows in found.items():
         columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in SHOWN[table])
         db.execute(REPLACE.format(table, ", ".join(columns)))
-        _insert(db, table, [dict(row) for row in rows])
+        _insert(db, table, rows)
     db.execute(VIEWS)
     for kind, *parts in db.execute(UNCOMMENTED).fetchall():
         name = ".".join(quote_identifier(part) for part in parts if part)
@@ -107,30 +131,12 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     db.commit()
 
 
-def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]]) -> None:
-    if rows:
-        db.register("added_rows", pa.Table.from_pylist(rows))
-        db.execute(INSERT.format(table))
-        db.unregister("added_rows")
-
-
-def _requests(scan: SealedScan) -> list[dict[str, Any]]:
-    proof = scan.completeness
-    return [
-        {
-            "scan_id": scan.scan_id,
-            "connection": scan.header.connection,
-            "stream": scan.header.stream,
-            "page": page,
-            "requested_offset": exchange.offset,
-            "requested_limit": exchange.limit,
-            **{name: getattr(exchange, name) for name in FROM_EXCHANGE},
-            "rows": sum(end - first for first, end in proof.used.get(page, ())),
-            "rows_conflicting": sum(end - first for first, end in proof.conflicting.get(page, ())),
-            "bytes": None if exchange.body is None else len(exchange.body),
-        }
-        for page, exchange in enumerate(scan.exchanges(), 1)
-    ]
+def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[Any, Any]]) -> None:
+    """Insert rows; values without a column are ignored."""
+    columns = db.execute(f"SELECT * FROM meta.{table} LIMIT 0").to_arrow_table().schema
+    db.register("added_rows", pa.Table.from_pylist(rows, columns))
+    db.execute(f"INSERT INTO meta.{table} FROM added_rows")
+    db.unregister("added_rows")
 
 
 def _text(kind: str, schema: str, table: str, column: str | None) -> str:
@@ -139,11 +145,11 @@ def _text(kind: str, schema: str, table: str, column: str | None) -> str:
     keys = [f"{schema}.array" if array else schema]
     if kind == "MACRO TABLE":
         keys, stream = ["as_of"], table.removesuffix("_as_of")
-    elif column is not None and (column.startswith("_") or schema not in TEXTS):
+    elif column is not None and (column.startswith("_") or schema not in COMMENTS):
         keys = [f"{table}.{column}", f"{schema}.{column}", column]
     elif column is not None:  # of a record
         keys = ["__" + column.rpartition("__")[2] if "__" in column else "field", "field"]
-    elif schema not in TEXTS:
+    elif schema not in COMMENTS:
         keys = [f"{schema}.{table}"]
-    text = next((TEXTS[key] for key in keys if key in TEXTS), "")
+    text = next((COMMENTS[key] for key in keys if key in COMMENTS), "")
     return text.format(stream=stream, array=array, column=column)

@@ -8,11 +8,13 @@ import duckdb
 from sqlalchemy import func, select
 
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import BuildFailed, PartnerSyncError
+from pipelines.core.errors import BuildFailed, PartnerSyncError, VersionNotFound
+from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.tables import VersionRow
-from pipelines.metadata.versions import KEPT, VersionStatus, list_versions
+from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.tables import Decision, Scan, VersionRow
+from pipelines.metadata.versions import VersionStatus, list_versions
 from pipelines.publish.stores import OnNote, Stores
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -50,11 +52,12 @@ def _reconcile(stores: Stores) -> None:
     for number in files.keys() - rows.keys():
         rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
         rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])
+    kept_for_rebuild = checkpoint(stores)
     for number, row in rows.items():
-        version, was = files.get(number), row.status
-        row.status = VersionStatus.DELETED
+        version, row.status = files.get(number), VersionStatus.DELETED
         if version is not None and (row.sha256 or version == published):
-            row.status = was if was in KEPT else VersionStatus.PUBLISHED
+            is_checkpoint = version == kept_for_rebuild
+            row.status = VersionStatus.CHECKPOINT if is_checkpoint else VersionStatus.PUBLISHED
             row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
     with stores.metadata.transaction() as session:
         session.add_all(rows.values())
@@ -82,12 +85,51 @@ def publish_version(stores: Stores, version: Version) -> None:
             stores.warehouse.drop(old.number)
 
 
-def checkpoint(stores: Stores) -> Version | None:
-    """Return the version that holds every pruned scan; None where there is none."""
+def rollback(
+    stores: Stores, number: int, decision: Decision, on_note: OnNote = lambda _note: None
+) -> Version:
+    """Publish version `number` again; hold every scan that only later versions have.
+
+    The scans are held before the link is swapped: after a kill in between, analysts see the newer
+    version until the command is run again, and no build undoes the decision. Raises
+    VersionNotFound, BuildFailed where the file was changed, LockHeld, StorageFailed.
+    """
+    with change_versions(stores, on_note):
+        kept = {version.number: version for version in stores.warehouse.versions()}
+        if number not in kept:
+            raise VersionNotFound(
+                f"Version {number} is not kept (kept: {', '.join(map(str, kept)) or 'none'}). "
+                "Nothing was changed.",
+                "Run `partner-sync versions list`, then choose one of it.",
+            )
+        require_unchanged(stores.metadata, kept[number])
+        later = [loaded_scans(stores.warehouse, kept[each]) for each in kept if each > number]
+        undone = {*()}.union(*later) - loaded_scans(stores.warehouse, kept[number])
+        why = f"rolled back to version {number}: {decision.reason}"
+        with stores.metadata.transaction() as session:
+            add_decision(session, decision)
+            for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
+                set_status(session, scan.scan_id, ScanStatus.HELD, why)
+        stores.warehouse.publish(kept[number])
+        return kept[number]
+
+
+def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | None:
+    """Return the oldest version that holds every pruned scan (and those `also`); None without any.
+
+    It holds nothing that was rolled back: a rebuild starts from it.
+    """
     with stores.metadata.transaction() as session:
-        row = session.scalar(select(VersionRow).filter_by(status=VersionStatus.CHECKPOINT))
-    versions = stores.warehouse.versions()
-    return next((each for each in versions if row and each.number == row.number), None)
+        pruned = also.union(
+            session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
+        )
+    if pruned:
+        known = scans_in_newest_readable(stores.warehouse)
+        for version in stores.warehouse.versions():
+            with suppress(PartnerSyncError, duckdb.Error):
+                if pruned <= loaded_scans(stores.warehouse, version) <= known:
+                    return version
+    return None
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:

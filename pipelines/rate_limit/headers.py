@@ -27,7 +27,7 @@ class RateHeaders(NamedTuple):
 
 
 def read_rate_headers(
-    status: int, headers: Mapping[str, str], known_limit: int | None
+    status: int | None, headers: Mapping[str, str], known_limit: int | None
 ) -> RateHeaders | None:
     """Return limit and remaining requests; None if the answer speaks of our address's limit."""
     texts = (headers.get(f"x-ratelimit-{name}", "").strip() for name in RateHeaders._fields)
@@ -41,21 +41,20 @@ def read_rate_headers(
     return RateHeaders(limit, remaining) if is_of_actor else None
 
 
-def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds that `Retry-After` asks to wait; None if it says nothing usable.
+def read_retry_after(headers: Mapping[str, str], now: float) -> float:
+    """Return the seconds that `Retry-After` asks to wait; 0 if it says nothing usable.
 
     A date counts from the service's own `Date`, which is cut to the second, so that the wait is
     never too short. `now` is the Unix time, used where there is no `Date`.
     """
     text = headers.get("retry-after", "").strip()
     if SECONDS.fullmatch(text):
-        seconds = float(text)
-    else:
-        seconds = _date(text, -math.inf) - _date(headers.get("date", ""), now)
-    return seconds if seconds > 0 else None
+        return float(text)
+    return max(0.0, read_date(text, -math.inf) - read_date(headers.get("date", ""), now))
 
 
-def _date(text: str, default: float) -> float:
+def read_date(text: str, default: float) -> float:
+    """Return the Unix time of an HTTP date; the default if it cannot be read."""
     try:
         date = parsedate_to_datetime(text)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

@@ -7,9 +7,9 @@ transaction. Times are seconds of the clock that the processes share (`Metadata.
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -43,13 +43,12 @@ DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """What a limiter keeps to; a block that is longer than `longest_wait_seconds` ends the run."""
+    """What a limiter keeps to."""
 
     limit: int = 5  # until the service states one
     window_seconds: float = 1.0
     max_requests_per_window: int | None = None  # our share of the limit for good
     request_timeout_seconds: float = 60.0
-    longest_wait_seconds: float = 900.0
 
 
 @dataclass
@@ -57,18 +56,17 @@ class Slot:
     """One request's place. The transport sets the times (Unix seconds) and what was answered."""
 
     number: int = 0
-    sent_at: float | None = None  # request headers written
+    sent_at: float = 0.0  # request headers written
     answered_at: float | None = None  # answer headers received
     status: int | None = None
-    headers: Mapping[str, str] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     ended: float = 0.0  # monotonic seconds at which the limiter got it back
 
     @property
     def trip(self) -> float | None:
         """Seconds until the answer; None without one, and if the clock was set back meanwhile."""
-        if self.sent_at and self.answered_at and self.answered_at >= self.sent_at:
-            return self.answered_at - self.sent_at
-        return None
+        trip = -1.0 if self.answered_at is None else self.answered_at - self.sent_at
+        return trip if trip >= 0 else None
 
 
 class RateLimiter:
@@ -88,20 +86,20 @@ class RateLimiter:
         self._ended: list[Slot] = []  # not yet written
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
-        """Wait for a slot and hold it for one request, until the headers of its answer are there.
+    async def hold(self, slot: Slot) -> AsyncIterator[None]:
+        """Wait until one request may be sent; its slot is held until the block ends.
 
-        A cancelled wait gives its slot back. After a 429 nobody sends for one window; a longer
-        pause is up to `block`. Raises StorageFailed, and Postponed.
+        That is when the headers of its answer are there. A cancelled wait gives its slot back.
+        After a 429 nobody sends for one window; a longer pause is up to `block`. Raises
+        StorageFailed, and Postponed.
         """
-        slot = Slot()
         self._active += 1
         try:
             async with self._turn:
                 await self._clock.sleep(HEAD_START)
                 await self._take(slot)
             try:
-                yield slot
+                yield
             finally:
                 slot.ended = self._clock.monotonic()
                 self._ended.append(slot)
@@ -152,7 +150,7 @@ class RateLimiter:
                 due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
                 taken = due if due <= now + LEAD else None
                 execute(UPDATE, {"sent_at": taken, "of": mine.number})
-        if known.blocked_until - now > self._options.longest_wait_seconds:
+        if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
             raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
         return due - ahead
@@ -209,7 +207,7 @@ class RateLimiter:
         until, credit = answered + self._options.window_seconds + MARGIN, credit_of(self._trips)
         told = {} if ended.trip is None else {"sent_at": answered - ended.trip, "credit": credit}
         session.connection().execute(UPDATE, {"held_until": until, "of": ended.number, **told})
-        said = read_rate_headers(ended.status or 0, ended.headers or {}, known.limit)
+        said = read_rate_headers(ended.status, ended.headers, known.limit)
         is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
         if is_refused:
             memory.block(known, self._options.window_seconds + MARGIN, now, self._clock.time())

@@ -10,6 +10,7 @@ REMEMBERED_SECONDS = 45  # of so many seconds the second-highest number is left 
 CAUTION_SECONDS = 60.0  # after an unexplained 429; doubled by each further one
 LONGEST_CAUTION = 3600.0
 CAUTION_FORGOTTEN = 86400.0  # after so long without a 429 the first caution is short again
+LONGEST_WAIT = 300.0  # a run that would have to wait longer ends
 LONGEST_BLOCK = 7 * 86400.0  # a Retry-After is remembered for so long
 
 

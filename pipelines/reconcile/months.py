@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
@@ -15,8 +16,8 @@ from pipelines.core.errors import ArchiveDamaged, PartnerSyncError, StorageFaile
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
-from pipelines.reconcile.normalize import TABLES, Sides
-from pipelines.reconcile.roles import DIGITS, find_roles, scale_of
+from pipelines.reconcile.normalize import Sides
+from pipelines.reconcile.roles import DIGITS, find_roles, scale_of, widen_amounts
 
 SIGNED_FILE: Final = 0o400
 MANIFEST, MAPPING = "manifest.json", "mapping.toml"
@@ -48,13 +49,6 @@ CREATE OR REPLACE TEMP TABLE closed_months (
 """
 INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 # Rows of a copy have sign -1, those of today 1.
-NO_ROWS: Final = """
-SELECT
-    0 AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner, rows.currency,
-    rows.difference AS quantity, rows.difference AS amount
-FROM reconciliation.corrections AS rows
-WHERE false
-"""
 ROWS: Final = """
 SELECT
     {sign} AS sign, '{side}' AS side, rows.month, rows.connection, rows.id, rows.partner,
@@ -69,11 +63,9 @@ SIDES: Final = {  # view -> side, and which of its rows count
 TYPED: Final = """
 SELECT rows.* REPLACE (rows.quantity::{} AS quantity, rows.amount::{} AS amount) FROM ({}) AS rows
 """
-WIDEN: Final = "ALTER TABLE reconciliation.corrections ALTER COLUMN {} SET DATA TYPE {}"
 NEEDS: Final = [
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "amount")
 ]
-CURRENT: Final = "{}._valid_to IS NULL"
 
 
 def month_after(month: date) -> date:
@@ -140,21 +132,25 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         about = (close.month, close.number, close.preparer, close.reviewer, close.closed_at)
         state = (close.version, close.reopened_at is not None, posted_to)
         db.execute(INSERT_MONTH, (*about, *state))
+    no_rows = _select("used", 1, "(FROM reconciliation.used LIMIT 0)", [])
     try:
-        _create_view(db, [NO_ROWS, *_month_rows(db, standing)])
+        _create_view(db, [no_rows, *_month_rows(db, standing)])
     except (PartnerSyncError, OSError, duckdb.Error) as error:
-        _create_view(db, [NO_ROWS])
+        _create_view(db, [no_rows])
         return printable(error)
     return ""
 
 
 def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
     """Create view `month_rows` of statements, and give `corrections` the type of its amounts."""
-    types = [_decimal(db, column, queries) for column in ("quantity", "amount")]
-    union = " UNION ALL ".join(TYPED.format(*types, each) for each in queries)
+    columns = [dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries)]
+    quantity, amount = (  # that hold all of them: where two types meet, DuckDB rounds
+        f"DECIMAL({DIGITS},{max(scale_of(str(each[name])) for each in columns)})"
+        for name in ("quantity", "amount")
+    )
+    union = " UNION ALL ".join(TYPED.format(quantity, amount, each) for each in queries)
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
-    for column in ("amount_before", "amount_now", "difference"):
-        db.execute(WIDEN.format(column, types[1]))
+    widen_amounts(db, "corrections", amount)
 
 
 def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:
@@ -162,34 +158,28 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
 
     Raises ArchiveDamaged for a copy that is not what was signed off.
     """
-    mappings = dict[bytes, list[Path]]()
+    months = defaultdict[bytes, dict[Path, date]](dict)  # of copies with the same mapping
     for folder, close in closes.items():
         require_intact(folder, close)
-        mappings.setdefault((folder / MAPPING).read_bytes(), []).append(folder)
+        months[(folder / MAPPING).read_bytes()][folder] = close.month
         for view in SIDES:
             source = f"read_parquet('{_quoted(folder / f'{view}.parquet')}')"
             yield _select(view, -1, source, [close.month])
-    for folders in mappings.values():
-        mapping = read_mapping(folders[0] / MAPPING) or Mapping()
+    for folders in months.values():
+        file = next(iter(folders)) / MAPPING
+        mapping = read_mapping(file) or Mapping()
         roles = find_roles(db, mapping)
         if reason := roles.missing(NEEDS):
-            raise ArchiveDamaged(f"{reason}, but {folders[0] / MAPPING} names it.")
-        sides = Sides(mapping, roles, {table for (table,) in db.execute(TABLES).fetchall()})
+            raise ArchiveDamaged(f"{reason}, but {file} names it.")
         for view in SIDES:
-            source = f"({getattr(sides, view)(CURRENT)})"
-            yield _select(view, 1, source, [closes[folder].month for folder in folders])
+            source = f"({Sides(db, mapping, roles).query(view)})"
+            yield _select(view, 1, source, folders.values())
 
 
 def _select(view: str, sign: int, source: str, months: Iterable[date]) -> str:
     side, counts = SIDES[view]
-    dates = ", ".join(f"DATE '{month}'" for month in months)
+    dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
     return ROWS.format(sign=sign, side=side, source=source, months=dates, counts=counts)
-
-
-def _decimal(db: duckdb.DuckDBPyConnection, column: str, queries: list[str]) -> str:
-    """Return the type that holds a column of all statements: where two meet, DuckDB rounds."""
-    types = (dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries))
-    return f"DECIMAL({DIGITS},{max(scale_of(str(each[column])) for each in types)})"
 
 
 def require_intact(folder: Path, close: Close) -> None:

@@ -5,7 +5,7 @@ statements of `sql/` read these views only, and the same with every version of e
 (`used_history`, `bills_history`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import duckdb
@@ -26,41 +26,62 @@ FROM {{table}} AS history
 WHERE {{holds}}
 """
 USED: Final = f"""
-SELECT
-    history._connection AS connection, {{id}} AS id, {{partner}} AS partner,
-    {{organization}} AS organization, {{month}} AS month, {{day}} AS day, {{currency}} AS currency,
-    {{plan}} AS plan, {{metric}} AS metric, {{quantity}} AS quantity, {{price}} AS price,
-    {{amount}} AS amount, {{recorded}} AS recorded_at, {{updated}} AS updated_at, {{key}} AS key,
-    {PLACE}
-FROM {{table}} AS history
-WHERE {{holds}}
+WITH parts AS NOT MATERIALIZED (
+    SELECT
+        history._connection AS connection, {{id}} AS id, {{partner}} AS partner,
+        {{organization}} AS organization, {{month}} AS month, {{day}} AS day,
+        {{currency}} AS currency, {{plan}} AS plan, {{metric}} AS metric,
+        {{quantity}} AS quantity, {{price}} AS price, {{amount}} AS amount,
+        {{recorded}} AS recorded_at, {{updated}} AS updated_at, {PLACE}
+    FROM {{table}} AS history
+    WHERE {{holds}}
+)
+SELECT parts.*, {{key}} AS key
+FROM parts
 """
+# Why a bill does not count; NULL: it counts.
+APART: Final = """CASE
+        WHEN list_contains({credit_kinds}, {kind}) THEN 'credit note'
+        WHEN {counted_statuses} <> []
+            AND NOT list_contains({counted_statuses}, coalesce({status}, 'no status'))
+            THEN coalesce({status}, 'no status') END"""
 BILLS: Final = f"""
 SELECT
     history._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
-    {{issued}} AS issued_at, {{updated}} AS updated_at, {{apart}} AS apart,
-    CASE {{apart}} WHEN 'credit note' THEN -abs({{amount}}) ELSE {{amount}} END AS amount, {PLACE}
+    {{issued}} AS issued_at, {{updated}} AS updated_at, {APART} AS apart,
+    if({APART} = 'credit note', -abs({{amount}}), {{amount}}) AS amount, {PLACE}
 FROM {{table}} AS history
 WHERE {{holds}}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do.
-BILLED: Final = """
-WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED ({lines}), sums AS (
-    SELECT lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount
+BILLED: Final = f"""
+WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
+    SELECT
+        line._connection AS connection, line._parent_key AS _key, line._valid_from,
+        line._index::VARCHAR AS line, {{line_usage}} AS reference, {{line_plan}} AS plan,
+        {{line_quantity}} AS quantity, {{line_price}} AS price, {{line_amount}} AS amount
+    FROM {{lines}} AS line
+    WHERE {{holds_line}}
+), sums AS (
+    SELECT
+        lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount,
+        -sum(abs(lines.amount)) AS credit
     FROM lines
     GROUP BY lines.connection, lines._key, lines._valid_from
 ), rests AS (
     SELECT
-        bills.* REPLACE (bills.amount - coalesce(CASE bills.apart WHEN 'credit note'
-            THEN -abs(sums.amount) ELSE sums.amount END, 0) AS amount),
+        bills.* REPLACE (bills.amount
+            - coalesce(if(bills.apart = 'credit note', sums.credit, sums.amount), 0) AS amount),
         sums._key IS NOT NULL AS has_lines
     FROM bills
     LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
         AND sums._valid_from = bills._valid_from
 ), parts AS (
-    SELECT bills.* EXCLUDE (amount), lines.* EXCLUDE (connection, _key, _valid_from, amount),
-        CASE bills.apart WHEN 'credit note' THEN -abs(lines.amount) ELSE lines.amount END AS amount
+    SELECT
+        bills.* EXCLUDE (amount), lines.line, lines.reference, lines.plan, lines.price,
+        if(bills.apart = 'credit note', -abs(lines.quantity), lines.quantity) AS quantity,
+        if(bills.apart = 'credit note', -abs(lines.amount), lines.amount) AS amount
     FROM lines
     JOIN bills ON bills._key = lines._key AND bills.connection = lines.connection
         AND bills._valid_from = lines._valid_from
@@ -69,34 +90,16 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED ({lines}), s
     FROM rests
     WHERE rests.amount <> 0 OR NOT rests.has_lines
 )
-SELECT
-    parts.* EXCLUDE (line, quantity), concat_ws('#', parts.bill, parts.line) AS id,
-    CASE parts.apart WHEN 'credit note' THEN -abs(parts.quantity) ELSE parts.quantity END
-        AS quantity,
-    {key} AS key
+SELECT parts.* EXCLUDE (line), concat_ws('#', parts.bill, parts.line) AS id, {{key}} AS key
 FROM parts
 """
-LINES: Final = """
-    SELECT
-        line._connection AS connection, line._parent_key AS _key, line._valid_from,
-        line._index::VARCHAR AS line, {line_usage} AS reference, {line_plan} AS plan,
-        {line_quantity} AS quantity, {line_price} AS price, {line_amount} AS amount
-    FROM history.{table} AS line
-    WHERE {holds}
-"""
-NO_LINES: Final = """
-    SELECT
-        NULL::VARCHAR AS connection, NULL::VARCHAR AS _key, NULL::TIMESTAMPTZ AS _valid_from,
-        NULL::VARCHAR AS line, NULL::VARCHAR AS reference, NULL::VARCHAR AS plan,
-        NULL::{quantity} AS quantity, NULL::{price} AS price, NULL::{amount} AS amount
-    WHERE false
-"""
-# Of a list that was never loaded.
+# Of a list that was never loaded, or of lines that no bill has.
 NO_TABLE: Final = """(
     SELECT
-        NULL::VARCHAR AS _connection, NULL::VARCHAR AS _key, NULL::VARCHAR AS _scan_id,
-        NULL::INTEGER AS _page, NULL::INTEGER AS _row, NULL::TIMESTAMPTZ AS _valid_from,
-        NULL::TIMESTAMPTZ AS _valid_to, NULL::VARCHAR AS _end_reason
+        NULL::VARCHAR AS _connection, NULL::VARCHAR AS _key, NULL::VARCHAR AS _parent_key,
+        NULL::BIGINT AS _index, NULL::VARCHAR AS _scan_id, NULL::INTEGER AS _page,
+        NULL::INTEGER AS _row, NULL::TIMESTAMPTZ AS _valid_from, NULL::TIMESTAMPTZ AS _valid_to,
+        NULL::VARCHAR AS _end_reason
     WHERE false
 )"""
 TABLES: Final = """
@@ -105,56 +108,52 @@ WHERE tables.database_name = current_database() AND tables.schema_name = 'histor
 """
 TIMES: Final = {"recorded", "updated", "issued"}
 BY_USAGE: Final = ("usage.id", "billing.line_usage")
+VIEWS: Final = {  # of which list, how, and what a row shares with those of the other side
+    "partners": ("partners", PARTNERS, ""),
+    "used": ("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),  # an id may be missing
+    "bills": ("billing", BILLS, ""),
+    "billed": ("billing", BILLED, "parts.reference"),
+}
+MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
 
 
 class Sides:
-    """The statements of both sides for a mapping; `tables` are those of history."""
+    """The statements of views for a mapping."""
 
-    def __init__(self, mapping: Mapping, roles: Roles, tables: Collection[str]) -> None:
-        self._mapping, self._roles, self._tables = mapping, roles, tables
+    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
+        self._mapping, self._roles = mapping, roles
         self._by_usage = not roles.missing(BY_USAGE)
+        self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
 
-    def partners(self, holds: str) -> str:
-        """Return the statement for partners that fulfil a condition."""
-        return self._filled(PARTNERS, "partners", holds)
-
-    def used(self, holds: str) -> str:
-        """Return the statement for records of usage."""
-        return self._filled(USED, "usage", holds)
-
-    def bills(self, holds: str) -> str:
-        """Return the statement for bills."""
-        return self._filled(BILLS, "billing", holds)
-
-    def billed(self, holds: str) -> str:
-        """Return the statement for lines of bills."""
-        month = "concat_ws('|', parts.partner, parts.month, parts.currency)"
-        key = "parts.reference" if self._by_usage else month
-        return BILLED.format(bills=self.bills(holds), lines=self._lines(holds), key=key)
-
-    def _filled(self, query: str, side: str, holds: str) -> str:
-        names = list(type(getattr(self._mapping, side)).model_fields)
-        columns = {name: self._column(side, name) for name in names}
-        columns["id"] = self._column(side, "id", "history._key")
+    def query(self, view: str, *, every_version: bool = False) -> str:
+        """Return the statement of a view: of the rows that hold now, or of every version."""
+        side, query, reference = VIEWS[view]
+        columns = {
+            role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
+            for role, value in getattr(self._mapping, side)
+        }
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
-        group = ", ".join(columns.get(name, "NULL") for name in ("partner", "month", "currency"))
-        record = f"coalesce({columns['id']}, concat('?', history._key))"  # an id may be missing
+        if f"{side}.id" not in self._roles.columns:
+            columns["id"] = "history._key"
+        holds = "true" if every_version else "{}._valid_to IS NULL"
         return query.format(
             **columns,
-            table=f"history.{side}" if side in self._tables else NO_TABLE,
+            key=reference if self._by_usage else MONTH,
+            table=self._table(side),
+            lines=self._table(self._roles.lines),
             holds=holds.format("history"),
-            apart=self._apart(),
-            key=record if self._by_usage else f"concat_ws('|', {group})",
+            holds_line=holds.format("line"),
         )
 
-    def _column(self, side: str, name: str, default: str = "") -> str:
+    def _table(self, name: str) -> str:
+        return f"history.{quote_identifier(name)}" if name in self._tables else NO_TABLE
+
+    def _column(self, side: str, name: str) -> str:
         """Return the expression of a role's column."""
         column = self._roles.columns.get(f"{side}.{name}")
         row = "line" if name.startswith("line_") else "history"
         value = f"{row}.{quote_identifier(column.name)}" if column else "NULL"
-        if not column and default:
-            return default
         if name.endswith(("quantity", "price", "amount")):
             return f"CAST({value} AS {self._roles.decimal(name.removeprefix('line_'))})"
         return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
@@ -171,40 +170,17 @@ class Sides:
         month = f"TRY_CAST({value} || '-01' AS DATE)"
         return value if period.type == "DATE" else f"coalesce(TRY_CAST({value} AS DATE), {month})"
 
-    def _apart(self) -> str:
-        """Return the expression that says why a bill does not count; NULL: it counts."""
-        roles, conditions = self._mapping.billing, list[str]()
-        if roles.credit_kinds:
-            kind = self._column("billing", "kind")
-            conditions.append(f"WHEN {kind} IN ({_texts(roles.credit_kinds)}) THEN 'credit note'")
-        if roles.counted_statuses:
-            status = f"coalesce({self._column('billing', 'status')}, 'no status')"
-            counted = _texts(roles.counted_statuses)
-            conditions.append(f"WHEN {status} NOT IN ({counted}) THEN {status}")
-        return f"CASE {' '.join(conditions)} END" if conditions else "NULL::VARCHAR"
-
-    def _lines(self, holds: str) -> str:
-        tables = {
-            column.table for role, column in self._roles.columns.items() if ".line_" in role
-        } - {"billing"}
-        names = ("line_usage", "line_plan", "line_quantity", "line_price", "line_amount")
-        values = {name: self._column("billing", name) for name in names}
-        if len(tables) == 1:
-            table = quote_identifier(*tables)
-            return LINES.format(table=table, holds=holds.format("line"), **values)
-        measures = {name: self._roles.decimal(name) for name in ("quantity", "price", "amount")}
-        return NO_LINES.format(**measures)
-
 
 def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
     """Create views of both sides, and temporary ones of all versions."""
-    sides = Sides(mapping, roles, {table for (table,) in db.execute(TABLES).fetchall()})
-    for of_side in (sides.partners, sides.used, sides.bills, sides.billed):
-        name = of_side.__name__
-        query = of_side("{}._valid_to IS NULL")
-        db.execute(f"CREATE OR REPLACE VIEW reconciliation.{name} AS {query}")
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {name}_history AS {of_side('true')}")
+    sides = Sides(db, mapping, roles)
+    for view in VIEWS:
+        db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
+        if view != "billed":
+            history = sides.query(view, every_version=True)
+            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
 
 
 def _texts(values: Iterable[str]) -> str:
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    texts = ("'" + value.replace("'", "''") + "'" for value in values)
+    return f"[{', '.join(texts)}]::VARCHAR[]"

@@ -6,18 +6,18 @@ name says. Where two fields are equally good, none is proposed.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from pipelines.config import mapping
 from pipelines.config.mapping import PartnerRoles
-from pipelines.reconcile.evidence import FEW, ITEM, WIDTH, Evidence, Product, Share
+from pipelines.reconcile.evidence import FEW, ITEM, SOME, Evidence, Share
 from pipelines.reconcile.roles import NUMBERS, SIDES, Column
 
 SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
 CLOSE = 0.02  # shares that differ by less are equally good
+WIDTH = 12  # numbers of a table that are multiplied; all combinations of three are
 UNNAMED = 1_000.0  # rank of a name that says nothing
 WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one
@@ -39,14 +39,20 @@ NAMES: Final = {  # usual ones, the likeliest first; a field's name has all word
     "kind": "kind, document type, bill type, invoice type, type",
     "usage": "usage id, usage, record id, event id",
 }
-TIMES: Final = (
-    *("usage.updated", "usage.recorded", "usage.period"),  # period last: a date may be any of them
-    *("billing.updated", "billing.issued", "billing.period"),
-)
-LABELS: Final = (
-    *("usage.organization", "usage.plan", "usage.metric"),
-    *("billing.organization", "billing.number", "billing.line_plan"),
-)
+KINDS: Final = {  # of fields, with what their values show
+    "codes": "values are ISO 4217 codes",
+    "few": f"values are of at most {FEW} different ones",
+    "times": "values are dates, times or months",
+    "labels": "rows have a value",
+    "numbers": "rows have a number",
+}
+NAMED_ROLES: Final = {  # period after other times: a date may be any of them
+    **dict.fromkeys(("billing.status", "billing.kind"), "few"),
+    **dict.fromkeys(("usage.updated", "usage.recorded", "usage.period"), "times"),
+    **dict.fromkeys(("billing.updated", "billing.issued", "billing.period"), "times"),
+    **dict.fromkeys(("usage.organization", "usage.plan", "usage.metric"), "labels"),
+    **dict.fromkeys(("billing.organization", "billing.number", "billing.line_plan"), "labels"),
+}
 UNCOUNTED: Final = {
     *("void", "voided", "draft", "cancel", "canceled", "cancelled", "deleted", "pending"),
     *("rejected", "reversed"),
@@ -55,112 +61,102 @@ OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}  # have n
 CREDIT: Final = re.compile("credit|refund", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A role, the path of the field proposed for it (None: none is), and why.
+class Proposal(NamedTuple):
+    """What is proposed for a role, and why.
 
-    `values` are those of counted_statuses and credit_kinds, which have no path.
+    `field` is the path of a field, the values of counted_statuses and credit_kinds, or None.
     """
 
-    role: str
-    path: str | None
+    field: str | tuple[str, ...] | None
     evidence: str
-    values: tuple[str, ...] = ()
 
 
-class Trait(NamedTuple):
-    """What a field must show. `needs_name`: it must have a fitting name as well."""
-
-    measure: Callable[[Column], Share]
-    meaning: str
-    needs_name: bool = False
-
-
-def propose_roles(db: duckdb.DuckDBPyConnection, partners: PartnerRoles) -> list[Proposal]:
+def propose_roles(db: duckdb.DuckDBPyConnection, partners: PartnerRoles) -> dict[str, Proposal]:
     """Return a proposal for every role, in the order of the mapping.
 
     `db` is a published version. The roles of partners are documented, or set by a person.
     """
-    search = _Search(db)
+    evidence = Evidence(db)
+    search, sides = _Search(evidence), {each.stream for each in evidence.shares}
     search.run(partners)
-    return [
-        search.proposal(side, f"{side}.{name}")
+    return {
+        f"{side}.{name}": search.proposals[f"{side}.{name}"]
+        if side in sides
+        else Proposal(None, f"There are no rows of {side}.")
         for side in SIDES
         for name, _ in getattr(mapping.Mapping(), side)
-    ]
+    }
 
 
 class _Search:
     """The roles found so far, with their columns: what is looked for next depends on them."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self._evidence = Evidence(db)
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
         self._found: dict[str, Column] = {}
-        self._reasons: dict[str, str] = {}
-        self._values: dict[str, tuple[str, ...]] = {}
+        self.proposals: dict[str, Proposal] = {}
 
     def run(self, partners: PartnerRoles) -> None:
         self._partners(partners)
-        codes = Trait(self._evidence.codes, "values are ISO 4217 codes")
         for side in ("usage", "billing"):
             self._key(side)
-            self._choose(f"{side}.currency", self._free(side), codes)
-            self._refer(f"{side}.partner", self._free(side), "partners.id")
-        items = self._free("billing", in_list=True)
-        references = [each for each in items if self._evidence.hardly_repeats(each)]
-        self._refer("billing.line_usage", references, "usage.id")
-        reference = self._found.get("billing.line_usage")
-        tables = {reference.table} if reference else {each.table for each in items}
-        lines = [each for each in items if {each.table} == tables]
-        self._money("usage.", self._free("usage"))
-        self._money("billing.line_", lines)
+            self._choose_by("codes", f"{side}.currency")
+            self._refer(f"{side}.partner", "partners.id", self._free(side))
+        items = self._free("billing.line_usage")
+        rare = [each for each in items if self._evidence.shares[each]["different"].value >= SOME]
+        self._refer("billing.line_usage", "usage.id", rare)
+        self._money("usage.")
+        self._money("billing.line_")
         self._total()
-        self._states()
-        times = Trait(self._evidence.times, "values are dates, times or months", needs_name=True)
-        labels = Trait(self._evidence.labels, "rows have a value", needs_name=True)
-        for role in TIMES:
-            self._choose(role, self._free(role), times)
-        for role in LABELS:
-            self._choose(role, lines if ".line_" in role else self._free(role), labels)
+        for role, kind in NAMED_ROLES.items():
+            self._choose_by(kind, role)
+        self._choose_values("billing.counted_statuses", "billing.status", _counts)
+        self._choose_values("billing.credit_kinds", "billing.kind", CREDIT.search)
 
-    def proposal(self, side: str, role: str) -> Proposal:
-        column, values = self._found.get(role), self._values.get(role, ())
-        reason = self._reasons.get(role, "No field has a name that fits.")
-        if not any(each.stream == side for each in self._evidence.columns):
-            reason = f"There are no rows of {side}."
-        return Proposal(role, column and column.path, reason, values)
-
-    def _free(self, role: str, *, in_list: bool = False) -> list[Column]:
-        """Return the columns of records, or of lists in them, that have no role yet."""
-        taken, side = self._found.values(), role.partition(".")[0]
-        return [
+    def _free(self, role: str) -> list[Column]:
+        """Return the columns that have no role yet: of records, or of one list in them."""
+        side, _, name = role.partition(".")
+        is_line, reference = name.startswith("line_"), self._found.get("billing.line_usage")
+        free = [
             each
-            for each in self._evidence.columns
-            if each.stream == side and (ITEM in each.path) == in_list and each not in taken
+            for each in self._evidence.shares
+            if each.stream == side and (ITEM in each.path) == is_line
         ]
+        if is_line and name != "line_usage":
+            tables = {reference.table} if reference else {each.table for each in free}
+            free = [each for each in free if {each.table} == tables]
+        return [each for each in free if each not in self._found.values()]
 
-    def _give(self, role: str, column: Column, reason: str) -> None:
-        self._found[role] = column
-        self._reasons[role] = reason + " The name fits." * (_rank(role, column) < UNNAMED)
+    def _numbers(self, role: str) -> list[Column]:
+        free = (each for each in self._free(role) if each.is_number)
+        return [each for each in free if not OTHERS & set(_words(each.path))]
 
-    def _choose(self, role: str, columns: Iterable[Column], trait: Trait) -> bool:
-        """Give a role to the best field; return whether any is good enough."""
-        ranks = {each: _rank(role, each) for each in columns if each not in self._found.values()}
-        tried = [each for each in ranks if ranks[each] < UNNAMED or not trait.needs_name]
-        shares = {each: trait.measure(each) for each in tried}
+    def _choose(
+        self, role: str, shares: Mapping[Column, Share], meaning: str, *, needs_name: bool = False
+    ) -> bool:
+        """Give a role to the field with the best name and share; whether any is good enough."""
+        ranks = {each: _rank(role, each) for each in shares}
+        tried = [each for each in shares if ranks[each] < UNNAMED or not needs_name]
         least = {each: SURE if ranks[each] == UNNAMED else NAMED for each in tried}
-        good = {each: share for each, share in shares.items() if share.value >= least[each]}
+        good = {each: shares[each] for each in tried if shares[each].value >= least[each]}
         best = _best(good, lambda each: (good[each].value < SURE, ranks[each]))
+        field, reason = None, "No field has a name that fits."
         if len(best) == 1:
-            self._give(role, best[0], f"{good[best[0]]} {trait.meaning}.")
+            self._found[role], field, share = best[0], best[0].path, good[best[0]]
+            reason = f"{share} {meaning}." + " The name fits." * (ranks[best[0]] < UNNAMED)
         elif best:
-            self._reasons[role] = _equally_good(best)
-        elif shares:
-            near = max(shares, key=lambda each: shares[each].value)
-            nearest = f" Nearest: {near.path}, {shares[near]} {trait.meaning}."
-            is_near = shares[near].part or trait.needs_name
-            self._reasons[role] = f"No field qualifies.{nearest if is_near else ''}"
+            paths = ", ".join(each.path for each in best)
+            reason = f"Equally good: {paths}. Choose one in mapping.toml."
+        elif tried:
+            near = max(tried, key=lambda each: shares[each].value)
+            reason = f"No field qualifies. Nearest: {near.path}, {shares[near]} {meaning}."
+        self.proposals[role] = Proposal(field, reason)
         return bool(best)
+
+    def _choose_by(self, kind: str, role: str, but: str = "") -> None:
+        """Give a role to a field by what all rows say of it, and but for codes by its name."""
+        shares = {each: self._evidence.shares[each][kind] for each in self._free(role)}
+        self._choose(role, shares, KINDS[kind] + but, needs_name=kind != "codes")
 
     def _partners(self, roles: PartnerRoles) -> None:
         columns = {each.path: each for each in self._free("partners")}
@@ -171,91 +167,58 @@ class _Search:
                 self._found[role] = columns[path]
             elif path:
                 reason += f" No record has a field {path}."
-            self._reasons[role] = reason
+            self.proposals[role] = Proposal(path if path in columns else None, reason)
 
     def _key(self, side: str) -> None:
         """Find the primary key of a list, else a field that differs in every row."""
-        role, columns, key = f"{side}.id", self._free(side), self._evidence.key(side)
-        proven = next((each for each in columns if each.path == key), None)
-        if proven:
-            self._give(role, proven, "It is the primary key of the list.")
-            return
-        unique = [each for each in columns if self._evidence.is_unique(each)]
-        referring = {each: self._evidence.referring(each) for each in unique}
-        if any(share.value >= SURE for share in referring.values()):
-            trait = Trait(referring.__getitem__, "values of another list refer to it")
-        else:
-            trait = Trait(self._evidence.labels, "rows have a value, and all differ")
-        self._choose(role, unique, trait)
+        columns, key = self._free(side), self._evidence.keys.get(side)
+        proven = [each for each in columns if each.path == key]
+        unique = proven or [each for each in columns if self._evidence.is_unique(each)]
+        shares = {each: self._evidence.shares[each]["filled"] for each in unique}
+        differ = "all differ" if not proven else "it is the primary key of the list"
+        self._choose(f"{side}.id", shares, f"rows have a value; {differ}")
 
-    def _refer(self, role: str, columns: Iterable[Column], target: str) -> None:
+    def _refer(self, role: str, target: str, columns: Iterable[Column]) -> None:
         """Find the field whose values are those of another list's key."""
-        aim = self._found.get(target)
-        if aim is None:
-            self._reasons[role] = f"{target} has no field, so none can refer to it."
+        key = self._found.get(target)
+        if key is None:
+            reason = f"{target} has no field, so none can refer to it."
+            self.proposals[role] = Proposal(None, reason)
             return
-        meaning = f"values are in {aim.stream}.{aim.path}"
-        self._choose(role, columns, Trait(lambda each: self._evidence.found(each, aim), meaning))
+        shares = {each: self._evidence.found(each, key) for each in columns}
+        self._choose(role, shares, f"values are in {key.stream}.{key.path}")
 
-    def _money(self, prefix: str, columns: Sequence[Column]) -> None:
+    def _money(self, prefix: str) -> None:
         """Find quantity, price and amount: by what multiplies, else by name."""
         quantity, price, amount = roles = [f"{prefix}{name}" for name in NUMBERS]
-        numbers = [*filter(_is_number, columns)]
-        currency = self._found.get(f"{prefix.partition('.')[0]}.currency")
-        self._multiply(roles, self._evidence.products(numbers, currency))
-        for role in (price, amount, quantity):  # unitPrice is a price, no quantity of units
-            if role not in self._reasons:
-                self._number(role, columns, "no product confirms it")
-            if len(numbers) > WIDTH and role in self._reasons:
-                self._reasons[role] += f" Of {len(numbers)} numbers, only {WIDTH} were multiplied."
-
-    def _multiply(self, roles: Sequence[str], products: Iterable[Product]) -> None:
-        """Give quantity, price and amount to the columns of the product with the best names."""
-        good = [each for each in products if each.share.value >= SURE]
-        shares = {turned: each.share for each in good for turned in (each, each.turned())}
-        best = _best(shares, lambda each: _product_rank(roles, each))
+        numbers, currency = self._numbers(quantity), f"{prefix.partition('.')[0]}.currency"
+        products = self._evidence.products(numbers[:WIDTH], self._found.get(currency))
+        good = {each: share for each, share in products.items() if share.value >= SURE}
+        best = _best(good, lambda each: _product_rank(roles, each))
+        only = f" (only {WIDTH} of {len(numbers)} numbers)" if len(numbers) > WIDTH else ""
         for at, role in enumerate(roles if best else ()):
-            columns = list(dict.fromkeys(each.columns[at] for each in best))
-            if len(columns) == 1:
-                self._give(role, columns[0], f"{best[0].share} sampled rows are {best[0]}.")
-            else:
-                self._reasons[role] = _equally_good(columns)
-
-    def _number(self, role: str, columns: Sequence[Column], what: str) -> None:
-        """Find a number by its name."""
-        trait = Trait(self._evidence.filled, f"rows have a number; {what}", needs_name=True)
-        self._choose(role, filter(_is_number, columns), trait)
-        texts = [each for each in columns if each.type == "VARCHAR"]
-        named = [each.path for each in texts if _rank(role, each) < UNNAMED]
-        if role not in self._reasons and named:
-            self._reasons[role] = f"{named[0]} holds text, not numbers."
+            one, two, product = (each.path for each in best[0])
+            shares = {each[at]: good[each] for each in best}
+            self._choose(role, shares, f"sampled rows are {one} x {two} = {product}{only}")
+        for role in (price, amount, quantity):  # unitPrice is a price, no quantity of units
+            if role not in self.proposals:
+                self._choose_by("numbers", role, f"; no product confirms it{only}")
 
     def _total(self) -> None:
         """Find the number of a bill to which its lines add up, else by name."""
-        role, columns = "billing.amount", self._free("billing")
-        line, totals = self._found.get("billing.line_amount"), [*filter(_is_number, columns)]
-        sums = self._evidence.sums(line, totals) if line and totals else {}
-        meaning = "sampled bills are the sum of their lines"
-        if not self._choose(role, sums, Trait(sums.__getitem__, meaning)):
-            self._reasons.pop(role, None)
-            self._number(role, columns, "no lines add up to it")
+        role, line = "billing.amount", self._found.get("billing.line_amount")
+        sums = self._evidence.sums(line, self._numbers(role)) if line else {}
+        if not self._choose(role, sums, "sampled bills are the sum of their lines"):
+            self._choose_by("numbers", role, "; no lines add up to it")
 
-    def _states(self) -> None:
-        """Find status and kind of bills, and which of their values mean bills that count."""
-        few = Trait(
-            self._evidence.few, f"values are of at most {FEW} different ones", needs_name=True
-        )
-        for role, of_values, is_meant in (
-            ("billing.status", "billing.counted_statuses", _counts),
-            ("billing.kind", "billing.credit_kinds", CREDIT.search),
-        ):
-            self._choose(role, self._free(role), few)
-            column = self._found.get(role)
-            values = self._evidence.values(column) if column else ()
-            self._values[of_values] = tuple(each for each in values if is_meant(each))
-            others = ", ".join(each for each in values if not is_meant(each))
-            reason = f"Other values: {others or 'none'}." if column else f"{role} has no field."
-            self._reasons[of_values] = reason
+    def _choose_values(self, role: str, of_role: str, is_meant: Callable[[str], object]) -> None:
+        """Choose which values of a field of bills mean that they count, or are credit notes."""
+        column = self._found.get(of_role)
+        values = self._evidence.values(column) if column else []
+        others = ", ".join(each for each in values if not is_meant(each))
+        reason = f"Other values: {others or 'none'}." if column else f"{of_role} has no field."
+        meant = tuple(each for each in values if is_meant(each))
+        self.proposals[role] = Proposal(meant or None, reason)
 
 
 def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]:
@@ -263,15 +226,6 @@ def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]
     first = [each for each in shares if order(each) == min(map(order, shares))]
     most = max((shares[each].value for each in first), default=0)
     return [each for each in first if most - shares[each].value < CLOSE]
-
-
-def _equally_good(columns: Iterable[Column]) -> str:
-    paths = ", ".join(each.path for each in columns)
-    return f"Equally good: {paths}. Choose one in mapping.toml."
-
-
-def _is_number(column: Column) -> bool:
-    return column.is_number and not OTHERS & set(_words(column.path))
 
 
 def _counts(status: str) -> bool:
@@ -293,8 +247,8 @@ def _rank(role: str, column: Column) -> float:
     return UNNAMED
 
 
-def _product_rank(roles: Sequence[str], product: Product) -> tuple[float, bool]:
+def _product_rank(roles: Sequence[str], product: Sequence[Column]) -> tuple[float, bool]:
     """Return how well a product is named, 0 the best; whole numbers are rather quantities."""
-    quantity, price, _ = product.columns
-    names = sum(_rank(role, each) for role, each in zip(roles, product.columns, strict=True))
+    quantity, price, _ = product
+    names = sum(_rank(role, each) for role, each in zip(roles, product, strict=True))
     return (names, price.scale == 0 < quantity.scale)

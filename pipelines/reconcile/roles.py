@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import duckdb
 
 from pipelines.config.mapping import Mapping
+from pipelines.reconcile.statements import REMEMBERED
 
 SIDES: Final = ("partners", "usage", "billing")
 NUMBERS: Final = ("quantity", "price", "amount")
@@ -17,11 +18,11 @@ FROM meta.columns AS columns
 WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
 ORDER BY columns.position
 """
-BREAK_AMOUNTS: Final = """
+REMEMBERED_AMOUNTS: Final = f"""
 SELECT columns.data_type
 FROM duckdb_columns() AS columns
 WHERE columns.database_name = current_database() AND columns.schema_name = 'reconciliation'
-    AND columns.table_name = 'breaks' AND columns.column_name = 'difference'
+    AND columns.table_name IN {tuple(REMEMBERED)} AND columns.column_name = 'difference'
 """
 DIGITS: Final = 38  # of the widest decimal
 
@@ -52,11 +53,18 @@ def scale_of(decimal: str) -> int:
     return int(found[1]) if found else 0
 
 
+def widen_amounts(db: duckdb.DuckDBPyConnection, table: str, decimal: str) -> None:
+    """Give the amounts of a table that remembers earlier versions another type."""
+    for column in REMEMBERED[table]:
+        alter = f"ALTER TABLE reconciliation.{table} ALTER COLUMN {column}"
+        db.execute(f"{alter} SET DATA TYPE {decimal}")
+
+
 @dataclass(frozen=True)
 class Roles:
-    """The column of each role (`usage.amount`); `unknown` says why another role has none.
+    """The column of each role (`usage.amount`); `unknown` says why each other role has none.
 
-    `least_scale` are the digits behind the point that amounts of earlier breaks have.
+    `least_scale` are the digits behind the point that amounts of earlier versions have.
     """
 
     columns: dict[str, Column]
@@ -72,17 +80,19 @@ class Roles:
         )
         return "; ".join(dict.fromkeys(reasons))
 
-    def scale(self, measure: str) -> int:
-        """Return the digits behind the point of a measure (amount) on both sides.
+    @property
+    def lines(self) -> str:
+        """The table of lines of bills; empty without one."""
+        return next((each.table for role, each in self.columns.items() if ".line_" in role), "")
+
+    def decimal(self, measure: str) -> str:
+        """Return the type of a measure (amount) on both sides.
 
         It is one for both: where two types meet, DuckDB rounds.
         """
         scales = [each.scale for role, each in self.columns.items() if role.endswith(measure)]
-        return max(scales, default=0) if measure != "amount" else max([*scales, self.least_scale])
-
-    def decimal(self, measure: str) -> str:
-        """Return the type of a measure."""
-        return f"DECIMAL({DIGITS},{self.scale(measure)})"
+        scales.append(self.least_scale if measure == "amount" else 0)
+        return f"DECIMAL({DIGITS},{max(scales)})"
 
 
 def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
@@ -110,5 +120,10 @@ def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
             unknown[role] = f"field {path} of {side} holds text, not numbers ({role})"
         else:
             known[role] = column
-    earlier = [scale_of(kind) for (kind,) in db.execute(BREAK_AMOUNTS).fetchall()]
+    of_lines = [role for role in known if ".line_" in role]
+    tables = [known[role].table for role in of_lines if known[role].table != "billing"]
+    for role in of_lines:
+        if known[role].table not in tables[:1]:
+            unknown[role] = f"field {known.pop(role).path} is not in the list of lines ({role})"
+    earlier = [scale_of(kind) for (kind,) in db.execute(REMEMBERED_AMOUNTS).fetchall()]
     return Roles(known, unknown, max(earlier, default=0))

@@ -22,40 +22,43 @@ TABLES: Final = (
     "late_arrivals",
     "gaps",
     "external_ids",
-    "changes",
     "corrections",
     "closes",
 )
-REMEMBERED: Final = ("breaks", "corrections")  # of earlier versions, even if not evaluated
-UNLISTED: Final = ("odd_keys", "changes")  # steps to tables, in which nobody looks for a reason
-MATCH: Final = "match"  # in `needs`: the roles by which both sides are matched
-TEMPORARY: Final = {"odd_keys": "odd_keys", "changes": "changes"}
-STORED: Final = {"matches": "reconciliation.unmatched"}  # `matches` itself is a view of all pairs
-# Relations that are made of others, and so are as empty.
-DERIVED: Final = {"odd_keys": ("odd_used", "odd_billed"), "matches": ("unbalanced",)}
+STEPS: Final = {  # to the others; temporary
+    "known_partners": "TABLE",
+    "sides": "VIEW",
+    "versions": "VIEW",
+    "odd_keys": "TABLE",
+    "compared": "TABLE",
+    "changes": "TABLE",
+}
+LISTED: Final = ("matches", *RULES, *TABLES)
+REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
+    "breaks": ("used_amount", "billed_amount", "difference"),
+    "corrections": ("amount_before", "amount_now", "difference"),
+}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One file of `sql/`: what it asks, the roles it needs, lists whose absent rows it rests on."""
+    """One file of `sql/`: what it asks, and the roles and other statements that it needs."""
 
     name: str
     query: str
     question: str
     remedy: str
     needs: tuple[str, ...]
-    absent: tuple[str, ...]
 
 
 @cache
 def read_statement(name: str) -> Statement:
-    """Return the statement of a rule or a table."""
+    """Return a statement."""
     file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
     text = files("pipelines.reconcile").joinpath(file).read_text("utf-8")
-    notes = dict(
+    notes = {"question": "", "remedy": "", "needs": ""} | dict(
         line.removeprefix("-- ").split(": ", 1)
         for line in text.splitlines()
-        if line.startswith("-- ") and ": " in line
+        if line.startswith(("-- question: ", "-- remedy: ", "-- needs: "))
     )
-    needs, absent = (tuple(notes.get(key, "").split()) for key in ("needs", "absent"))
-    return Statement(name, text, notes["question"], notes["remedy"], needs, absent)
+    return Statement(name, text, notes["question"], notes["remedy"], tuple(notes["needs"].split()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from pipelines.reports.figures import Month
+from pipelines.reports.queries import Row
 from pipelines.reports.text import format_amount, format_month
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 270, 170, 62, 8, 148
@@ -17,6 +17,7 @@ HALF_LABEL: Final = 28  # px
 STEPS: Final = 4  # between the lowest and the highest amount, at most
 ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
 UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
+SIDES: Final = {"used": Decimal("0.08"), "billed": Decimal("0.5")}  # and where in its month
 TENTH: Final = Decimal("0.1")
 
 
@@ -50,19 +51,18 @@ class Scale:
         return [{"y": self.y(amount), "text": shorten(amount)} for amount in amounts]
 
 
-def place_bars(currency: str | None, months: Sequence[Month]) -> dict[str, Any]:
+def place_bars(currency: str | None, months: Sequence[Row]) -> dict[str, Any]:
     """Return what the drawing `chart.svg` shows, for one month or more."""
-    scale = Scale.of([amount for each in months for amount in (each.used, each.billed)])
+    scale = Scale.of([each[side] for each in months for side in SIDES])
     slot, every = Decimal(WIDTH - LEFT) / len(months), -(-len(months) // MONTH_LABELS)
     zero, bars, labels = scale.y(Decimal(0)), [], []
     for number, month in enumerate(months):
-        x, text = LEFT + slot * number, format_month(month.month)
+        x, text = LEFT + slot * number, format_month(month["month"])
         if number % every == 0:
             middle = min((x + slot * Decimal("0.45")).quantize(TENTH), WIDTH - HALF_LABEL)
             labels.append({"x": middle, "text": text})
-        for shift, side in ((Decimal("0.08"), "used"), (Decimal("0.5"), "billed")):
-            amount: Decimal = getattr(month, side)
-            y = scale.y(amount)
+        for side, shift in SIDES.items():
+            y = scale.y(month[side])
             bars.append(
                 {
                     "side": side,
@@ -70,7 +70,7 @@ def place_bars(currency: str | None, months: Sequence[Month]) -> dict[str, Any]:
                     "y": min(y, zero),
                     "width": (slot * Decimal("0.38")).quantize(TENTH),
                     "height": abs(y - zero),
-                    "title": f"{text}, {side}: {format_amount(amount, currency)}",
+                    "title": f"{text}, {side}: {format_amount(month[side], currency)}",
                 }
             )
     size = {"width": WIDTH, "height": HEIGHT, "left": LEFT}

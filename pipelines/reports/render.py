@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -14,7 +13,7 @@ from markupsafe import Markup, escape
 from pipelines.core.currencies import USUAL_DIGITS
 from pipelines.core.text import printable
 from pipelines.reports.chart import place_bars
-from pipelines.reports.figures import Figures, Month
+from pipelines.reports.queries import Figures, Row
 from pipelines.reports.text import digits_of, format_amount, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
@@ -32,8 +31,7 @@ CODE: Final = re.compile(r"`([^`]+)`")
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, and as a point
 
 
-@dataclass(frozen=True)
-class PastReport:
+class PastReport(NamedTuple):
     """A report that was written earlier."""
 
     version: int
@@ -43,7 +41,8 @@ class PastReport:
 
 def render_report(figures: Figures) -> str:
     """Return the page of a version."""
-    digits = max((digits_of(each.currency) for each in figures.currencies), default=USUAL_DIGITS)
+    currencies = [row["currency"] for row in figures.tables["currencies"]]
+    digits = max(map(digits_of, currencies), default=USUAL_DIGITS)
 
     def money(value: Decimal | None, currency: str | None, *, signed: bool = False) -> Markup:
         """Format an amount for a column in which decimal points stand below each other."""
@@ -54,8 +53,7 @@ def render_report(figures: Figures) -> str:
         return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
 
     page = _environment().get_template("page.html")
-    charts = {key: draw_chart(key, figures.trend(key)) for key in figures.charted}
-    return page.render(figures=figures, charts=charts, money=money, wrong=WRONG, to_do=TO_DO)
+    return page.render(figures.tables, figures=figures, money=money)
 
 
 def render_index(reports: Sequence[PastReport]) -> str:
@@ -63,10 +61,8 @@ def render_index(reports: Sequence[PastReport]) -> str:
     return _environment().get_template("index.html").render(reports=reports)
 
 
-def draw_chart(currency: str | None, months: Sequence[Month]) -> Markup:
-    """Return an SVG with two bars a month: used and billed. Empty without a month."""
-    if not months:
-        return Markup("")
+def draw_chart(currency: str | None, months: Sequence[Row]) -> Markup:
+    """Return an SVG with two bars a month, for one month or more: used and billed."""
     drawing = _environment().get_template("chart.svg")
     label = f"Used and billed by month in {currency or 'no currency'}; amounts in the table below"
     return Markup(drawing.render(place_bars(currency, months), label=label))  # noqa: S704 - escaped
@@ -84,6 +80,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters["marked"] = _marked
+    made.globals |= {"draw_chart": draw_chart, "wrong": WRONG, "to_do": TO_DO}
     return made
 
 

@@ -8,20 +8,52 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
 from pipelines.config.home import Home
 from pipelines.core.errors import BuildFailed, LockHeld, StorageFailed, VersionNotFound
 from pipelines.core.files import durable_rename, swap_symlink, sync_file
-from pipelines.warehouse.database import close_compact, connect, control_totals
+from pipelines.core.text import printable, quote_identifier
 
 PUBLISHED_FILE: Final = 0o444
 NAME: Final = re.compile(r"v(\d{8,})\.duckdb")
+
+SETTINGS: Final[dict[str, Any]] = {
+    "threads": 1,  # a second thread costs 40 % more CPU seconds on lists of this size
+    "storage_compatibility_version": "v1.5.0",  # every DuckDB from 1.5 on can read it
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
+FREE_SHARE: Final = 3  # rewrite from one third free on
+SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
+BLOCKS = """
+SELECT size.total_blocks, size.free_blocks, size.database_name
+FROM pragma_database_size() AS size
+WHERE size.database_name = current_database()
+"""
+# Of records: our own columns, which hold key and digest, and the amounts. Reading all columns twice
+# would cost 1.5 CPU seconds for a million rows.
+TABLES = """
+SELECT
+    columns.schema_name,
+    columns.table_name,
+    list(columns.column_name ORDER BY columns.column_index),
+    list(columns.column_name ORDER BY columns.column_index) FILTER (
+        starts_with(columns.column_name, '_') OR starts_with(columns.data_type, 'DECIMAL')
+    )
+FROM duckdb_columns() AS columns
+SEMI JOIN duckdb_tables() AS tables USING (database_oid, table_oid)
+WHERE columns.database_name = current_database() AND NOT columns.internal
+GROUP BY ALL
+"""
+# The hash reads every value: a count alone is known without reading a block.
+TOTALS = "SELECT count(*), bit_xor(hash({columns})) FROM {table}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +95,7 @@ class Warehouse:
                 _delete(self.home.versions, ".v*")
                 if base is not None:
                     shutil.copyfile(base.file(), part)
-            with closing(connect(part, self.memory_limit)) as db:
+            with closing(_connect(part, self.memory_limit)) as db:
                 yield db
         finally:
             _delete(self.home.versions, f"{part.name}*")
@@ -78,10 +110,10 @@ class Warehouse:
         read.
         """
         version, part = self._version(number), self._part(number)
-        written = control_totals(db)
-        close_compact(db, part, rewrite=rewrite)
-        with closing(connect(part, self.memory_limit, read_only=True)) as reader:
-            tables = {table for table, _ in written.items() ^ control_totals(reader).items()}
+        written = _control_totals(db)
+        _close_compact(db, part, rewrite=rewrite)
+        with closing(_connect(part, self.memory_limit, read_only=True)) as reader:
+            tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
         if tables:
             raise BuildFailed(
                 f"Version {number} is not what was written: other rows in "
@@ -143,10 +175,10 @@ class Warehouse:
         version = self.require_published() if number is None else self._version(number)
         file, folder = version.file(), self.home.versions
         with suppress(LockHeld):
-            return connect(file, self.memory_limit, read_only=True)
+            return _connect(file, self.memory_limit, read_only=True)
         with _writing(folder), tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy:
             shutil.copyfile(file, copy.name)
-            return connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
+            return _connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
 
     def drop(self, number: int) -> None:
         """Delete a version's file. Raises StorageFailed for the published one."""
@@ -165,6 +197,63 @@ class Warehouse:
 
     def _part(self, number: int) -> Path:
         return self.home.versions / f".v{number:08}.building"
+
+
+def _connect(
+    file: Path, memory_limit: str, *, read_only: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file; create it where it does not exist and may be written.
+
+    What does not fit into memory goes to a folder beside a file that is written. Readers have none:
+    the names of two in one folder would collide. Raises LockHeld where another process writes the
+    file, or this one opened it with other settings, StorageFailed where it is damaged or refused.
+    """
+    spill = "" if read_only else f"{file}.spill"
+    settings = {**SETTINGS, "memory_limit": memory_limit, "temp_directory": spill}
+    try:
+        database = duckdb.connect(file, read_only=read_only, config=settings)
+    except duckdb.Error as error:
+        if LOCKED in str(error) or isinstance(error, duckdb.ConnectionException):
+            raise LockHeld(f"{file} cannot be shared: {printable(error)}.") from error
+        raise StorageFailed(
+            f"{file} cannot be opened: {printable(error).rstrip('.!')}. No other file is affected.",
+            "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
+            "rollback`.",
+        ) from error
+    database.execute("SET TimeZone = 'UTC'")
+    return database
+
+
+def _close_compact(database: duckdb.DuckDBPyConnection, file: Path, *, rewrite: bool) -> None:
+    """Close a file that was written. Rewrite it if a third of it is free and it is not small.
+
+    With `rewrite`, it is rewritten in any case, so that nothing of deleted rows remains in it, and
+    what fails raises duckdb.Error; otherwise the file stays where there is no room for another.
+    Tables, views, macros and comments stay.
+    """
+    dense = file.with_name(f"{file.name}.dense")
+    path = str(dense).replace("'", "''")
+    with closing(database):
+        database.execute("CHECKPOINT")
+        total, free, name = database.execute(BLOCKS).fetchall()[0]
+        if not rewrite and (total < SMALLEST_BLOCKS or free * FREE_SHARE < total):
+            return
+        with nullcontext() if rewrite else suppress(duckdb.Error):
+            database.execute(f"ATTACH '{path}' AS dense")
+            database.execute(f"COPY FROM DATABASE {quote_identifier(name)} TO dense; DETACH dense")
+            dense.replace(file)
+
+
+def _control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
+    """Return rows and a digest of their values, in any order, of every table by `schema.table`."""
+    totals = {}
+    for schema, table, columns, telling in database.execute(TABLES).fetchall():
+        query = TOTALS.format(
+            columns=", ".join(quote_identifier(column) for column in telling or columns),
+            table=f"{quote_identifier(schema)}.{quote_identifier(table)}",
+        )
+        totals[f"{schema}.{table}"] = database.execute(query).fetchall()[0]
+    return totals
 
 
 def _delete(folder: Path, pattern: str) -> None:

@@ -5,26 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.session import AppSession
-from pipelines.core.text import Redactor
 from tests.app.ledger import publish_books
 from tests.publish.conftest import empty_home, stores
-from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.publish.homes import Stores, make_home, opened_copy
+from tests.publish.named import session_of
 
-__all__ = ["empty_home", "stores"]
-
-
-def session_of(stores: Stores) -> AppSession:
-    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    return AppSession(*fields, Redactor())
+__all__ = ["empty_home", "session_of", "stores"]
 
 
 @pytest.fixture(scope="session")
 def books_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("books") / "home")
-    publish_books(stores)
-    stores.metadata.close()
-    return stores.settings.home
+    return make_home(tmp_path_factory.mktemp("books"), publish_books)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +29,5 @@ def unchanged_books(books_template: Path) -> Iterator[Stores]:
 @pytest.fixture
 def books(tmp_path: Path, books_template: Path) -> Iterator[Stores]:
     """A home with breaks of two partners in two currencies, one of them uncertain."""
-    opened = copy_home(books_template, tmp_path / "home", BEGIN + 10 * DAY)
-    yield opened
-    opened.metadata.close()
+    with opened_copy(books_template, tmp_path, days=10) as opened:
+        yield opened

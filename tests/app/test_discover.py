@@ -1,19 +1,26 @@
-"""What the interface description shows, and that the proposed lines switch a list on."""
+"""What the interface description shows; its changes; the proposed lines switch a list on."""
 
 from pathlib import Path
 
 import pytest
 
+from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
+from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ServiceError
+from pipelines.metadata.tables import ApiSpec
 from tests.homes import make_home, opened, records, rows, sync_once
 from tests.sandbox.running import Running
 
 DESCRIPTION = "/docs/openapi.json"
 
 
-def test_the_proposed_lines_switch_a_list_on(sandbox: Running, tmp_path: Path) -> None:
-    home = make_home(tmp_path / "home", sandbox, skip=["billing"])
+@pytest.fixture
+def home(sandbox: Running, tmp_path: Path) -> Home:
+    return make_home(tmp_path / "home", sandbox, skip=["billing"])
+
+
+def test_the_proposed_lines_switch_a_list_on(sandbox: Running, home: Home) -> None:
     with opened(home) as session:
         found = {row["path"]: row for row in discover(session, "acme", DESCRIPTION)}
     states = {path: row["state"] for path, row in found.items()}
@@ -32,10 +39,37 @@ def test_the_proposed_lines_switch_a_list_on(sandbox: Running, tmp_path: Path) -
     assert rows(home, "SELECT count(*) FROM current.plans") == [(len(records(sandbox, "plans")),)]
 
 
-def test_a_description_that_is_not_there_is_named(sandbox: Running, tmp_path: Path) -> None:
-    with opened(make_home(tmp_path / "home", sandbox)) as session:
+def test_a_description_that_is_not_there_is_named(home: Home) -> None:
+    with opened(home) as session:
         with pytest.raises(ServiceError, match=r"/docs/other\.json"):
             discover(session, "acme", "/docs/other.json")
         for path in ("http://127.0.0.1:1/docs/a", "//host/docs/a", "/docs/../v2/a", "/v2/usage"):
             with pytest.raises(ConfigurationError, match="below /docs/"):
                 discover(session, "acme", path)
+
+
+def changes(home: Home) -> list[str]:
+    """Return the findings about the description after a sync."""
+    sync_once(home, "partners")
+    with opened(home) as session:
+        found = {each.check.code: each.findings for each in run_checks(session)}
+    return [each.message for each in found["description_changed"]]
+
+
+def test_a_change_is_a_finding_until_a_person_has_seen_it(home: Home) -> None:
+    assert changes(home) == []
+    with opened(home) as session:
+        assert discover(session, "acme", DESCRIPTION)
+        with session.metadata.transaction() as db:
+            row = db.get_one(ApiSpec, "acme")
+            assert row.parts.pop("GET /v2/usage")
+            row.parts = {**row.parts, "GET /v2/old": "1", "GET /v2/billing": "2"}
+    (text,) = changes(home)
+    assert "New: GET /v2/usage. Gone: GET /v2/old. Changed: GET /v2/billing." in text
+    with opened(home) as session, session.metadata.transaction() as db:
+        db.get_one(ApiSpec, "acme").path = "/docs/absent.json"
+    (text,) = changes(home)
+    assert "It could not be read: The service answered /docs/absent.json with status 404" in text
+    with opened(home) as session:
+        discover(session, "acme", DESCRIPTION)
+    assert changes(home) == []

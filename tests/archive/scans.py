@@ -7,8 +7,8 @@ from pathlib import Path
 import zstandard
 from hypothesis import strategies as st
 
-from pipelines.archive.lines import encode_body
-from pipelines.archive.scan_file import Exchange, OpenScan, ScanHeader
+from pipelines.archive.lines import Exchange, ScanHeader, encode_body
+from pipelines.archive.scan_file import OpenScan
 from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges, ReadBudget
 
 START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)
@@ -33,8 +33,6 @@ PAGINATION = b'"pagination":{"limit":2,"offset":0,"has_more":false,"next_offset"
 def exchange(body: bytes | None, number: int = 1, status: int | None = 200) -> Exchange:
     return Exchange(
         ask=number,
-        sent=2 * number - 1,
-        received=2 * number,
         offset=500 * (number - 1),
         limit=500,
         purpose="page",
@@ -110,7 +108,7 @@ TIMES = st.datetimes(min_value=datetime(2000, 1, 1), timezones=st.just(UTC))  # 
 COUNTS = st.integers(min_value=0, max_value=2**40)
 EXCHANGES = st.builds(
     Exchange,
-    **dict.fromkeys(["sent", "received", "offset", "limit"], COUNTS),
+    **dict.fromkeys(["offset", "limit"], COUNTS),
     ask=st.none() | COUNTS,
     purpose=st.sampled_from(["page", "length", "stop"]),
     status=st.none() | st.integers(100, 599),

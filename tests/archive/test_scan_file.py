@@ -12,14 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipelines.archive.scan_file import (
-    Archive,
-    Exchange,
-    OpenScan,
-    SealedScan,
-    open_path,
-    scan_row,
-)
+from pipelines.archive.lines import Exchange
+from pipelines.archive.scan_file import Archive, OpenScan, SealedScan, open_path, scan_row
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from tests.archive.scans import (
     BODIES,
@@ -27,7 +21,6 @@ from tests.archive.scans import (
     HEADER,
     exchange,
     json_lines,
-    page,
     proof,
     written,
 )
@@ -87,21 +80,6 @@ def test_a_page_keeps_its_bytes_and_other_bodies_are_text(tmp_path: Path) -> Non
     assert rows == [(1, 200, "x")]
 
 
-def test_pages_are_those_that_hold_rows_which_count(tmp_path: Path) -> None:
-    exchanges = [
-        exchange(page(b'{"id": 1}', b'{"id": 2}')),
-        exchange(None, 2, 429),
-        exchange(b"never used", 3),
-        exchange(page(b'{"id": 2}', b'{"id": 2, "x": 1}'), 4),
-    ]
-    completeness = proof({1: ((0, 2),)}, {4: ((1, 2),)})
-    sealed = written(tmp_path / "scan.jsonl.zst", exchanges).seal(completeness)
-    assert [tuple(each) for each in sealed.pages()] == [
-        (1, [b'{"id": 1}', b'{"id": 2}'], ((0, 2),), ()),
-        (4, [b'{"id": 2}', b'{"id": 2, "x": 1}'], (), ((1, 2),)),
-    ]
-
-
 def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
     path, copy = tmp_path / "scan.jsonl.zst", tmp_path / "copy.jsonl.zst"
     scan = written(path, [exchange(b"{}")])
@@ -131,8 +109,6 @@ def test_files_are_private_and_opened_by_their_rows(tmp_path: Path) -> None:
     for _ in ("open", "sealed"):
         (file,) = path.parent.iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        with pytest.raises(StorageFailed, match="exists already"):
-            archive.create(HEADER)
         if file != path:
             archive.resume(row).seal(proof())
     assert archive.open_sealed(row).path == path

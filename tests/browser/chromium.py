@@ -7,6 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 UPDATE = "apt-get -qq update"
@@ -16,6 +20,18 @@ INSTALL = "apt-get -qq install --yes --no-install-recommends chromium"
 def find_chromium() -> str | None:
     """Return the path of a Chromium or Chrome of this machine."""
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def open_chromium() -> Iterator[Browser]:
+    """Yield a browser. Fails if this machine has none."""
+    program = find_chromium()
+    assert program, "no browser: `python -m tests.browser.chromium` installs one"
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=root)
+        yield chromium
+        chromium.close()
 
 
 def main() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import FloatRect, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import FloatRect, Locator, Page, ViewportSize, expect
 
 from tests.assets.homes import STREAMS, days_ago
-from tests.browser.chromium import find_chromium
+from tests.browser.chromium import open_chromium
 
 PATIENCE = 120_000  # ms: the daemon looks for backfills every 30 s, and machines are busy
 WIDTH, HEIGHT = 1300, 900
@@ -89,14 +89,9 @@ class Operator:
 @contextmanager
 def browser(url: str, connection: str) -> Iterator[Operator]:
     """Yield an operator who looks at a webserver."""
-    program = find_chromium()
-    assert program, "no browser: `python -m tests.browser.chromium` installs one"
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []
     expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=root)
-        size: ViewportSize = {"width": WIDTH, "height": HEIGHT}
+    size: ViewportSize = {"width": WIDTH, "height": HEIGHT}
+    with open_chromium() as chromium:
         page = chromium.new_page(base_url=url, viewport=size, timezone_id="UTC")
         page.set_default_timeout(PATIENCE)
         yield Operator(page, connection)
-        chromium.close()

@@ -1,6 +1,6 @@
 """The finance report in a real browser: wide, on a phone, printed; in light and dark.
 
-With PICTURES set, the pictures in docs/images are made again.
+With PICTURES set, the pictures in docs/pictures are made again.
 """
 
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize
 
-from pipelines.app.report import write_report
-from tests.browser.chromium import find_chromium
+from pipelines.app.report import read_published, write_report
+from tests.app.conftest import session_of
+from tests.browser.chromium import open_chromium
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, line, publish, used
-from tests.reports.test_page import session_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 PICTURES = {(1300, "light"): "report", (390, "dark"): "report-phone"}
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = Path(__file__).parents[2] / "docs" / "pictures"
 A4: ViewportSize = {"width": 702, "height": 1039}  # px, without margins
 NAMES = ("Łódź Handel Sp. z o.o.", "Crédit Élan SARL", "O'Brien & Sons", "Zürich Zahlungen GmbH")
 CURRENCIES = ("EUR", "USD", "EUR", "JPY", "GBP", "KWD")
@@ -96,20 +96,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     partners, usage, bills = books()
     publish(stores, partners=partners, usage=usage, billing=bills[:-4])
     publish(stores, billing=bills)
-    file = write_report(session_of(stores))
+    file = write_report(session_of(stores), read_published(session_of(stores)))
     stores.metadata.close()
     return file
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    assert program, "no browser: `python -m tests.browser.chromium` installs one"
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=root)
+    with open_chromium() as chromium:
         yield chromium
-        chromium.close()
 
 
 def picture(page: Page, name: str, **options: Any) -> None:

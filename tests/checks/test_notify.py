@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,12 +14,13 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
 from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
+from pipelines.core.clock import utc_now
 from pipelines.core.finding import Finding, Severity
-from pipelines.core.text import Redactor
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
-from tests.publish.homes import Stores
-from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.publish.homes import MovedClock, Stores
+from tests.publish.named import session_of
+from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
 
 SECRET = "hunter2-of-the-channel"
 HOUR = timedelta(hours=1)
@@ -65,12 +66,9 @@ def channel() -> Iterator[Channel]:
 @pytest.fixture
 def session(stores: Stores, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> AppSession:
     monkeypatch.setenv("OPS_HOOK", channel.url)
-    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
-    add_connection(stores.settings.places.connections_file, "acme", connection)
-    settings = stores.settings.model_copy(update={"notify": ("OPS_HOOK",)})
-    return AppSession(
-        settings, stores.metadata, stores.archive, stores.warehouse, stores.clock, Redactor()
-    )
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    settings = {"notify": ("OPS_HOOK",), "notify_summary": ("OPS_HOOK",)}
+    return replace(session_of(stores), settings=stores.settings.model_copy(update=settings))
 
 
 def finding(
@@ -79,13 +77,18 @@ def finding(
     return Finding(code, severity, "acme", "usage", "", message, "partner-sync sync")
 
 
-def tell(session: AppSession, stores: Stores, *codes: str, hours: int = 0) -> None:
-    """Let some hours pass, record findings, and notify people."""
-    stores.clock.now += hours * HOUR
+def tell(session: AppSession, channel: Channel, *codes: str, hours: int = 0) -> list[str]:
+    """Let some hours pass, record findings, notify people; return what they are told of them."""
+    cast(MovedClock, session.clock).now += hours * HOUR
     found = [*map(finding, codes), finding("note", Severity.INFO)]
+    return [line.split(":")[0] for line in notified(session, channel, found)]
+
+
+def notified(session: AppSession, channel: Channel, found: list[Finding]) -> list[str]:
     with session.metadata.transaction() as db:
-        record_findings(db, found, stores.clock.now)
+        record_findings(db, found, utc_now(session.clock))
     notify_findings(session)
+    return lines(channel)
 
 
 def lines(channel: Channel) -> list[str]:
@@ -96,33 +99,26 @@ def lines(channel: Channel) -> list[str]:
 
 
 def test_people_are_told_once_again_after_a_day_and_when_it_clears(
-    session: AppSession, stores: Stores, channel: Channel
+    session: AppSession, channel: Channel
 ) -> None:
-    tell(session, stores, "a")
-    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
-    tell(session, stores, "a", hours=23)
-    assert lines(channel) == []
-    tell(session, stores, "a", "b", hours=1)
-    assert [line.split(":")[0] for line in lines(channel)] == ["still", "new"]
-    tell(session, stores, "b", hours=1)
-    assert [line.split(":")[0] for line in lines(channel)] == ["cleared"]
-    tell(session, stores, "a", "b", hours=1)
-    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
+    assert tell(session, channel, "a") == ["new"]
+    assert tell(session, channel, "a", hours=23) == []
+    assert tell(session, channel, "a", "b", hours=1) == ["still", "new"]
+    assert tell(session, channel, "b", hours=1) == ["cleared"]
+    assert tell(session, channel, "a", "b", hours=1) == ["new"]
 
 
 def test_a_channel_that_fails_is_a_finding_and_gets_the_message_later(
-    session: AppSession, stores: Stores, channel: Channel
+    session: AppSession, channel: Channel
 ) -> None:
     channel.status = 500
-    tell(session, stores, "a")
+    tell(session, channel, "a")
     found = {each.check.code: each.findings for each in run_checks(session) if each.findings}
     (failed,) = found["notification_failed"]
     assert "The service behind OPS_HOOK did not accept the message" in failed.message
     assert failed.remedy == "partner-sync notify test"
     channel.status = 200
-    tell(session, stores, "a")
-    assert [line.split(":")[0] for line in lines(channel)] == ["new"]
-    run_checks(session)
+    assert tell(session, channel, "a") == ["new"]
     assert not any(each.findings for each in run_checks(session) if "notif" in each.check.code)
 
 
@@ -143,15 +139,13 @@ def test_a_test_says_what_each_channel_did(
 
 
 def test_a_message_shows_no_secret_and_no_control_character(
-    session: AppSession, stores: Stores, channel: Channel
+    session: AppSession, channel: Channel
 ) -> None:
-    found = [finding(f"c{n}", message=f"\x1b[31m {SECRET} {channel.url}") for n in range(30)]
     send_test(session)
-    lines(channel)
-    with session.metadata.transaction() as db:
-        record_findings(db, found, stores.clock.now)
-    notify_findings(session)
-    received = lines(channel)
+    (text,) = lines(channel)
+    assert text.startswith("This is a test.")
+    found = [finding(f"c{n}", message=f"\x1b[31m {SECRET} {channel.url}") for n in range(30)]
+    received = notified(session, channel, found)
     assert len(received) == 21
     assert received[-1] == "and 10 more"
     assert "\x1b" not in "".join(received)
@@ -164,8 +158,6 @@ def test_a_message_shows_no_secret_and_no_control_character(
 def test_finance_gets_a_summary_with_exact_amounts(
     session: AppSession, stores: Stores, channel: Channel
 ) -> None:
-    settings = session.settings.model_copy(update={"notify_summary": ("OPS_HOOK",)})
-    session = replace(session, settings=settings)
     publish(stores, mapping="", usage=[used("u")])
     notify_summary(session)
     assert "Nothing is mapped" in lines(channel)[0]

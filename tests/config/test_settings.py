@@ -25,6 +25,36 @@ key = "usageId"
 path = "/v2/invoices"
 surface = "merchant"
 """
+WRONG_SETTINGS = {
+    "keep_versoins = 5": "keep_versoins: no such field",
+    "keep_versions = 0": "keep_versions",
+    'time_zone = "Mars/Base"': "time_zone: must be a time zone such as",
+    'start_date = "2025-02-31"': "start_date",
+    "streams = 3": "streams",
+    "[streams]\nusage = 3": "streams.usage: must be a table",
+    '[streams.invoices]\nsurface = "merchant"': "streams.invoices.path: must be given",
+    '[streams.Usage]\npath = "/v2/x"': "Usage.*small letters",
+    '[streams.meta]\npath = "/v2/x"': "meta.*not the name of a schema",
+    '[streams.usage]\npath = "/v1/usage"': "streams.usage.path: must be a path such as",
+    "[streams.usage]\npage = 5": "streams.usage.page: no such field",
+    "not toml": "settings.toml is not valid TOML",
+    "PARTNER_SYNC_SCHEDUL": "There is no setting PARTNER_SYNC_SCHEDUL",  # of the environment
+    "PARTNER_SYNC_STREAMS": "streams: ",
+}
+WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
+    ({"base_url": "http://api.example.com"}, "base_url: must be https"),
+    ({"base_url": "https://user:pw@api.example.com"}, "no user, password"),
+    ({"base_url": "https://api.example.com:99999"}, "base_url: must be an address"),
+    ({"secret": "hunter2"}, "must be the name of the environment variable"),
+    ({"secret": "PARTNER_SYNC_SECRET"}, "these are settings"),
+    ({"secret": None}, "secret: must be given"),
+    ({"secret_file": "hunter2"}, "secret_file: must be a full path"),
+    ({"client_secret": "x"}, "client_secret: no such field"),
+    ({"client_id": None, "audience": None}, "audience, client_id: must be given"),
+    ({"audience": "a\nb"}, "audience: must be printable"),
+    ({"surface": "merchant"}, "API key only"),
+    ({"max_requests_per_window": 0}, "max_requests_per_window"),
+]
 
 
 @pytest.fixture
@@ -36,9 +66,8 @@ def test_the_environment_wins_over_the_file_over_defaults(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.settings_file.write_text(SETTINGS)
-    monkeypatch.setenv("PARTNER_SYNC_KEEP_VERSIONS", "7")
-    monkeypatch.setenv("PARTNER_SYNC_USE_PROXY", "true")
-    monkeypatch.setenv("PARTNER_SYNC_SCHEDULE", "")
+    for name, text in {"KEEP_VERSIONS": "7", "USE_PROXY": "true", "SCHEDULE": ""}.items():
+        monkeypatch.setenv(f"PARTNER_SYNC_{name}", text)
     settings = load_settings(home)
     assert (settings.keep_versions, settings.schedule) == (7, "0 3 * * *")
     assert (settings.sync_max_minutes, settings.use_proxy) == (120, True)
@@ -48,33 +77,15 @@ def test_the_environment_wins_over_the_file_over_defaults(
     assert (streams["invoices"].surface, streams["invoices"].limit) == ("merchant", 100)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("keep_versoins = 5", "keep_versoins: no such field"),
-        ("keep_versions = 0", "keep_versions"),
-        ('time_zone = "Mars/Base"', "time_zone"),
-        ('start_date = "2025-02-31"', "start_date"),
-        ("streams = 3", "streams"),
-        ("[streams]\nusage = 3", "streams.usage: must be a table"),
-        ('[streams.invoices]\nsurface = "merchant"', "streams.invoices.path: must be given"),
-        ('[streams.Usage]\npath = "/v2/x"', "Usage.*small letters"),
-        ('[streams.meta]\npath = "/v2/x"', "meta.*not the name of a schema"),
-        ('[streams.usage]\npath = "/v1/usage"', "streams.usage.path"),
-        ("[streams.usage]\npage = 5", "streams.usage.page: no such field"),
-        ("not toml", "settings.toml"),
-    ],
-)
-def test_wrong_settings_are_named(home: Home, text: str, named: str) -> None:
-    home.settings_file.write_text(text)
+@pytest.mark.parametrize(("text", "named"), WRONG_SETTINGS.items())
+def test_wrong_settings_are_named(
+    home: Home, text: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text.startswith("PARTNER_SYNC_"):
+        monkeypatch.setenv(text, "0 2 * * *")
+    else:
+        home.settings_file.write_text(text)
     with pytest.raises(ConfigurationError, match=named):
-        load_settings(home)
-
-
-@pytest.mark.parametrize("name", ["PARTNER_SYNC_SCHEDUL", "PARTNER_SYNC_STREAMS"])
-def test_wrong_variables_are_named(home: Home, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "0 2 * * *")
-    with pytest.raises(ConfigurationError, match=f"{name}|streams: "):
         load_settings(home)
 
 
@@ -103,25 +114,10 @@ def test_connections_are_appended_once_and_read(home: Home) -> None:
     assert found["acme"].base_url == "https://api.example.com"
     assert found["shop"].skip == ("gateways",)
     assert file.read_text().startswith("# a comment that stays\n")
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"base_url": "http://api.example.com"}, "base_url: must be https"),
-        ({"base_url": "https://user:pw@api.example.com"}, "no user, password"),
-        ({"base_url": "https://api.example.com:99999"}, "base_url: must be an address"),
-        ({"secret": "hunter2"}, "must be the name of the environment variable"),
-        ({"secret": "PARTNER_SYNC_SECRET"}, "these are settings"),
-        ({"secret": None}, "secret: must be given"),
-        ({"secret_file": "hunter2"}, "secret_file: must be a full path"),
-        ({"client_secret": "x"}, "client_secret: no such field"),
-        ({"client_id": None, "audience": None}, "audience, client_id: must be given"),
-        ({"audience": "a\nb"}, "audience: must be printable"),
-        ({"surface": "merchant"}, "API key only"),
-        ({"max_requests_per_window": 0}, "max_requests_per_window"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "named"), WRONG_CONNECTIONS)
 def test_wrong_connections_are_named_and_nothing_is_written(
     home: Home, changed: dict[str, object], named: str
 ) -> None:
@@ -133,13 +129,12 @@ def test_wrong_connections_are_named_and_nothing_is_written(
 
 
 def test_secrets_come_from_the_variable_or_a_private_file(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "secret"
+    file = home.root / "secret"
     file.write_text("from-file\n")
+    connection = add_connection(home.connections_file, "acme", PARTNER | {"secret_file": str(file)})
     file.chmod(0o644)
-    fields = PARTNER | {"secret_file": str(file)}
-    connection = add_connection(home.connections_file, "acme", fields)
     with pytest.raises(ConfigurationError, match="other users can read it"):
         connection.read_secret()
     file.chmod(0o600)

@@ -27,9 +27,9 @@ from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.text import REDACTED
 from tests.cli.conftest import Cli
+from tests.core.test_text import ENCODINGS
 from tests.end_to_end.proxy import changed_answers
 from tests.homes import make_home, rows
-from tests.http.test_redaction import ENCODINGS
 from tests.sandbox.running import API_KEY, Running, started
 
 pytestmark = pytest.mark.long

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.archive.scan_file import Exchange
+from pipelines.archive.lines import Exchange
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome, recent_runs

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from random import Random
 
 from pipelines.extract.pages import Page
@@ -28,10 +29,23 @@ def changing(kind: Kind, change: Change) -> Kind:
     return lambda rows, limit, chance: replace(kind(rows, limit, chance), change=change)
 
 
-def _grow(*, head: bool) -> Change:
+def churn(until: float = 60, every: int = 1, moved: float = 0, **rates: float) -> Change:
+    """Add rows at the head, at the tail or between, move and remove rows with these chances."""
+
     def change(model: Model, number: int) -> None:
-        if number % 2 == 0 and number < 60:
-            model.add(0 if head else len(model.groups))
+        chance = model.chance
+        if number % every or number >= until:
+            return
+        if chance.random() < rates.get("head", 0):
+            model.add(0)
+        if chance.random() < rates.get("tail", 0):
+            model.add(len(model.groups))
+        if chance.random() < rates.get("between", 0):
+            model.add(chance.randint(0, len(model.groups)))
+        if len(model) and chance.random() < moved:
+            model.move(chance.randrange(len(model)), chance.randint(0, len(model.groups) - 1))
+        if len(model) and chance.random() < rates.get("removed", 0):
+            model.pop(chance.randrange(len(model)))
 
     return change
 
@@ -41,45 +55,6 @@ def _touch(*, head: bool) -> Change:
         for _row in range(min(2, len(model))):
             place = 0 if head else len(model.groups)
             model.move(model.chance.randrange(len(model)), place, change=1)
-
-    return change
-
-
-def _every_tenth(*, added: bool) -> Change:
-    def change(model: Model, number: int) -> None:
-        if number % EVERY or number > 300:
-            return
-        if added:
-            model.add(0)
-            model.add(len(model.groups))
-        elif len(model):
-            model.pop(model.chance.randrange(len(model)))
-
-    return change
-
-
-def mixed(model: Model, number: int) -> None:
-    """Add at the head, the tail and in the middle, and remove, for a while."""
-    chance = model.chance
-    if number > 60:
-        return
-    if chance.random() < 0.5:
-        model.add(0)
-    if chance.random() < 0.3:
-        model.add(len(model.groups))
-    if chance.random() < 0.2:
-        model.add(chance.randint(0, len(model.groups)))
-    if chance.random() < 0.5 and len(model):
-        model.pop(chance.randrange(len(model)))
-
-
-def moves_and_removals(rate: float) -> Change:
-    def change(model: Model, _number: int) -> None:
-        chance = model.chance
-        if len(model) and chance.random() < rate:
-            model.move(chance.randrange(len(model)), chance.randint(0, len(model.groups) - 1))
-        if len(model) and chance.random() < rate:
-            model.pop(chance.randrange(len(model)))
 
     return change
 
@@ -169,8 +144,8 @@ def endless(rows: int, limit: int, chance: Random) -> Model:
 KINDS: dict[str, Kind] = {
     "begins again behind its end": endless,
     "stable": stable,
-    "head grows": changing(stable, _grow(head=True)),
-    "tail grows": changing(stable, _grow(head=False)),
+    "head grows": changing(stable, churn(every=2, head=1)),
+    "tail grows": changing(stable, churn(every=2, tail=1)),
     "ties of 2": tied(2),
     "ties of 7": tied(7),
     "ties of 60": tied(60),
@@ -184,11 +159,11 @@ KINDS: dict[str, Kind] = {
     "far conflicts": repeats(near=False, conflict=True),
     "near repeats, one moves": repeats(near=True, conflict=False, move=True),
     "far conflicts, one moves": repeats(near=False, conflict=True, move=True),
-    "ties of 7, additions": changing(tied(7), _every_tenth(added=True)),
-    "ties of 7, removals": changing(tied(7), _every_tenth(added=False)),
-    "mixed": changing(stable, mixed),
-    "moves and removals": changing(stable, moves_and_removals(0.5)),
-    "few moves and removals": changing(stable, moves_and_removals(0.1)),
+    "ties of 7, additions": changing(tied(7), churn(300, EVERY, head=1, tail=1)),
+    "ties of 7, removals": changing(tied(7), churn(300, EVERY, removed=1)),
+    "mixed": changing(stable, churn(head=0.5, tail=0.3, between=0.2, removed=0.5)),
+    "moves and removals": changing(stable, churn(inf, moved=0.5, removed=0.5)),
+    "few moves and removals": changing(stable, churn(inf, moved=0.1, removed=0.1)),
     "new keys": changing(stable, _replace_all),
 }
 for _contents in (0, 2, 20, 100):

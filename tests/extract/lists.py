@@ -1,15 +1,15 @@
 """A list in memory that changes between requests, the truth about it, and what is judged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory, Ranges, ReadBudget
-from pipelines.extract.pages import Ask, Page, Proof, ReadingEnded
+from pipelines.core.completeness import ListMemory, Proof, Ranges
+from pipelines.extract.pages import Ask, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 
 NEW = 10_000_000  # the first key of a row that is added
@@ -93,8 +93,7 @@ class Model:
     def answer(self, ask: Ask, number: int) -> Page:
         if self.asked:
             self.change(self, len(self.asked))
-        offset, limit, purpose = ask.request
-        limit = min(limit, self.limit)
+        (offset, purpose), limit = ask.request, self.limit
         rows = self._rows(offset, limit)
         self.lengths.append(len(self))
         self.asked.append((offset, purpose))
@@ -124,13 +123,12 @@ class Model:
 
 def drive(
     answer: Callable[[Ask, int], Page],
-    limit: int,
     memory: ListMemory | None = None,
     key: str | None = None,
     stop: int = 10**9,
 ) -> Proof:
     """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
-    steps = read_list(key, memory or ListMemory(), ReadBudget(page_size=limit))
+    steps = read_list(key, memory or ListMemory())
     try:
         ask = next(steps)
         for number in count(1):
@@ -149,47 +147,36 @@ class Truth:
     model: Model
     proof: Proof
 
-    def loaded(self) -> list[Row]:
-        return self._rows(self.proof.used)
-
-    def quarantined(self) -> list[Row]:
-        return self._rows(self.proof.conflicting)
-
-    def _rows(self, ranges: dict[int, Ranges]) -> list[Row]:
+    def rows(self, ranges: dict[int, Ranges]) -> list[Row]:
         shown = self.model.shown
         return [row for page in ranges for at, end in ranges[page] for row in shown[page][at:end]]
 
+    def _counted(self, rows: Iterable[Row]) -> Counter[int | None]:
+        return Counter(row.key if self.model.keyed else row.content for row in rows)
+
+    def _expected(self, rows: Iterable[Row]) -> Counter[int | None]:
+        """Count rows as they should be loaded: of a key, one."""
+        counted = self._counted(rows)
+        return Counter(dict.fromkeys(counted, 1)) if self.model.keyed else counted
+
     def lost(self) -> int:
         """Return how many rows that were there throughout are not loaded."""
-        there = [row for row in self.model.rows if row not in self.model.added]
-        if self.model.keyed:
-            keys = {row.key for row in self.loaded()}
-            return len({row.key for row in there} - keys - {None})
-        return (Counter(row.content for row in there) - self._contents()).total()
+        there = self._expected(row for row in self.model.rows if row not in self.model.added)
+        return (there - self._counted(self.rows(self.proof.used))).total()
 
     def doubled(self) -> int:
         """Return how many rows are loaded more often than there were."""
-        if self.model.keyed:
-            loaded = Counter(row.key for row in self.loaded())
-            return loaded.total() - len(loaded)
-        ever = {row for rows in self.model.shown.values() for row in rows}
-        return (self._contents() - Counter(row.content for row in ever)).total()
-
-    def _contents(self) -> Counter[int]:
-        return Counter(row.content for row in self.loaded())
+        ever = self._expected({row for rows in self.model.shown.values() for row in rows})
+        return (self._counted(self.rows(self.proof.used)) - ever).total()
 
     def problems(self) -> list[str]:
         """Return what is not as the proof says."""
         proof = self.proof
-        found = []
-        if proof.complete and self.lost():
-            found.append(f"{self.lost()} rows lost under COMPLETE")
-        if self.doubled():
-            found.append(f"{self.doubled()} rows doubled")
-        if proof.rows != len(self.loaded()):
-            found.append("rows")
-        if proof.not_seen is not None and (proof.complete or proof.not_seen < 0):
-            found.append("not_seen")
-        if proof.complete == bool(proof.reason):
-            found.append("reason")
-        return found
+        faults = {
+            f"{self.lost()} rows lost under COMPLETE": proof.complete and self.lost(),
+            f"{self.doubled()} rows doubled": self.doubled(),
+            "rows": proof.rows != len(self.rows(proof.used)),
+            "not_seen": proof.not_seen is not None and (proof.complete or proof.not_seen < 0),
+            "reason": proof.complete == bool(proof.reason),
+        }
+        return [name for name, is_fault in faults.items() if is_fault]

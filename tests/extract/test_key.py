@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pipelines.core.completeness import ListMemory, Method
+from pipelines.core.completeness import ListMemory, Method, Proof
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import Ask, Page, Proof
+from pipelines.extract.pages import Ask, Page
 from tests.archive.scans import HEADER, exchange, page
 from tests.extract.lists import drive
 
@@ -38,7 +38,7 @@ def read(
         values = np.array(rows, np.uint64).reshape(len(rows), 1 + len(fields))
         return Page(number, ask.request, fields, values, LIMIT, offset + LIMIT < len(records))
 
-    return drive(answer, LIMIT, memory, key, stop), requests
+    return drive(answer, memory, key, stop), requests
 
 
 def records(size: int, *columns: Callable[[int], int | None]) -> list[Record]:

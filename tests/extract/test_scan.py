@@ -13,11 +13,12 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from pipelines.archive.scan_file import OpenScan, ScanHeader, SealedScan
+from pipelines.archive.lines import ScanHeader
+from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import ListMemory, ReadBudget
 from pipelines.core.errors import ServiceError
 from pipelines.extract.pages import ALGORITHM_VERSION
-from pipelines.extract.scan import ReadOptions, read_scan
+from pipelines.extract.scan import read_scan
 from pipelines.rate_limit.limiter import Slot
 from tests.archive.scans import HEADER
 from tests.http.support import API_KEY, KEY_VARIABLE, Harness, Unlimited, merchant
@@ -65,9 +66,9 @@ class Spare(Unlimited):
     """A limiter that lets every request through at once and always has slots to spare."""
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
-        self.slots.append(Slot(len(self.slots) + 1))
-        yield self.slots[-1]
+    async def hold(self, slot: Slot) -> AsyncIterator[None]:
+        self.slots.append(slot)
+        yield
 
     def spare(self) -> bool:
         return True
@@ -81,8 +82,7 @@ def header() -> ScanHeader:
 def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
-    options = ReadOptions(max_seconds)
-    return harness.run(lambda client: read_scan(client, scan, options, harness.clock))
+    return harness.run(lambda client: read_scan(client, scan, max_seconds, lambda *_seen: None))
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +92,9 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def keys(scan: SealedScan) -> list[str]:
     return [
-        json.loads(page.records[row])["usageId"]
+        json.loads(page.records()[row])["usageId"]
         for page in scan.pages()
-        for first, end in page.used
+        for first, end in scan.completeness.used[page.page]
         for row in range(first, end)
     ]
 

@@ -52,12 +52,12 @@ class Unlimited(RateLimiter):
         self._free_at = 0.0
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
+    async def hold(self, slot: Slot) -> AsyncIterator[None]:
         async with self._one:
             await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
-            self.slots.append(Slot(len(self.slots) + 1))
-            yield self.slots[-1]
-            self.slots[-1].ended = self._hand_clock.passed
+            self.slots.append(slot)
+            yield
+            slot.ended = self._hand_clock.passed
 
     def block(self, seconds: float) -> None:
         self._free_at = max(self._free_at, self._hand_clock.passed + seconds)

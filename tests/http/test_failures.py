@@ -5,7 +5,7 @@ import pytest
 from pipelines.core.errors import AccessDenied, Forbidden, RateLimited, ServiceError, Unavailable
 from pipelines.core.errors import UnexpectedAnswer as Unexpected
 from pipelines.http.retry import TRIES, UNCHANGED
-from tests.http.support import Harness, Reply, Script, http_date, json_reply, merchant, page_reply
+from tests.http.support import Reply, Script, http_date, json_reply, merchant, page_reply
 
 HTML = b" <html>Bad gateway</html>"
 NO_GZIP = Reply(200, page_reply().body, {"Content-Encoding": "gzip"})
@@ -96,12 +96,6 @@ def test_a_failure(reply: Reply, error: type[ServiceError], words: str, remedy: 
         assert words in str(attempt.error)
 
 
-@pytest.mark.parametrize(("client", "words"), [("merchant", "actor type"), ("narrow", "scope")])
-def test_the_words_of_the_sandbox(sandboxed: dict[str, Harness], client: str, words: str) -> None:
-    with pytest.raises(Forbidden, match=words):
-        sandboxed[client].page()
-
-
 CLOCKS = {  # The service's Date, and words of the warning.
     **dict.fromkeys((http_date(0), http_date(290), "yesterday", ""), ""),
     "Fri, 99 Dec 2026 23:59:59 GMT": "",
@@ -121,4 +115,4 @@ def test_clocks_that_differ(date: str, words: str, caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize("body", [b"[]", b'{"a":', b"<html>"])
 def test_a_whoami_that_is_no_object(body: bytes) -> None:
     with pytest.raises(Unavailable, match=r"/v2/whoami .*Tried 5 times"):
-        Script(Reply(body=body)).run(lambda client: client.whoami())
+        Script(Reply(body=body)).run(lambda client: client.read_object("/v2/whoami"))

@@ -2,10 +2,16 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
+from pipelines.core.errors import Forbidden
 from pipelines.http.identity import actor_key, service_identity
-from tests.http.support import API_KEY, Harness, merchant, partner
+from sandbox.clients import Client
+from sandbox.data.sizes import Sizes
+from sandbox.options import Limits, Options
+from sandbox.service import create_app
+from tests.http.support import API_KEY, BASE_URL, SECRET, HandClock, Harness, merchant, partner
 
 # whoami, and what of it makes up the identity.
 ANSWERS: list[tuple[dict[str, Any], dict[str, str | int]]] = [
@@ -21,26 +27,40 @@ ANSWERS: list[tuple[dict[str, Any], dict[str, str | int]]] = [
 
 @pytest.mark.parametrize(("whoami", "members"), ANSWERS)
 def test_what_lasts(whoami: dict[str, Any], members: dict[str, Any]) -> None:
-    assert service_identity(partner(), whoami, {}).members == members
+    assert service_identity(partner(), whoami, {}) == members
 
 
 def test_what_stands_in_for_an_answer_that_says_nothing() -> None:
     claims = {"actor": "partner", "sub": "demo", "exp": 1}
-    found = service_identity(partner(), {}, claims)
-    assert (found.actor, found.members) == ("partner", {"actor": "partner", "sub": "demo"})
-    assert service_identity(merchant(), {}, {}).members == {"connection": "shop"}
+    assert service_identity(partner(), {}, claims) == {"actor": "partner", "sub": "demo"}
+    assert service_identity(merchant(), {}, {}) == {"connection": "shop"}
     assert str(service_identity(partner(), {}, {})) == "unnamed"
     assert str(service_identity(partner(), {"name": "\x1b[2J" * 500}, {})).isprintable()
 
 
-def test_the_sandbox_identifies_its_clients(sandboxed: dict[str, Harness]) -> None:
+CLIENTS = (
+    Client("demo", SECRET, "distributor"),
+    Client("reseller", SECRET, "partner"),
+    Client("merchant", SECRET, "organization"),
+    Client("narrow", SECRET, "distributor", ("partners:read",)),
+)
+
+
+def test_the_words_of_the_sandbox_are_understood() -> None:
+    sizes, limits = Sizes(25, 100, 50), Limits(rate=0)
+    options = Options(clients=CLIENTS, base_url=BASE_URL, sizes=sizes, limits=limits)
+    transport = httpx.ASGITransport(create_app(options, HandClock()))
+    clients = [Harness(partner(client_id=each.id), transport) for each in CLIENTS]
+    assert clients[0].page().status == 200
+    for harness, words in zip(clients[2:], ("actor type", "scope"), strict=True):
+        with pytest.raises(Forbidden, match=words):
+            harness.page()
     found = []
-    for client_id in ("demo", "demo", "reseller"):
-        harness = sandboxed[client_id]
-        whoami = harness.run(lambda client: client.whoami())
+    for harness in (clients[0], *clients[:2]):
+        whoami = harness.run(lambda client: client.read_object("/v2/whoami"))
         found.append(service_identity(harness.connection, whoami, {}))
     assert found[0] == found[1] != found[2]
-    assert [each.actor for each in found] == ["distributor", "distributor", "partner"]
+    assert [each["actor"] for each in found] == ["distributor", "distributor", "partner"]
     assert "demo" in str(found[0])
 
 

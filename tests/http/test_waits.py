@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from pipelines.core.errors import Postponed
 from pipelines.http.client import Attempt, ServiceClient
-from pipelines.http.retry import LONGEST_PAUSE_SECONDS, LONGEST_WAIT_SECONDS, wait_seconds
+from pipelines.http.retry import wait_seconds
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
+from pipelines.rate_limit.limiter import RateLimiter
+from pipelines.rate_limit.memory import LONGEST_BLOCK
 from tests.http.support import EPOCH, Reply, Script, http_date, page_reply
 
 AHEAD = {"Retry-After": http_date(86_430), "Date": http_date(86_400)}
@@ -25,7 +26,7 @@ ASKED: dict[str, tuple[dict[str, str], Any, float]] = {
     "seconds": ({"Retry-After": "7"}, None, 7),
     "date": ({"Retry-After": http_date(30), "Date": http_date()}, None, 30),
     "date of a clock a day ahead": (AHEAD, None, 30),
-    "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_PAUSE_SECONDS),
+    "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_BLOCK),
     "0": ({"Retry-After": "0"}, None, 0),
     "missing": ({}, None, 0),
     "body only": ({}, 9, 9),
@@ -48,7 +49,7 @@ def test_nobody_asks_again_earlier_than_told(
     script = Script(*replies, expires_in=10**9)
 
     async def ask(client: ServiceClient) -> list[int | None]:
-        await client.whoami()
+        await client.read_object("/v2/whoami")
         return await script.pages(client, 3)
 
     assert script.run(ask) == [200] * 3
@@ -61,8 +62,8 @@ def test_nobody_asks_again_earlier_than_told(
 
 @given(st.text(), st.binary())
 def test_whatever_an_answer_says_is_a_wait(text: str, body: bytes) -> None:
-    answer = Attempt(429, 0.0, 0.0, None, {"retry-after": text, "date": text}, body)
-    assert 0 <= wait_seconds(answer, EPOCH.timestamp()) <= LONGEST_PAUSE_SECONDS
+    answer = Attempt(headers={"retry-after": text, "date": text}, body=body)
+    assert 0 <= wait_seconds(answer, EPOCH.timestamp()) <= LONGEST_BLOCK
 
 
 def test_a_429_without_any_header_backs_off_and_is_counted() -> None:
@@ -87,13 +88,12 @@ def test_a_body_that_breaks_does_not_hide_the_pause() -> None:
 def test_too_long_a_wait_ends_a_run_and_is_kept(header: str, status: int, tmp_path: Path) -> None:
     script = Script(Reply(status, headers={"Retry-After": header}))
     metadata = Metadata.open(tmp_path / "metadata.db")
-    options = LimitOptions(longest_wait_seconds=LONGEST_WAIT_SECONDS)
 
     def ask(client: ServiceClient) -> Awaitable[list[Any]]:
         return asyncio.gather(*(script.ask_page(client) for _ in range(3)), return_exceptions=True)
 
     for _ in range(2):
-        script.limiter = RateLimiter(metadata, "acme's actor", script.clock, options)
+        script.limiter = RateLimiter(metadata, "acme's actor", script.clock)
         for error in script.run(ask):
             assert isinstance(error, Postponed)
             assert "This run of connection `acme` ends" in str(error)

@@ -14,27 +14,9 @@ from tests.load.scans import Reading, open_warehouse
 
 # Names of SQL, of our own columns and aliases, names that become equal, and odd characters.
 HOSTILE = ["a", "b", "Id", "id_", "ID", "é", "a__b", "a b", "a-b", "a.b", "A__B", "aB", "a_b", ""]
-HOSTILE += [
-    "_extra",
-    "_key",
-    "_digest",
-    "_index",
-    "_parent_key",
-    "_connection",
-    "_valid_to",
-    "_page",
-]
-HOSTILE += [
-    "rowid",
-    "idx",
-    "select",
-    "count",
-    "a__count",
-    "a__offset",
-    "history",
-    "added",
-    "staged",
-]
+HOSTILE += ["_extra", "_key", "_digest", "_index", "_parent_key", "_position", "_valid_to", "_page"]
+HOSTILE += ["rowid", "idx", "select", "count", "a__count", "a__offset", "history", "added"]
+HOSTILE += ["staged", "_connection"]
 HOSTILE += ["$.a", "[*]", "%s", "{a}", "\x00", "\x1b[2J", "\u202e", "\N{GRINNING FACE}", "x" * 200]
 NAMES = st.sampled_from(HOSTILE[:9]) | st.sampled_from(HOSTILE)
 NUMBERS = (

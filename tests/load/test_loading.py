@@ -1,6 +1,5 @@
 """The lines of pitfalls.md on loading and history, and the guards."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,8 @@ def test_of_copies_the_current_one_stays_and_one_is_loaded(warehouse: Warehouse)
     warehouse.load(TEN)
     other = '{"id":0,"a":2}'
     new = ['{"id":11,"a":1}', '{"id":11,"a":2}', '{"id":12}', '{"id":12}']
-    result = warehouse.load(Reading([other, *TEN[1:], *new], conflicting=[TEN[0]]))
+    records = [other, *TEN[1:], *new]  # the conflicting one is alone on its page
+    result = warehouse.load(Reading(records, conflicting=[TEN[0]], page_size=len(records)))
     assert (result.new, result.changed, result.unchanged, result.quarantined) == (2, 0, 10, 2)
     assert warehouse.current()[0]["a"] == 1
     found = warehouse.rows("SELECT r.key, r.raw FROM quarantine.records AS r ORDER BY r.key")
@@ -147,34 +147,6 @@ def test_connections_and_streams_do_not_touch_each_other(warehouse: Warehouse) -
     query = "SELECT u._connection, count(*) FROM current.usage AS u GROUP BY ALL ORDER BY ALL"
     assert warehouse.rows(query) == [("default", 10), ("other", 1)]
     assert len(warehouse.current("billing")) == 10
-
-
-def test_what_was_loaded_and_where_columns_come_from_is_recorded(warehouse: Warehouse) -> None:
-    warehouse.load(['{"id":1,"o":{"at":"2026-10-01T00:00:00Z"},"l":[{"x":[1]}]}'])
-    found = warehouse.rows(
-        "SELECT c.table_name, c.column_name, c.path, c.type FROM meta.columns AS c ORDER BY ALL"
-    )
-    assert found == [
-        ("usage", "id", "$.id", "BIGINT"),
-        ("usage", "l__count", "$.l", "BIGINT"),
-        ("usage", "o__at", "$.o.at", "TIMESTAMP WITH TIME ZONE"),
-        ("usage", "o__at__offset", "$.o.at", "VARCHAR"),
-        ("usage__l", "x", "$.l[*].x[*]", "BIGINT[]"),
-        ("usage__l", "x__count", "$.l[*].x", "BIGINT"),
-    ]
-    query = "SELECT l.scan_id, l.rows, l.new, l.key, l.complete FROM meta.loads AS l"
-    assert warehouse.row(query) == ("scan001", 1, 1, "id", True)
-
-
-def test_history_of_a_list_in_a_list_has_both_positions(warehouse: Warehouse) -> None:
-    record = {"id": 1, "l": [{"m": [{"x": 1}, {"x": 2}]}, {"m": [{"x": 3}]}]}
-    warehouse.load([json.dumps(record)])
-    query = "SELECT m._parent_index, m._index, m.x FROM current.usage__l__m AS m ORDER BY ALL"
-    assert warehouse.rows(query) == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
-    record["l"] = [{"m": []}]
-    warehouse.load([json.dumps(record)])
-    assert warehouse.rows(query) == []
-    assert warehouse.row("SELECT count(m._valid_to) FROM history.usage__l__m AS m") == (3,)
 
 
 def test_a_failed_load_leaves_the_tables_unchanged(warehouse: Warehouse) -> None:

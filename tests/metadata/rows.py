@@ -33,9 +33,8 @@ def add_run(
 
 def opened(scan_id: str, minute: float, run_id: str = "run", stream: str = "usage") -> Scan:
     began = minutes(minute)
-    values: dict[str, Any] = {"started_at": began, "day": began.date(), "stream": stream}
-    file = f"{scan_id}.jsonl.zst"
-    return Scan(scan_id=scan_id, run_id=run_id, connection="acme", file=file, **values)
+    names: dict[str, Any] = {"scan_id": scan_id, "run_id": run_id, "stream": stream}
+    return Scan(**names, connection="acme", started_at=began, day=began.date(), file=scan_id)
 
 
 def seal(session: Session, *scans: Scan) -> None:

@@ -25,25 +25,42 @@ from pipelines.metadata.tables import Base, Decision, VersionRow
 from tests.metadata.rows import NOW
 
 CHILD = """
+import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import VersionRow
-from tests.metadata.rows import NOW
-metadata = Metadata.open(Path(sys.argv[1]))
+metadata = Metadata.open(Path(sys.argv[1]), *sys.argv[3:])
 for _ in range(int(sys.argv[2])):
     with metadata.transaction() as session:
         row = session.get(VersionRow, 1)
         if row is None:
-            session.add(VersionRow(number=1, status="", base=1, created_at=NOW))
+            session.add(VersionRow(number=1, base=1, created_at=datetime.now(UTC)))
         else:
             row.base += 1
 metadata.close()
 """
+KILLED = CHILD.replace(
+    "base += 1", "base += 1; _ == 3 and (session.flush(), os.kill(os.getpid(), 9))"
+)
+TIMES = 8
 
 
 def child(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
+
+
+def check_children(children: list[subprocess.Popen[bytes]], file: Path, *url: str) -> None:
+    """Wait for a child, and for one that is killed in its fourth transaction."""
+    assert [each.wait() for each in children] == [0, -9]
+    with closing(Metadata.open(file, *url)) as metadata, metadata.transaction() as session:
+        assert session.get_one(VersionRow, 1).base == TIMES + 3
+
+
+def test_two_processes_write_one_database_and_one_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "metadata.db"
+    check_children([child(code, file, TIMES) for code in (CHILD, KILLED)], file)
 
 
 def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None:
@@ -60,37 +77,27 @@ def test_a_database_of_an_earlier_revision_is_upgraded(tmp_path: Path, revision:
 
 
 def check_upgrade(file: Path, url: str | None = None, revision: str = "0001") -> None:
-    later = {
-        "0003": ["DROP TABLE closes"],
-        "0002": [
-            "DROP TABLE notifications",
-            "DROP TABLE api_specs",
-            "ALTER TABLE findings DROP COLUMN notified_at",
-        ],
-    }
-    undone = [statement for each in later if each > revision for statement in later[each]]
-    first = Metadata.open(file, url)
-    with first.transaction() as session:
-        for statement in (*undone, f"UPDATE alembic_version SET version_num = '{revision}'"):
+    """Undo what came after a revision; open the database again."""
+    undone = ["DROP TABLE closes", f"UPDATE alembic_version SET version_num = '{revision}'"]
+    if revision < "0002":
+        undone += ["DROP TABLE notifications", "DROP TABLE api_specs"]
+        undone += ["ALTER TABLE findings DROP COLUMN notified_at"]
+    with closing(Metadata.open(file, url)) as first, first.transaction() as session:
+        for statement in undone:
             session.execute(text(statement))
-    first.close()
-    upgraded = Metadata.open(file, url)
-    test_the_tables_are_those_of_the_newest_revision(upgraded)
-    upgraded.close()
+    with closing(Metadata.open(file, url)) as upgraded:
+        test_the_tables_are_those_of_the_newest_revision(upgraded)
 
 
-def test_a_new_database_is_private_and_durable(tmp_path: Path) -> None:
-    metadata = Metadata.open(tmp_path / "metadata.db")
+def test_a_new_database_is_private_and_durable(metadata: Metadata, tmp_path: Path) -> None:
     with metadata.transaction() as session:
         assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert session.execute(text("PRAGMA synchronous")).scalar() == 2
         assert metadata.now(session, Clock()) == pytest.approx(time.monotonic(), abs=5)
         session.add(VersionRow(number=1, status="", created_at=NOW))
         session.flush()
-        names = ("metadata.db", "metadata.db-wal", "metadata.db-shm")
-        modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names}
-        assert modes == {0o600}
-    metadata.close()
+        files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("*.db*")}
+        assert files == dict.fromkeys(("metadata.db", "metadata.db-wal", "metadata.db-shm"), 0o600)
 
 
 def test_a_transaction_commits_at_its_end_or_rolls_back(metadata: Metadata) -> None:
@@ -107,75 +114,24 @@ def test_a_transaction_commits_at_its_end_or_rolls_back(metadata: Metadata) -> N
         assert session.scalars(select(VersionRow)).all() == []
 
 
-def test_two_processes_create_and_write_one_database(tmp_path: Path) -> None:
-    file, times = tmp_path / "metadata.db", 8
-    children = [child(CHILD, file, times) for _ in range(2)]
-    assert [each.wait() for each in children] == [0, 0]
-    metadata = Metadata.open(file)
-    with metadata.transaction() as session:
-        assert session.get_one(VersionRow, 1).base == 2 * times
-    metadata.close()
-
-
-def test_a_killed_transaction_leaves_nothing(metadata: Metadata) -> None:
-    file = Path(str(metadata.engine.url.database))
-    code = CHILD.replace("metadata.close()", "").replace(
-        "row.base += 1", "row.base = 9; session.flush(); os.kill(os.getpid(), 9)"
-    )
-    assert child("import os" + code, file, 2).wait() == -9
-    with metadata.transaction() as session:
-        assert session.get_one(VersionRow, 1).base == 1
-
-
-def test_a_database_that_cannot_be_used_is_named(metadata: Metadata, tmp_path: Path) -> None:
-    file, damaged = tmp_path / "metadata.db", tmp_path / "damaged.db"
+def test_a_database_that_cannot_be_used_is_named(
+    metadata: Metadata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "metadata.db"
     with closing(sqlite3.connect(file, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageFailed, match="database is locked"):
             Metadata.open(file, busy_seconds=0)
-    Metadata.open(file).close()
-    damaged.write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageFailed, match=r"damaged\.db cannot be used: file is not a database"):
-        Metadata.open(damaged)
     with pytest.raises(StorageFailed, match="cannot be used: No such file or directory"):
         Metadata.open(tmp_path / "missing" / "metadata.db")
-    damaged.write_bytes(b"")
-    Metadata.open(damaged).close()  # as new
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
+    for url in ("postgresql://host/database", "not a url"):
+        with pytest.raises(ConfigurationError, match="metadata_url cannot be used"):
+            Metadata.open(tmp_path / "metadata.db", url)
     with metadata.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(ConfigurationError, match="changed by a newer version"):
         Metadata.open(file)
-
-
-@pytest.mark.parametrize("url", ["postgresql://host/database", "not a url"])
-def test_a_url_that_cannot_be_used_is_refused(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
-    with pytest.raises(ConfigurationError, match="metadata_url cannot be used"):
-        Metadata.open(tmp_path / "metadata.db", url)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_process_is_alive_until_it_ends() -> None:
-    owner = this_process()
-    assert is_alive(owner)
-    host, process_id, start = owner.rsplit(":", 2)
-    assert int(process_id) == os.getpid()
-    assert not is_alive(f"{host}:{process_id}:0{start}")
-    assert is_alive(f"other-{host}:{process_id}:{start}")
-    zombie = child("")
-    while psutil.Process(zombie.pid).status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
-    name = f"{host}:{zombie.pid}:{start}"
-    assert not is_alive(name)
-    zombie.wait()
-    assert not is_alive(name)
-
-
-def test_identifiers_sort_by_time() -> None:
-    assert new_id(NOW).startswith("20261001T120000-")
-    assert len({new_id(NOW) for _ in range(100)}) == 100
 
 
 def test_a_damaged_file_is_found(metadata: Metadata, tmp_path: Path) -> None:
@@ -187,3 +143,28 @@ def test_a_damaged_file_is_found(metadata: Metadata, tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(StorageFailed, match="cannot be used"):
         metadata.verify()
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageFailed, match=r"damaged\.db cannot be used: file is not a database"):
+        Metadata.open(damaged)
+    damaged.write_bytes(b"")
+    Metadata.open(damaged).close()  # as new
+
+
+def test_a_process_is_alive_until_it_ends() -> None:
+    host, process_id, start = this_process().rsplit(":", 2)
+    assert is_alive(f"{host}:{process_id}:{start}")
+    assert int(process_id) == os.getpid()
+    assert not is_alive(f"{host}:{process_id}:0{start}")
+    assert is_alive(f"other-{host}:{process_id}:{start}")
+    zombie = child("")
+    while psutil.Process(zombie.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    for _ in range(2):
+        assert not is_alive(f"{host}:{zombie.pid}:{start}")
+        zombie.wait()
+
+
+def test_identifiers_sort_by_time() -> None:
+    assert new_id(NOW).startswith("20261001T120000-")
+    assert len({new_id(NOW) for _ in range(100)}) == 100

@@ -11,10 +11,9 @@ import pytest
 from pipelines.core.errors import ExitCode, StorageFailed
 from pipelines.core.files import write_durably
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import VersionRow
 from tests.homes import make_home, rows, sync_once, synced_home
 from tests.metadata import test_engine, test_rows, test_scans
-from tests.metadata.test_engine import child
+from tests.metadata.test_engine import CHILD, KILLED, TIMES, check_children, child
 from tests.sandbox.running import Running
 
 pytest_plugins = ["tests.postgresql"]
@@ -23,10 +22,6 @@ SHARED = vars(test_rows) | vars(test_scans)
 globals().update({name: each for name, each in SHARED.items() if name.startswith("test_")})
 test_the_tables = test_engine.test_the_tables_are_those_of_the_newest_revision
 test_a_transaction = test_engine.test_a_transaction_commits_at_its_end_or_rolls_back
-CHILD = test_engine.CHILD.replace("(Path(sys.argv[1])", "(Path(sys.argv[1]), sys.argv[3]")
-KILLED = "import os\n" + CHILD.replace(
-    "row.base += 1", "row.base += 1; _ == 3 and (session.flush(), os.kill(os.getpid(), 9))"
-)
 LOCK, UNLOCK = "SELECT pg_advisory_lock(7405112)", "SELECT pg_advisory_unlock_all()"
 TERMINATE = "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity WHERE state = 'idle'"
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
@@ -52,16 +47,13 @@ def test_two_homes_create_one_database_and_one_process_is_killed(
     tmp_path: Path, server_url: str, administrator: Any
 ) -> None:
     administrator.execute(LOCK)
-    codes = {"a": CHILD, "b": KILLED}.items()
-    children = [child(code, tmp_path / home / "metadata.db", 8, server_url) for home, code in codes]
+    files = {CHILD: tmp_path / "a" / "metadata.db", KILLED: tmp_path / "b" / "metadata.db"}
+    children = [child(code, file, TIMES, server_url) for code, file in files.items()]
     while administrator.execute(WAITING).fetchone() != (2,):
         assert [each.poll() for each in children] == [None, None]
         time.sleep(0.01)
     administrator.execute(UNLOCK)
-    assert [each.wait() for each in children] == [0, -9]
-    metadata = Metadata.open(tmp_path / "metadata.db", server_url)
-    with closing(metadata), metadata.transaction() as session:
-        assert session.get_one(VersionRow, 1).base == 8 + 3
+    check_children(children, tmp_path / "metadata.db", server_url)
 
 
 def test_a_server_that_cannot_be_used_is_named(metadata: Metadata, administrator: Any) -> None:

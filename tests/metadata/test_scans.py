@@ -1,24 +1,23 @@
 """Scans: which is resumed, which a build loads, which waits for a person."""
 
 from datetime import date
-from itertools import permutations, product
+from itertools import permutations
 
 import pytest
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import ListMemory
-from pipelines.core.errors import ScanNotFound
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import (
     ScanStatus,
     buildable_scans,
-    get_scan,
     held_scans,
     list_memory,
     newest_sealed,
     scan_to_resume,
     set_status,
 )
+from pipelines.metadata.tables import Scan
 from tests.metadata.rows import PROOF, add_run, minutes, opened, seal
 
 
@@ -27,19 +26,23 @@ def buildable(session: Session, *loaded: str) -> list[str]:
 
 
 def statuses(session: Session, *scan_ids: str) -> list[str]:
-    return [get_scan(session, scan_id).status for scan_id in scan_ids]
+    return [session.get_one(Scan, scan_id).status for scan_id in scan_ids]
 
 
-def test_a_sealed_scan_and_its_list_remember_the_proof(session: Session) -> None:
+def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
     assert list_memory(session, "acme", "usage") == ListMemory()
-    seal(session, opened("a", 0))
-    session.add(opened("open", 1))
+    seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
+    session.add(opened("open", 24 * 60 + 1))
     session.expire_all()
-    scan = get_scan(session, "a")
+    set_status(session, "b", ScanStatus.FAILED, "defect")
+    scan = session.get_one(Scan, "a")
     assert (scan.status, scan.ended_at, scan.sha256) == ("sealed", PROOF.ended_at, "digest")
     assert (scan.complete, scan.rows, scan.requests) == (True, 3, 2)
     assert list_memory(session, "acme", "usage") == PROOF.memory
-    assert list_memory(session, "acme", "billing") == ListMemory()
+    for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
+        newest = newest_sealed(session, "acme", "usage", day=day)
+        assert (newest and newest.scan_id) == expected
+    assert newest_sealed(session, "acme", "billing") is None
 
 
 def test_the_newest_open_scan_that_began_in_time_is_resumed(session: Session) -> None:
@@ -78,20 +81,7 @@ def test_a_scan_is_never_loaded_after_a_newer_one_of_its_list(session: Session) 
     assert buildable(session) == ["a", "other list", "b", "c"]
     assert buildable(session, "b") == ["other list", "c"]
     assert statuses(session, "a", "b", "c") == ["superseded", "sealed", "sealed"]
-    assert get_scan(session, "a").reason == "Scan b is newer."
-
-
-def test_only_a_held_scan_is_decided(session: Session) -> None:
-    seal(session, opened("a", 0))
-    undecided = [each for each in ScanStatus if each != ScanStatus.HELD]
-    for decision, status in product((ScanStatus.APPROVED, ScanStatus.REJECTED), undecided):
-        get_scan(session, "a").status = status
-        with pytest.raises(ScanNotFound, match=f"is {status}, not held"):
-            set_status(session, "a", decision, "reason")
-        assert statuses(session, "a") == [status]
-    with pytest.raises(ScanNotFound, match="no scan x") as caught:
-        set_status(session, "x", ScanStatus.HELD)
-    assert "partner-sync status" in caught.value.remedy
+    assert session.get_one(Scan, "a").reason == "Scan b is newer."
 
 
 @pytest.mark.parametrize("order", list(permutations("abc")))
@@ -106,14 +96,4 @@ def test_at_most_the_newest_scan_of_a_list_is_held(session: Session, order: list
     assert [scan.scan_id for scan in held_scans(session)] == ["other", "c"]
     seal(session, opened("e", 5))
     assert [scan.scan_id for scan in held_scans(session)] == ["other"]
-    assert get_scan(session, "c").reason == "x. Scan e is newer."
-
-
-def test_the_newest_sealed_scan_of_a_day_is_found(session: Session) -> None:
-    seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
-    session.add(opened("open", 24 * 60 + 1))
-    set_status(session, "b", ScanStatus.FAILED, "defect")
-    for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
-        scan = newest_sealed(session, "acme", "usage", day=day)
-        assert (scan.scan_id if scan else None) == expected
-    assert newest_sealed(session, "acme", "billing") is None
+    assert session.get_one(Scan, "c").reason == "x. Scan e is newer."

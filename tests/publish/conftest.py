@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.config.connections import add_connection
 from pipelines.publish.build import build
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, copy_home, read, usage
 from tests.publish.named import add_named_versions
@@ -18,10 +19,21 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def published_home(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Path:
     stores = copy_home(empty_home, tmp_path_factory.mktemp("published") / "home")
+    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
+    add_connection(stores.settings.places.connections_file, "acme", connection)
     read(stores, Reading(usage(*range(1, 11))))
     build(stores)
     stores.metadata.close()
     return stores.settings.home
+
+
+@pytest.fixture(scope="session")
+def named_home(tmp_path_factory: pytest.TempPathFactory, published_home: Path) -> Path:
+    folder = tmp_path_factory.mktemp("named") / "home"
+    stores = copy_home(published_home, folder, BEGIN + DAY)
+    add_named_versions(stores)
+    stores.metadata.close()
+    return folder
 
 
 @pytest.fixture
@@ -41,7 +53,8 @@ def published(tmp_path: Path, published_home: Path) -> Iterator[Stores]:
 
 
 @pytest.fixture
-def named(stores: Stores) -> Stores:
-    """A home whose versions 2 and 3 have records with a name."""
-    add_named_versions(stores)
-    return stores
+def named(tmp_path: Path, named_home: Path) -> Iterator[Stores]:
+    """The same, with versions 2 and 3 that have records with a name."""
+    opened = copy_home(named_home, tmp_path / "home", BEGIN + 3 * DAY)
+    yield opened
+    opened.metadata.close()

@@ -2,14 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.home import Home
@@ -54,6 +54,10 @@ class Stores(publish.Stores):
             Warehouse(home),
         )
 
+    def changed(self, **settings: Any) -> "Stores":
+        """Return the same home with other settings."""
+        return replace(self, settings=self.settings.model_copy(update=settings))
+
     def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
         """Return a query's rows from a version, the published one by default."""
         with closing(self.warehouse.open(number)) as db:
@@ -95,6 +99,22 @@ def copy_home(template: Path, folder: Path, begin: datetime = BEGIN) -> Stores:
     return stores
 
 
+@contextmanager
+def opened_copy(template: Path, folder: Path, days: int = 0) -> Iterator[Stores]:
+    """Open a copy of a home in a folder, so many days after it began."""
+    stores = copy_home(template, folder / "home", BEGIN + days * DAY)
+    yield stores
+    stores.metadata.close()
+
+
+def make_home(folder: Path, make: Callable[[Stores], object]) -> Path:
+    """Make a home, for tests that copy it."""
+    stores = Stores.open(folder / "home")
+    make(stores)
+    stores.metadata.close()
+    return stores.settings.home
+
+
 def usage(*ids: int, amount: str = "1.10") -> list[Record]:
     return [{"id": f"u{number}", "amount": amount, "lines": [{"n": number}]} for number in ids]
 
@@ -115,7 +135,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
     """Write and seal a scan, a day after the one before; return its identifier."""
     stores.clock.now += DAY
     now, size = stores.clock.now, reading.page_size
-    header = replace(
+    header = structs.replace(
         HEADER,
         scan_id=f"{reading.stream}-{now:%m%d}",
         run_id=run_id or add_run(stores, connection=reading.connection),
@@ -128,11 +148,11 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
     used: dict[int, Ranges] = {}
     for offset in range(0, len(reading.records), size):
         records = [json.dumps(each).encode() for each in reading.records[offset : offset + size]]
-        sent = replace(exchange(page(*records)), offset=offset)
+        sent = structs.replace(exchange(page(*records)), offset=offset)
         used[file.append(sent, durable=False)] = ((0, len(records)),)
     missing = {} if reading.complete else {"not_seen": 3, "reason": "the list changed too fast"}
     sealed = file.seal(
-        replace(
+        structs.replace(
             proof(used),
             complete=reading.complete,
             rows=len(reading.records),

@@ -7,9 +7,10 @@ import zstandard
 
 from pipelines.app.maintenance import erase_records
 from pipelines.app.session import AppSession
-from pipelines.config.connections import add_connection
 from pipelines.core.text import Redactor
 from pipelines.publish.build import build
+from pipelines.publish.versions import rollback
+from pipelines.warehouse.duckdb_file import Version
 from tests.publish.homes import Reading, Record, Stores, read, usage
 
 NAME = "Ada Lövelace"
@@ -36,6 +37,18 @@ def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | 
     return None if rows is None else len(rows)
 
 
+def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
+    """Read and publish a list; return its scan."""
+    scan_id = read(stores, Reading(usage(*ids, amount=amount)))
+    build(stores)
+    return scan_id
+
+
+def roll_back(stores: Stores, number: int) -> Version:
+    decision = session_of(stores).decision("rollback", str(number), "wrong")
+    return rollback(stores, number, decision)
+
+
 def files_with(home: Path, text: str = NAME) -> list[str]:
     """Return the files of a home that contain a text; scan files are decompressed."""
     spellings = (text.encode(), json.dumps(text)[1:-1].encode())
@@ -51,9 +64,7 @@ def files_with(home: Path, text: str = NAME) -> list[str]:
 
 
 def add_named_versions(stores: Stores) -> None:
-    """Publish version 1 without the name, 2 and 3 with it."""
-    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
-    add_connection(stores.settings.places.connections_file, "acme", connection)
-    for records in (OTHERS, [*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
+    """Publish versions with the name behind one without it."""
+    for records in ([*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
         read(stores, Reading(records))
         build(stores)

@@ -1,11 +1,11 @@
 """Every record that contains an identifier is erased, and nothing else."""
 
 import shutil
+from contextlib import nullcontext
 
 import pytest
 
 from pipelines.app.maintenance import verify_files
-from pipelines.config.connections import add_connection
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
@@ -41,9 +41,11 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.rows("SELECT rows, sentence FROM meta.loads ORDER BY valid_time")[1][0] == 10
     with pytest.raises(ConfigurationError, match="No file contains the identifier"):
         erase(named)
-    read(named, Reading(usage(*range(1, 13))))
+    moment = "2026-10-01T00:00:00+05:30"  # which no column spells as it was sent
+    read(named, Reading([*usage(*range(1, 13)), {"id": "at", "at": moment}]))
     build(named)
-    assert len(named.keys()) == 12
+    assert erase(named, moment) == 2
+    assert named.keys() == sorted(f"u{number}" for number in range(1, 13))
 
 
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
@@ -89,18 +91,28 @@ def test_an_identifier_is_a_whole_value_in_any_spelling(
     assert Identifier(identifier).is_in_record(raw) == is_in
 
 
-@pytest.mark.parametrize("number", ["17", "17.0", "1.25", "1.250"])
-def test_a_number_in_a_pruned_scan_is_found_by_its_value(stores: Stores, number: str) -> None:
-    connection = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
-    add_connection(stores.settings.places.connections_file, "acme", connection)
-    records = [
-        *OTHERS,
-        {"id": "a", "n": 17, "price": 1.25, "list": [17, 1.25]},
-        {"id": "b", "n": 170},
-    ]
-    read(stores, Reading(records))
-    build(stores)
-    read(stores, Reading(records[:-1]))
-    prune(stores, stores.clock.now)
-    assert erase(stores, number)
-    assert {"a", "b"}.intersection(stores.keys()) == {"b"}
+@pytest.mark.parametrize(
+    ("identifier", "erased"),
+    [
+        ("17", {"a"}),
+        ("17.0", {"a"}),
+        ("1.25", {"a"}),
+        ("1.250", {"a"}),
+        ("2", {"u2"}),  # not the number of its items
+        ("1980-05-06", {"b"}),
+        ("true", set()),
+    ],
+)
+def test_a_value_of_a_pruned_scan_is_found_in_the_version(
+    published: Stores, identifier: str, erased: set[str]
+) -> None:
+    a = {"id": "a", "n": 17, "price": 1.25, "list": [17, 1.25], "lines": [{"n": 0}, {"n": 0}]}
+    b = {"id": "b", "n": 170, "born": "1980-05-06", "is": True}
+    read(published, Reading([*OTHERS, a, b]))
+    build(published)
+    read(published, Reading(OTHERS))
+    prune(published, published.clock.now)
+    before = set(published.keys())
+    with nullcontext() if erased else pytest.raises(ConfigurationError, match="No file contains"):
+        erase(published, identifier)
+    assert before - set(published.keys()) == erased

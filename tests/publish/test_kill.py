@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from itertools import count
 from pathlib import Path
@@ -20,30 +21,27 @@ import pandas as pd
 import pyarrow.json
 import pytest
 import pytz
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
+from pipelines.app.checkup import run_checks
 from pipelines.app.close import Signing, close_month, list_closes
 from pipelines.app.maintenance import verify_files
-from pipelines.checks.catalogue import evaluate
-from pipelines.checks.context import Limits, read_context
 from pipelines.config.connections import add_connection
 from pipelines.core.errors import BuildFailed
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.rollback import rollback
 from tests.publish.homes import DAY, Reading, Stores, read, usage
-from tests.publish.named import erase, files_with, session_of
+from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back, session_of
 from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
-STEPS = ("fsync", "rename", "replace", "symlink")
-BEFORE = sorted(f"u{number}" for number in range(1, 11))
-AFTER = sorted([*BEFORE, "u11"])
+STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
+FURTHER = usage(*range(1, 12), amount="2.20")
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
 
 
 def kill_at(k: int) -> None:
-    """Let this process kill itself before its k-th durable step or commit."""
+    """Let this process kill itself before its k-th durable step, or commit of a change."""
     left = k
 
     def step(*_arguments: object) -> None:
@@ -61,22 +59,81 @@ def kill_at(k: int) -> None:
 
     for name in STEPS:
         setattr(os, name, wrapped(getattr(os, name)))
-    event.listen(Engine, "commit", step)
+
+    def commit(connection: Connection) -> None:
+        raw = connection.connection.driver_connection
+        assert raw
+        changes = raw.total_changes
+        if changes > connection.info.setdefault("changes", 0):
+            connection.info["changes"] = changes
+            step()
+
+    event.listen(Engine, "commit", commit)
 
 
-WORK: dict[str, Callable[[Stores], object]] = {
-    "build": build,
-    "rollback": lambda stores: rollback(stores, 1, "ann", "wrong"),
-    "prune": lambda stores: prune(stores, stores.clock.now + 9 * DAY),
-    "erase": erase,
-}
+def roll_back_first(stores: Stores) -> None:
+    roll_back(stores, 1)
+
+
+def prune_old(stores: Stores) -> None:
+    prune(stores, stores.clock.now + 9 * DAY)
+
+
+def prune_again(killed: Stores) -> None:
+    prune_old(killed)
+    with suppress(BuildFailed):  # the checkpoint holds everything
+        rebuild(killed)
+
+
+def read_name(stores: Stores) -> None:
+    read(stores, Reading([*OTHERS, *WITH_NAME]))
+    build(stores)
+
+
+def erase_again(killed: Stores) -> None:
+    found = {each.check.code for each in run_checks(session_of(killed)) if each.findings}
+    left = files_with(killed.settings.home)
+    assert "erasure_unfinished" in found or len(left) in {0, 2}  # it is done, or never began
+    if "erasure_unfinished" in found or left:
+        erase(killed)
+
+
+def open_books(stores: Stores) -> None:
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    bills = [bill("b", line("u", "5.01"))]
+    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
 
 
 def close_september(stores: Stores) -> None:
     close_month(session_of(stores), Signing(date(2026, 9, 1), "ann", "bob"))
 
 
-WORK["close"] = close_september
+def close_again(killed: Stores) -> None:
+    if not list_closes(session_of(killed)):
+        close_september(killed)
+    build(killed)
+    (row,) = list_closes(session_of(killed))
+    assert (row["state"], row["problem"]) == ("closed", None)
+    assert [each.name for each in killed.settings.places.closes.glob("*/.*")] == []
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is killed in a home (a fixture) that is prepared for it, and the commands after that."""
+
+    home: str
+    prepare: Callable[[Stores], object]
+    work: Callable[[Stores], object]
+    again: Callable[[Stores], object]
+
+
+WORK = {
+    "build": Work("published", lambda home: read(home, Reading(FURTHER)), build, build),
+    "rollback": Work("named", repr, roll_back_first, roll_back_first),
+    "prune": Work("named", repr, prune_old, prune_again),
+    "erase": Work("published", read_name, erase, erase_again),
+    "close": Work("stores", open_books, close_september, close_again),
+}
 
 
 def kill_work(home: Path, work: str) -> int:
@@ -87,7 +144,7 @@ def kill_work(home: Path, work: str) -> int:
         if child == 0:
             stores = Stores.open(copy)
             kill_at(k)
-            WORK[work](stores)
+            WORK[work].work(stores)
             os._exit(0)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
             return k
@@ -95,94 +152,37 @@ def kill_work(home: Path, work: str) -> int:
 
 
 @pytest.mark.long
-def test_a_build_that_is_killed_at_any_durable_step_is_done_by_the_next_one(
-    published: Stores, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", WORK)
+def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
+    name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read(published, Reading(usage(*range(1, 12), amount="2.20")))
-    expected = None
-    for killed in killed_homes(published, "build", capsys):
-        assert killed.keys() in (BEFORE, AFTER)  # what analysts see after the kill
+    work, expected = WORK[name], None
+    stores: Stores = request.getfixturevalue(work.home)
+    work.prepare(stores)
+    seen = [stores.keys()]
+    for killed in killed_homes(stores, name, capsys):
+        seen += [] if expected else [killed.keys()]  # of the one that was not killed
+        assert killed.keys() in seen
+        work.again(killed)
         build(killed)
-        history = killed.rows(HISTORY)
-        expected = expected or history
-        assert history == expected
-        assert killed.rows("SELECT count(*) FROM meta.loads") == [(2,)]
-        assert sorted(row[0] for row in history if row[3] is None) == AFTER
-        numbers = [version.number for version in killed.warehouse.versions()]
-        assert {n for n, status in killed.versions().items() if status != "deleted"} == {*numbers}
+        expected = expected or state(killed)
+        assert state(killed) == expected
+        assert verify_files(session_of(killed)).damaged == []
+        numbers = {version.number for version in killed.warehouse.versions()}
+        assert {n for n, status in killed.versions().items() if status != "deleted"} == numbers
         assert len([*killed.settings.places.versions.iterdir()]) == len(numbers)
 
 
-@pytest.mark.long
-def test_a_rollback_that_is_killed_is_done_by_the_next_one(
-    named: Stores, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for killed in killed_homes(named, "rollback", capsys):
-        rollback(killed, 1, "ann", "wrong")
-        assert killed.keys() == BEFORE
-        build(killed)
-        assert killed.keys() == BEFORE
-        assert set(killed.statuses().values()) == {"sealed", "held", "superseded"}
-
-
-@pytest.mark.long
-def test_a_prune_that_is_killed_is_done_by_the_next_one(
-    named: Stores, capsys: pytest.CaptureFixture[str]
-) -> None:
-    history = named.rows(HISTORY)
-    for killed in killed_homes(named, "prune", capsys):
-        assert killed.rows(HISTORY) == history
-        prune(killed, killed.clock.now + 9 * DAY)
-        assert sorted(killed.statuses().values()) == ["pruned", "pruned", "sealed"]
-        assert len([*killed.archive.folder.glob("*/*/*")]) == 1
-        assert verify_files(session_of(killed)).damaged == []
-        with suppress(BuildFailed):  # the checkpoint holds everything
-            rebuild(killed)
-        assert killed.rows(HISTORY) == history
-
-
-@pytest.mark.long
-def test_an_erasure_that_is_killed_is_a_finding_until_it_is_done_again(
-    named: Stores, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = 0
-    for killed in killed_homes(named, "erase", capsys):
-        results = evaluate(
-            read_context(killed.warehouse, killed.metadata, [], killed.clock.now, Limits(1))
-        )
-        is_found = "erasure_unfinished" in {each.check.code for each in results if each.findings}
-        left = files_with(killed.settings.home)
-        assert is_found or len(left) in {0, 4}
-        found += is_found
-        if is_found or left:
-            erase(killed)
-        assert files_with(killed.settings.home) == []
-        assert killed.keys() == AFTER
-    assert found > 5
-
-
-@pytest.mark.long
-def test_a_close_that_is_killed_is_whole_or_not_there(
-    stores: Stores, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
-    bills = [bill("b", line("u", "5.01"))]
-    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
-    closed = 0
-    for killed in killed_homes(stores, "close", capsys):
-        if list_closes(session_of(killed)):
-            closed += 1
-        else:
-            close_september(killed)
-        build(killed)
-        (row,) = list_closes(session_of(killed))
-        assert (row["state"], row["problem"]) == ("closed", None)
-        assert [each.name for each in killed.settings.places.closes.glob("*/.*")] == []
-    assert closed >= 1
+def state(stores: Stores) -> tuple[Any, ...]:
+    """Return what is the same whether something was killed or not."""
+    loads = stores.rows("SELECT scan_id, rows FROM meta.loads ORDER BY ALL")
+    files = sorted(file.name for file in stores.archive.folder.glob("*/*/*"))
+    named = files_with(stores.settings.home)
+    return stores.rows(HISTORY), loads, stores.statuses(), files, len(named)
 
 
 def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:
-    """Yield the homes in which the work was killed, and one in which it was not."""
+    """Yield a home in which the work was not killed, then those in which it was."""
     stores.metadata.close()
     home = stores.settings.home
     command = [sys.executable, "-m", "tests.publish.test_kill", str(home), work]
@@ -191,7 +191,7 @@ def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) 
     with capsys.disabled():
         print(f" {len(tried) - 1} kills", end="")  # noqa: T201 - their number is a result
     assert tried.stop > 4
-    for k in tried:
+    for k in reversed(tried):
         killed = Stores.open(Path(f"{home}-{k}"))
         yield killed
         killed.metadata.close()

@@ -5,25 +5,17 @@ from datetime import datetime
 import pytest
 from sqlalchemy import delete
 
+from pipelines.app.checkup import run_checks
 from pipelines.app.trace import trace
-from pipelines.checks.catalogue import evaluate
-from pipelines.checks.context import Limits, read_context
 from pipelines.core.errors import BuildFailed
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish.build import build, rebuild
+from pipelines.publish.build import rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.rollback import rollback
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
-from tests.publish.named import session_of
+from tests.publish.named import load, roll_back, session_of
 
 HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
-
-
-def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
-    scan_id = read(stores, Reading(usage(*ids, amount=amount)))
-    build(stores)
-    return scan_id
 
 
 def names(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[tuple[str, str]]:
@@ -60,48 +52,54 @@ def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
     assert published.rows("SELECT count(*) FROM meta.loads") == [(9,)]
 
 
-def test_a_rebuild_is_refused_where_the_version_that_held_pruned_scans_is_lost(
+def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_refused(
     published: Stores,
 ) -> None:
-    load(published, *range(1, 12))
-    prune(published, published.clock.now)
-    (checkpoint,) = [n for n, status in published.versions().items() if status == "checkpoint"]
-    load(published, *range(1, 13))
-    file = published.warehouse.home.versions / f"v{checkpoint:08}.duckdb"
-    file.chmod(0o644)
-    file.unlink()
+    for last in (11, 12):
+        load(published, *range(1, last + 1))
+    prune(published, published.clock.now - DAY)
+    lost, *_others = published.warehouse.versions()
+    lost.path.unlink()
+    assert [result.scan_id for result in rebuild(published).results] == ["usage-1104"]
+    assert len(published.keys()) == 12
+    for version in published.warehouse.versions():
+        version.path.chmod(0o644)
+        version.path.write_bytes(b"")
     with pytest.raises(BuildFailed, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
         rebuild(published)
-    assert len(published.keys()) == 12
 
 
-@pytest.mark.parametrize("status", [ScanStatus.FAILED, ScanStatus.SEALED])
-def test_what_waits_is_not_pruned(published: Stores, status: ScanStatus) -> None:
-    waiting = read(published, Reading(usage(*range(1, 12))))
-    read(published, Reading(usage(*range(1, 12))))
+def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
+    published = published.changed(keep_versions=2)
+    load(published, *range(1, 12), 99)
+    roll_back(published, 1)
+    load(published, *range(1, 12))
+    assert published.versions() == {1: "deleted", 2: "published", 3: "published"}
+    prune(published, published.clock.now)
+    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
+
+
+@pytest.mark.parametrize(
+    ("status", "stays"),
+    [(ScanStatus.FAILED, True), (ScanStatus.SEALED, True), (ScanStatus.SUPERSEDED, False)],
+)
+def test_what_waits_stays_and_what_will_never_be_loaded_goes_with_its_row(
+    published: Stores, status: ScanStatus, *, stays: bool
+) -> None:
+    scan, newest = (read(published, Reading(usage(*range(1, 12)))) for _ in range(2))
     with published.metadata.transaction() as session:
-        set_status(session, waiting, status)
-    prune(published, published.clock.now + DAY)
-    assert waiting in files(published)
-
-
-def test_scans_that_never_will_be_loaded_go_with_their_rows(published: Stores) -> None:
-    rejected = read(published, Reading(usage(*range(1, 12))))
-    newest = read(published, Reading(usage(*range(1, 12))))
-    with published.metadata.transaction() as session:
-        set_status(session, rejected, ScanStatus.SUPERSEDED)
+        set_status(session, scan, status)
     published.archive.folder.joinpath("acme/usage/lost.jsonl.zst.open").touch()
     prune(published, published.clock.now + DAY)
-    assert rejected not in published.statuses()
+    assert (scan in files(published), scan in published.statuses()) == (stays, stays)
     assert published.statuses()[newest] == "sealed"
-    assert rejected not in files(published)
 
 
 def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:
     assert names(published, BEGIN + 300 * DAY) == []
     load(published, *range(1, 12))
     load(published, *range(1, 13))
-    rollback(published, 2, "ann", "wrong")
+    roll_back(published, 2)
     assert names(published, BEGIN + 300 * DAY) == [
         ("scan", "acme/usage 2026-11-02 02:00"),
         ("scan", "acme/usage 2026-11-03 02:00"),
@@ -117,8 +115,5 @@ def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stor
         session.execute(delete(Scan))
     with pytest.raises(BuildFailed, match="1 scans of the published version are not in the meta"):
         rebuild(published)
-    context = read_context(
-        published.warehouse, published.metadata, [], published.clock.now, Limits(1)
-    )
-    found = {each.check.code: each.findings for each in evaluate(context)}
+    found = {each.check.code: each.findings for each in run_checks(session_of(published))}
     assert "could not be rebuilt" in found["scans_unknown"][0].message

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.limiter import LimitOptions, RateLimiter
+from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, Slot
 
 EPOCH = 1_790_000_000.0  # Unix seconds at which a simulation begins
 WINDOW, TOO_MANY = 1.0, 429
@@ -139,7 +139,8 @@ class Process:
     async def ask(self, *, fails: bool = False, status: int | None = None) -> None:
         """Send one request; `status` replaces the answer's, `fails` loses the answer."""
         service, clock = self.world.service, self.world.clock
-        async with self.limiter.slot() as slot:
+        slot = Slot()
+        async with self.limiter.hold(slot):
             slot.sent_at = clock.time()
             service.early += now() < service.free_from
             await self._travel()

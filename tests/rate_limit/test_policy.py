@@ -1,65 +1,36 @@
 """Rules alone: what slots allow, which no exact window refuses, and what is remembered."""
 
-import math
 import random
 from collections import deque
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
 from pipelines.rate_limit import memory
 from pipelines.rate_limit.memory import expected_others
-from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
+from pipelines.rate_limit.policy import MARGIN, Share, count_ours, credit_of, next_slot
 from tests.effort import EFFORT
 
 SHARE = Share("us", 5, 1.0, 0.0)
 NOW, DAY = 1000.0, 86400.0
-TIMES, CREDITS = st.floats(0, 10), st.floats(0, 2)
 
 
-def slot(
-    number: int,
-    sent_at: float | None = None,
-    answered_at: float | None = None,
-    credit: float | None = 0.0,
-    owner: str = "us",
-) -> RateLimitSlot:
-    """Return a slot that waits, is unanswered, answered, or failed (no credit)."""
-    made = RateLimitSlot(actor="actor", owner=owner, sent_at=sent_at)
-    made.number = number
-    if answered_at is not None:
-        made.held_until, made.credit = answered_at + 1 + MARGIN, credit
+def slot(number: int, sent_at: float | None = None, answered: float | None = None) -> RateLimitSlot:
+    """Return a slot that waits, is unanswered, or answered."""
+    made = RateLimitSlot(actor="actor", owner="us", sent_at=sent_at, credit=0.0)
+    made.number, made.held_until = number, answered and answered + 1 + MARGIN
     return made
 
 
-MOMENTS, OWNERS = st.none() | TIMES, st.sampled_from(["us", "them"])
-SLOTS = st.builds(slot, st.integers(1, 20), MOMENTS, MOMENTS, st.none() | CREDITS, OWNERS)
-QUEUES = st.lists(SLOTS, max_size=12)
-SHARES = st.builds(Share, st.just("us"), st.integers(1, 6), st.just(1.0), CREDITS)
-
-
-def release(each: RateLimitSlot, share: Share) -> float:
-    """Return when a slot is free."""
-    if each.held_until is None or each.credit is None:
-        return math.inf if each.held_until is None else each.held_until
-    return each.held_until - min(share.credit, math.inf if each.owner == "us" else each.credit)
-
-
-@settings(max_examples=50)
-@given(QUEUES, SHARES, TIMES, st.integers(0, 20))
-def test_a_request_is_sent_when_fewer_than_the_limit_are_held(
-    queue: list[RateLimitSlot], share: Share, now: float, number: int
-) -> None:
-    due = next_slot(queue, number, share, now)
-    assert due >= now
-    free = [release(each, share) for each in queue if not number or each.number < number]
-    if due <= now + LEAD:  # then it is exact, and a slot is taken
-        assert sum(each > due for each in free) < share.limit
-        if due > now:
-            assert sum(each >= due for each in free) >= share.limit
+def test_those_who_came_before_count_and_what_may_have_arrived_in_a_window() -> None:
+    queue = [slot(number) for number in range(1, 8)]
+    due = [next_slot(queue, each.number, SHARE, NOW) for each in queue]
+    assert [each == NOW for each in due] == [True] * 5 + [False] * 2
+    answered = [slot(1, at, at + 0.1) for at in (0.0, 0.95, 1.5, 2.0, 2.2)]
+    under_way = [slot(6, 0.5), slot(7, 2.05), slot(8, 2.2), slot(9)]
+    # Sent at 2.0, answered at 2.1: 0.95 was answered at 1.05, 2.2 was sent later.
+    assert count_ours(answered + under_way, 0.1, SHARE, 2.1) == 5
 
 
 CREDIT_AFTER = [  # round trips, credit
@@ -77,14 +48,6 @@ def test_credit_grows_with_the_number_of_round_trips(trips: list[float], credit:
     assert credit_of(trips) == pytest.approx(credit)
 
 
-def test_what_an_answer_may_count_is_what_may_have_arrived_in_its_window() -> None:
-    sent = enumerate((0.0, 0.95, 1.5, 2.0, 2.2))
-    answered = [slot(number, at, at + 0.1) for number, at in sent]
-    under_way = [slot(6, 0.5), slot(7, 2.05), slot(8, 2.2), slot(9)]
-    # Sent at 2.0, answered at 2.1: 0.95 was answered at 1.05, 2.2 was sent later.
-    assert count_ours(answered + under_way, 0.1, SHARE, 2.1) == 5
-
-
 class Run:
     """One process that always wants to send, over a path with jitter; the service counts."""
 
@@ -92,7 +55,7 @@ class Run:
         chance, trips = random.Random(seed), deque[float](maxlen=300)
         self.arrivals: list[float] = []
         now, answers, slots = 0.0, list[tuple[float, RateLimitSlot]](), list[RateLimitSlot]()
-        for number in range(1, requests + 1):
+        for _ in range(requests):
             while True:
                 for answered_at, each in [a for a in answers if a[0] <= now]:
                     answers.remove((answered_at, each))
@@ -104,7 +67,7 @@ class Run:
                     break
                 now = min([due, *(answered_at for answered_at, _ in answers)])
             there, back = (latency / 2 + chance.uniform(0, jitter) for _ in range(2))
-            slots.append(slot(number, now))
+            slots.append(slot(1, now))
             self.arrivals.append(now + there)
             answers.append((now + there + back, slots[-1]))
 

@@ -1,11 +1,7 @@
 """The limiter on a real PostgreSQL: simulations, and real processes with the server's clock."""
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from functools import partial
-from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,7 @@ from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
 from tests.rate_limit import test_limiter, test_sharing
 from tests.rate_limit.simulated import VirtualMetadata
-from tests.rate_limit.test_contention import OPTIONS, contend
+from tests.rate_limit.test_contention import check_contention
 
 pytest_plugins = ["tests.postgresql"]
 pytestmark = pytest.mark.long
@@ -41,15 +37,6 @@ def metadata(server_url: str, tmp_path: Path) -> Iterator[Metadata]:
         yield opened
 
 
-def contend_on(url: str, file: Path) -> list[float]:
-    Metadata.open = partial(Metadata.open, url=url)  # type: ignore[method-assign]
-    return contend(file)
-
-
 def test_real_processes_share_the_limit(server_url: str, tmp_path: Path) -> None:
-    files = [tmp_path / name / "metadata.db" for name in "ab"]
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        arrivals = sorted(chain.from_iterable(pool.map(partial(contend_on, server_url), files)))
-    pairs = zip(arrivals, arrivals[OPTIONS.limit :], strict=False)
-    assert all(later - one > OPTIONS.window_seconds for one, later in pairs)
+    check_contention([tmp_path / name / "metadata.db" for name in "ab"], server_url)
     assert list(tmp_path.rglob("*.db")) == []

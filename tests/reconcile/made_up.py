@@ -71,38 +71,28 @@ def usual() -> Lists:
 def other() -> Lists:
     """Return the same with other names and another shape."""
     lists = usual()
+    usage_names = {"usageId": "recordId", "partnerId": "reseller", "quantity": "units"}
+    usage_names |= {"unitPrice": "rate", "amount": "charge", "currency": "ccy"}
+    bill_names = {"billingId": "documentNo", "partnerId": "reseller", "total": "gross"}
+    line_names = {"usageId": "recordRef", "quantity": "units", "amount": "charge"}
+    period = {"servicePeriod": "2026-09"}
     usage = [
-        {
-            "recordId": each["usageId"],
-            "reseller": each["partnerId"],
-            "servicePeriod": "2026-09",
-            "units": each["quantity"],
-            "rate": each["unitPrice"],
-            "charge": each["amount"],
-            "ccy": each["currency"],
-            "bookedAt": each["recordedAt"],
-        }
+        {**_renamed(each, usage_names), **period, "bookedAt": each["recordedAt"]}
         for each in lists["usage"]
     ]
     billing = [
         {
-            "documentNo": each["billingId"],
-            "reseller": each["partnerId"],
-            "servicePeriod": "2026-09",
-            "gross": each["total"],
-            "ccy": each["currency"],
+            **_renamed(each, {**bill_names, "currency": "ccy"}),
+            **period,
             "documentDate": "2026-09-30",
             "state": "settled" if at else "DRAFT",
             "documentType": "creditNote" if at == 3 else "invoice",
-            "items": [
-                {
-                    "recordRef": line["usageId"],
-                    "units": line["quantity"],
-                    "charge": line["amount"],
-                }
-                for line in each["lines"]
-            ],
+            "items": [_renamed(line, line_names) for line in each["lines"]],
         }
         for at, each in enumerate(lists["billing"])
     ]
     return {"partners": lists["partners"], "usage": usage, "billing": billing}
+
+
+def _renamed(record: Record, names: dict[str, str]) -> Record:
+    return {new: record[old] for old, new in names.items()}

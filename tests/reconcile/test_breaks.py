@@ -10,29 +10,31 @@ import pytest
 from pipelines.config.connections import add_connection
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
-from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
+from tests.publish.homes import Record, Stores, make_home, opened_copy
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
 MERCHANT = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
 BILLS = [bill("b", line("u", "5.01"))]
+NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
+AMOUNT = 'amount = "amount"'
+DIFFERENT, TWICE = (f"break_rows WHERE rule = '{rule}'" for rule in ("different", "billed_twice"))
+
+
+def publish_break(stores: Stores) -> None:
+    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with one break: a cent more on the bill."""
-    made = Stores.open(tmp_path_factory.mktemp("break") / "home")
-    publish(made, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
-    made.metadata.close()
-    return made.settings.home
+    return make_home(tmp_path_factory.mktemp("break"), publish_break)
 
 
 @pytest.fixture
 def stores(home: Path, tmp_path: Path) -> Iterator[Stores]:
-    """A copy of it."""
-    opened = copy_home(home, tmp_path / "home", BEGIN + 3 * DAY)
-    yield opened
-    opened.metadata.close()
+    """A home with one break: a cent more on the bill."""
+    with opened_copy(home, tmp_path, days=3) as opened:
+        yield opened
 
 
 def breaks(stores: Stores, columns: str = "state, owner, resolved_by") -> list[tuple[Any, ...]]:
@@ -43,43 +45,28 @@ def bill_at(stores: Stores, amount: str) -> None:
     publish(stores, billing=[bill("b", line("u", amount))])
 
 
-def test_a_decision_alone_makes_a_new_version(stores: Stores) -> None:
-    ((break_id,),) = breaks(stores, "break_id")
-    decide(stores, "break_assign", break_id, owner="bob")
-    built = build(stores)
-    assert built.is_new
-    assert breaks(stores) == [("assigned", "bob", None)]
+def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
+    assigned, resolved = ("assigned", "bob", None), ("resolved", "bob", "ann")
+    ((break_id, first_seen),) = breaks(stores, "break_id, first_seen")
+    for kind, state in (("break_assign", assigned), ("break_resolve", resolved)):
+        decide(stores, kind, break_id, owner="bob")
+        assert build(stores).is_new  # for the decision alone
+        assert breaks(stores) == [state]
     assert not build(stores).is_new
-
-
-def test_a_resolution_holds_while_the_difference_is_the_same(stores: Stores) -> None:
-    ((break_id,),) = breaks(stores, "break_id")
-    decide(stores, "break_resolve", break_id)
-    build(stores)
-    assert breaks(stores) == [("resolved", None, "ann")]
-    bill_at(stores, "5.02")
-    assert breaks(stores) == [("open", None, None)]
-    bill_at(stores, "5.01")
-    assert breaks(stores) == [("resolved", None, "ann")]
+    for amount, state in (("5.02", assigned), ("5.01", resolved)):
+        bill_at(stores, amount)
+        assert breaks(stores) == [state], amount  # it holds while the difference is the same
     decide(stores, "break_reopen", break_id)
     build(stores)
-    assert breaks(stores) == [("open", None, None)]
-
-
-def test_what_vanishes_is_resolved_and_is_open_when_it_returns(stores: Stores) -> None:
-    ((break_id, first_seen),) = breaks(stores, "break_id, first_seen")
+    assert breaks(stores) == [assigned]
     decide(stores, "break_resolve", break_id)
     bill_at(stores, "5.00")
-    assert breaks(stores) == [("resolved", None, "evidence")]
-    bill_at(stores, "5.01")
-    assert breaks(stores, "state, break_id, first_seen") == [("open", break_id, first_seen)]
-
-
-def test_a_rebuild_keeps_what_breaks_remember(stores: Stores) -> None:
-    bill_at(stores, "5.00")
-    before = breaks(stores, "break_id, state, first_seen, gone_at, difference")
+    assert breaks(stores) == [("resolved", "bob", "evidence")]
+    remembered = breaks(stores, "break_id, state, first_seen, gone_at, difference")
     rebuild(stores)
-    assert breaks(stores, "break_id, state, first_seen, gone_at, difference") == before
+    assert breaks(stores, "break_id, state, first_seen, gone_at, difference") == remembered
+    bill_at(stores, "5.01")
+    assert breaks(stores, "state, break_id, first_seen") == [("assigned", break_id, first_seen)]
 
 
 def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Stores) -> None:
@@ -106,61 +93,46 @@ def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stor
     assert breaks(stores, "age_days > 7, severity") == [(True, "medium")]
 
 
-@pytest.mark.parametrize(
-    ("mapping", "reason"),
-    [
+def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -> None:
+    file = stores.settings.places.mapping_file
+    for mapping, reason in (
         ("", "Nothing is mapped, so usage is not reconciled"),
         ("[usage]\namout = 'x'", "usage.amout: no such field"),
         ("[usage", "is not valid TOML"),
-    ],
-)
-def test_without_a_mapping_the_rows_are_published_all_the_same(
-    stores: Stores, mapping: str, reason: str
-) -> None:
-    write_durably(stores.settings.places.mapping_file, mapping.encode())
-    built = build(stores)
-    assert built.is_new
-    assert stores.keys() == ["u"]
-    reasons = stores.rows("SELECT DISTINCT reason FROM reconciliation.rules WHERE NOT evaluated")
-    assert len(reasons) == 1
-    assert reason in reasons[0][0]
-    tables = stores.rows("SHOW TABLES FROM reconciliation")
-    assert tables == [("basis",), ("breaks",), ("corrections",), ("rules",)]
-    write_durably(stores.settings.places.mapping_file, MAPPING.encode())
+    ):
+        write_durably(file, mapping.encode())
+        assert build(stores).is_new
+        assert stores.keys() == ["u"]
+        ((found,),) = {*stores.rows(f"SELECT reason FROM ({NOT_EVALUATED})")}
+        assert reason in found
+        tables = stores.rows("SHOW TABLES FROM reconciliation")
+        assert tables == [("basis",), ("breaks",), ("corrections",), ("rules",)]
+    write_durably(file, MAPPING.encode())
     build(stores)
     assert breaks(stores) == [("open", None, None)]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "missing", "reason"),
-    [
-        ('amount = "amount"', 'amount = "gone"', "summary", "no record of usage has a field gone"),
-        ('amount = "amount"', 'amount = "day"', "different", "holds text, not numbers"),
-        ('recorded = "recorded"', "", "late_arrivals", "usage.recorded is not mapped"),
-    ],
-)
-def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(
-    stores: Stores, old: str, new: str, missing: str, reason: str
-) -> None:
-    publish(stores, mapping=MAPPING.replace(old, new, 1), usage=[used("u"), used("v")])
-    found = dict(stores.rows("SELECT rule, reason FROM reconciliation.rules"))
-    assert reason in found[missing]
-    assert found["not_billed"] is None
-    assert stores.rows(f"SELECT count(*) FROM reconciliation.{_table(missing)}") == [(0,)]
-    assert stores.rows("SELECT count(*) FROM reconciliation.matches WHERE status = 'balanced'") in (
-        [(0,)],
-        [(1,)],
-    )
-
-
-def _table(rule: str) -> str:
-    return "break_rows WHERE rule = 'different'" if rule == "different" else rule
+def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) -> None:
+    publish(stores, usage=[used("u"), used("v")])
+    for old, new, rule, rows, reason in (
+        (AMOUNT, 'amount = "gone"', "summary", "summary", "no record of usage has a field gone"),
+        (AMOUNT, 'amount = "day"', "different", DIFFERENT, "holds text, not numbers"),
+        ('recorded = "recorded"', "", "late_arrivals", "late_arrivals", "recorded is not mapped"),
+        ("lines[].usage", "total", "billed_twice", TWICE, "total is not in the list of lines"),
+    ):
+        publish(stores, mapping=MAPPING.replace(old, new, 1))
+        found = dict(stores.rows("SELECT rule, reason FROM reconciliation.rules"))
+        assert reason in found[rule]
+        assert found["not_billed"] is None
+        assert stores.rows(f"SELECT count(*) FROM reconciliation.{rows}") == [(0,)]
+        views = {name for (name,) in stores.rows("SHOW TABLES FROM finance")}
+        assert ("month_totals" in views) == (found["summary"] is None)
 
 
 def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: Stores) -> None:
     largest: list[Record] = [used(name, "9" * 36 + ".00") for name in ("u", "v")]
     publish(stores, usage=largest)
-    found = dict(stores.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
+    found = dict(stores.rows(NOT_EVALUATED))
     assert "overflow" in found["summary"].lower()
     assert sorted(stores.keys()) == ["u", "v"]
 

@@ -20,7 +20,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from tests.cli.conftest import Cli
-from tests.publish.homes import BEGIN, DAY, Stores, copy_home
+from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
 from tests.reconcile.books import (
     FIRST,
@@ -70,102 +70,86 @@ def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
     publish(stores, mapping=TERMS, usage=records, **lists)
 
 
-@pytest.fixture(scope="module")
-def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("open") / "home")
+def publish_months(stores: Stores) -> None:
     add_connection(stores.settings.places.connections_file, "acme", SERVICE)
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
-    stores.metadata.close()
-    return stores.settings.home
+
+
+@pytest.fixture(scope="module")
+def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_home(tmp_path_factory.mktemp("open"), publish_months)
 
 
 @pytest.fixture(scope="module")
 def closed_home(tmp_path_factory: pytest.TempPathFactory, open_home: Path) -> Path:
-    stores = copy_home(open_home, tmp_path_factory.mktemp("closed") / "home", BEGIN + 3 * DAY)
-    close(stores)
-    stores.metadata.close()
+    with opened_copy(open_home, tmp_path_factory.mktemp("closed"), days=3) as stores:
+        close(stores)
     return stores.settings.home
 
 
 @pytest.fixture
 def books(tmp_path: Path, open_home: Path) -> Iterator[Stores]:
     """A home in which no month is closed."""
-    stores = copy_home(open_home, tmp_path / "home", BEGIN + 3 * DAY)
-    yield stores
-    stores.metadata.close()
+    with opened_copy(open_home, tmp_path, days=3) as stores:
+        yield stores
 
 
 @pytest.fixture
 def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
     """A home in which September is closed."""
-    stores = copy_home(closed_home, tmp_path / "home", BEGIN + 3 * DAY)
-    yield stores
-    stores.metadata.close()
+    with opened_copy(closed_home, tmp_path, days=3) as stores:
+        yield stores
 
 
-def _not_mapped(stores: Stores) -> None:
-    publish(stores, mapping="[usage]\nid = 'id'")
+def add_beta(stores: Stores) -> None:
+    add_connection(stores.settings.places.connections_file, "beta", SERVICE)
 
 
-def _decided(stores: Stores) -> None:
+def read_in_part(stores: Stores) -> None:
+    publish(stores, mapping=TERMS, complete=False, billing=BILLS)
+
+
+def assign(stores: Stores) -> None:
     ((break_id, *_),) = stores.rows("SELECT break_id FROM reconciliation.breaks LIMIT 1")
     decide(stores, "break_assign", break_id, owner="bob")
 
 
-REFUSALS: list[tuple[str, Signing, Callable[[Stores], object], str]] = [
-    ("one person", signing(reviewer=" ANN "), repr, "must be two people"),
-    ("no reviewer", signing(reviewer=" "), repr, "must be two people"),
-    ("month not over", signing(date(2026, 11, 1)), repr, "it ends at 2026-12-03 00:00 UTC, with"),
-    ("month not begun", signing(date(9999, 12, 1)), repr, "it has not begun"),
-    (
-        "list read too early",
-        signing(OCTOBER),
-        repr,
-        "partners of acme was read at 2026-11-02 02:00 UTC, before 2026-11-03 00:00 UTC",
-    ),
-    ("no record", signing(date(2026, 8, 1)), repr, "has no record of it"),
-    (
-        "list not complete",
-        signing(),
-        lambda stores: publish(stores, mapping=TERMS, complete=False, billing=BILLS),
-        "billing of acme is not proven complete",
-    ),
-    (
-        "list never read",
-        signing(),
-        lambda stores: add_connection(stores.settings.places.connections_file, "beta", SERVICE),
-        "billing of beta is not loaded",
-    ),
-    ("not evaluated", signing(), _not_mapped, "matches is not evaluated: usage.partner is not"),
-    (
-        "another mapping",
-        signing(),
-        lambda stores: write_durably(stores.settings.places.mapping_file, MAPPING.encode()),
-        "version 1 lacks newer decisions, closes or another mapping",
-    ),
-    ("a newer decision", signing(), _decided, "version 1 lacks newer decisions"),
+def map_otherwise(stores: Stores) -> None:
+    build(stores)
+    write_durably(stores.settings.places.mapping_file, MAPPING.encode())
+
+
+def map_nothing(stores: Stores) -> None:
+    publish(stores, mapping="[usage]\nid = 'id'")
+
+
+READ = "partners of acme was read at 2026-11-02 02:00 UTC, before 2026-11-03 00:00 UTC"
+NEWER = "lacks newer decisions, closes or another mapping"
+# One after the other: what is done before, and why the month is not closed then.
+REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
+    (signing(reviewer=" ANN "), repr, "must be two people"),
+    (signing(reviewer=" "), repr, "must be two people"),
+    (signing(date(2026, 11, 1)), repr, "it ends at 2026-12-03 00:00 UTC, with"),
+    (signing(date(9999, 12, 1)), repr, "it has not begun"),
+    (signing(OCTOBER), repr, READ),
+    (signing(date(2026, 8, 1)), repr, "has no record of it"),
+    (signing(), add_beta, "billing of beta is not loaded"),
+    (signing(), read_in_part, "billing of acme is not proven complete"),
+    (signing(), assign, f"version 2 {NEWER}"),
+    (signing(), map_otherwise, f"version 3 {NEWER}"),
+    (signing(), map_nothing, "is not evaluated: usage.partner is not mapped"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("by", "prepare", "why"), [each[1:] for each in REFUSALS], ids=[each[0] for each in REFUSALS]
-)
-def test_a_month_is_not_closed(
-    books: Stores, by: Signing, prepare: Callable[[Stores], object], why: str
-) -> None:
-    prepare(books)
-    with pytest.raises(ConfigurationError, match=f"{by.month:%Y-%m} cannot be closed: ") as error:
-        close_month(session_of(books), by)
-    assert why in str(error.value)
-    assert str(error.value).endswith(" Nothing was written.")
-    assert error.value.remedy
+def test_a_month_is_not_closed(books: Stores) -> None:
+    for by, prepare, why in REFUSALS:
+        prepare(books)
+        named = f"{by.month:%Y-%m} cannot be closed: .*{why}.* Nothing was written"
+        with pytest.raises(ConfigurationError, match=named) as error:
+            close_month(session_of(books), by)
+        assert error.value.remedy
     assert not books.settings.places.closes.exists()
     assert list_closes(session_of(books)) == []
-
-
-def test_a_closed_month_is_not_closed_again(closed: Stores) -> None:
-    with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
-        close_month(session_of(closed), signing())
 
 
 def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
@@ -195,6 +179,8 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", digest, None)
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
     assert closed.rows(POSTED) == []
+    with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
+        close_month(session_of(closed), signing())
 
 
 @pytest.mark.long
@@ -250,17 +236,17 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert known == [(1, "cid"), (2, None)]
 
 
-def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores) -> None:
+@pytest.mark.parametrize("spoil", [Path.touch, Path.mkdir])  # a folder cannot be read
+def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil: Any) -> None:
     file = closed.settings.places.closes / "2026-09" / "001" / "used.parquet"
-    content = file.read_bytes()
-    file.chmod(0o600)
-    file.write_bytes(content[:-1])
+    file.unlink()
+    spoil(file)
     restate(closed, "6.00", "7.00")
     reasons = dict(closed.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
     assert reasons.keys() == {"corrections", "closes"}
     assert f"2026-09 is damaged: {file} is missing, was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
-    assert list_closes(session_of(closed))[0]["problem"] == reasons["closes"]
+    assert reasons["closes"] in list_closes(session_of(closed))[0]["problem"]
     (error,) = verify_files(session_of(closed)).damaged
     assert str(error) == reasons["closes"]
 
@@ -294,7 +280,6 @@ def test_commands_close_list_and_reopen(books: Stores) -> None:
     (row,) = cli.json("close", "list")
     assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
     assert "versions build" in row["problem"]
-    assert (
-        "is open again" in cli("close", "reopen", "2026-09", "--reason", "r", "--no-build").stdout
-    )
+    reopened = cli("close", "reopen", "2026-09", "--reason", "r", "--no-build")
+    assert "is open again" in reopened.stdout
     assert "reopened" in cli("close", "list").stdout

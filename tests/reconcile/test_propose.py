@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,83 +13,43 @@ from pipelines.reconcile.propose import Proposal, propose_roles
 from tests.load.scans import Reading, Warehouse, open_warehouse
 from tests.reconcile.made_up import Lists, other, usual
 
-USAGE = {
-    "id": "usageId",
-    "partner": "partnerId",
-    "organization": "organizationId",
-    "period": "period.start",
-    "plan": "planId",
-    "metric": "metric",
-    "quantity": "quantity",
-    "price": "unitPrice",
-    "amount": "amount",
-    "currency": "currency",
-    "recorded": "recordedAt",
-    "updated": "updatedAt",
-}
-BILLING = {
-    "id": "billingId",
-    "partner": "partnerId",
-    "organization": None,
-    "period": "period.start",
-    "amount": "total",
-    "currency": "currency",
-    "issued": "issuedAt",
-    "updated": "updatedAt",
-    "number": "invoiceNumber",
-    "status": "status",
-    "counted_statuses": ("open", "paid"),
-    "kind": None,
-    "credit_kinds": None,
-    "line_usage": "lines[].usageId",
-    "line_plan": None,
-    "line_quantity": "lines[].quantity",
-    "line_price": "lines[].unitPrice",
-    "line_amount": "lines[].amount",
-}
-OTHER_USAGE = {
-    "id": "recordId",
-    "partner": "reseller",
-    "organization": None,
-    "period": "servicePeriod",
-    "plan": None,
-    "metric": None,
-    "quantity": "units",
-    "price": "rate",
-    "amount": "charge",
-    "currency": "ccy",
-    "recorded": "bookedAt",
-    "updated": None,
-}
-OTHER_BILLING = {
-    "id": "documentNo",
-    "partner": "reseller",
-    "organization": None,
-    "period": "servicePeriod",
-    "amount": "gross",
-    "currency": "ccy",
-    "issued": "documentDate",
-    "updated": None,
-    "number": None,
-    "status": "state",
-    "counted_statuses": ("settled",),
-    "kind": "documentType",
-    "credit_kinds": ("creditNote",),
-    "line_usage": "items[].recordRef",
-    "line_plan": None,
-    "line_quantity": "items[].units",
-    "line_price": None,
-    "line_amount": "items[].charge",
-}
+USUAL = """
+partners.id=partnerId partners.name=name partners.external_id=externalId
+usage.id=usageId usage.partner=partnerId usage.organization=organizationId
+usage.period=period.start usage.plan=planId usage.metric=metric
+usage.quantity=quantity usage.price=unitPrice usage.amount=amount usage.currency=currency
+usage.recorded=recordedAt usage.updated=updatedAt
+billing.id=billingId billing.partner=partnerId billing.period=period.start
+billing.amount=total billing.currency=currency billing.issued=issuedAt billing.updated=updatedAt
+billing.number=invoiceNumber billing.status=status billing.counted_statuses=open,paid
+billing.line_usage=lines[].usageId billing.line_quantity=lines[].quantity
+billing.line_price=lines[].unitPrice billing.line_amount=lines[].amount
+"""
+OTHER = """
+partners.id=partnerId partners.name=name partners.external_id=externalId
+usage.id=recordId usage.partner=reseller usage.period=servicePeriod
+usage.quantity=units usage.price=rate usage.amount=charge usage.currency=ccy
+usage.recorded=bookedAt
+billing.id=documentNo billing.partner=reseller billing.period=servicePeriod
+billing.amount=gross billing.currency=ccy billing.issued=documentDate
+billing.status=state billing.counted_statuses=settled
+billing.kind=documentType billing.credit_kinds=creditNote
+billing.line_usage=items[].recordRef billing.line_quantity=items[].units
+billing.line_amount=items[].charge
+"""
+NAMELESS = """
+usage.id=a usage.partner=b usage.currency=c usage.amount=d
+billing.partner=b billing.currency=c billing.amount=e
+billing.line_usage=lines[].a billing.line_amount=lines[].d
+"""
+Roles = dict[str, str]
+Proposed = Callable[..., dict[str, Proposal]]
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     with open_warehouse(tmp_path) as opened:
         yield opened
-
-
-Proposed = Callable[..., dict[str, Proposal]]
 
 
 @pytest.fixture
@@ -102,30 +61,27 @@ def proposed(warehouse: Warehouse) -> Proposed:
             raws = [json.dumps(each, default=str) for each in records]
             key = next(iter(records[0])) if keys and records else None
             warehouse.load(Reading(raws, stream=stream, key=key))
-        found = propose_roles(warehouse.db, PartnerRoles(**partners))
-        return {each.role: each for each in found}
+        return propose_roles(warehouse.db, PartnerRoles(**partners))
 
     return propose
 
 
-def fields(found: dict[str, Proposal], side: str) -> dict[str, Any]:
-    return {
-        role.removeprefix(f"{side}."): each.path or each.values or None
+def fields(found: dict[str, Proposal]) -> Roles:
+    """Return the roles that have a field, each with it."""
+    texts = {
+        role: ",".join(each.field) if isinstance(each.field, tuple) else each.field
         for role, each in found.items()
-        if role.startswith(f"{side}.")
     }
+    return {role: text for role, text in texts.items() if text}
 
 
-def test_the_names_of_the_sandbox(proposed: Proposed) -> None:
-    found = proposed(usual())
-    names = {"id": "partnerId", "name": "name", "external_id": "externalId"}
-    assert fields(found, "partners") == names
-    assert (fields(found, "usage"), fields(found, "billing")) == (USAGE, BILLING)
+def roles(text: str) -> Roles:
+    return dict(pair.split("=") for pair in text.split())
 
 
-def test_other_names(proposed: Proposed) -> None:
-    found = proposed(other())
-    assert (fields(found, "usage"), fields(found, "billing")) == (OTHER_USAGE, OTHER_BILLING)
+@pytest.mark.parametrize(("lists", "expected"), [(usual(), USUAL), (other(), OTHER)])
+def test_every_role_gets_its_field(proposed: Proposed, lists: Lists, expected: str) -> None:
+    assert fields(proposed(lists)) == roles(expected)
 
 
 def test_names_that_say_nothing(proposed: Proposed) -> None:
@@ -137,11 +93,7 @@ def test_names_that_say_nothing(proposed: Proposed) -> None:
         for old, new in names.items():
             text = text.replace(f'"{old}"', f'"{new}"')
         lists[stream] = json.loads(text)
-    found = proposed(lists)
-    usage, billing = fields(found, "usage"), fields(found, "billing")
-    assert [usage[role] for role in ("id", "partner", "currency", "amount")] == list("abcd")
-    assert [billing[role] for role in ("partner", "currency", "amount")] == list("bce")
-    assert (billing["line_usage"], billing["line_amount"]) == ("lines[].a", "lines[].d")
+    assert roles(NAMELESS).items() <= fields(proposed(lists)).items()
 
 
 def test_evidence_is_counted_and_never_rounded_up(proposed: Proposed) -> None:
@@ -149,151 +101,143 @@ def test_evidence_is_counted_and_never_rounded_up(proposed: Proposed) -> None:
     lists["usage"][0]["partnerId"] = "nobody"
     lists["billing"][0]["total"] += 1
     found = proposed(lists)
-    share = "59 of 60 (98.3 %)"
-    assert found["usage.partner"].evidence == (
-        f"{share} values are in partners.partnerId. The name fits."
-    )
-    assert found["billing.amount"].evidence == (
-        "11 of 12 (91.6 %) sampled bills are the sum of their lines. The name fits."
-    )
-    assert found["usage.price"].evidence == (
-        "60 of 60 (100 %) sampled rows are quantity x unitPrice = amount. The name fits."
-    )
-    assert found["usage.id"].evidence == "It is the primary key of the list. The name fits."
+    for role, evidence in {
+        "usage.id": "60 of 60 (100 %) rows have a value; it is the primary key of the list",
+        "usage.partner": "59 of 60 (98.3 %) values are in partners.partnerId",
+        "usage.price": "60 of 60 (100 %) sampled rows are quantity x unitPrice = amount",
+        "billing.amount": "11 of 12 (91.6 %) sampled bills are the sum of their lines",
+    }.items():
+        assert found[role].evidence == f"{evidence}. The name fits."
     assert str(Share(999_999, 1_000_000)) == "999,999 of 1,000,000 (99.9 %)"
-    assert str(Share(0, 0)) == "0 of 0 (0.0 %)"
+    assert str(Share(0, 0)) == "0 of 0 (0 %)"
 
 
-def test_of_two_equally_good_fields_none_is_proposed(proposed: Proposed) -> None:
-    lists = usual()
+def test_keys_that_the_sync_did_not_find(proposed: Proposed) -> None:
+    """Of fields that differ in every row, the name decides."""
+    found = proposed(usual(), keys=False)
+    assert (found["usage.id"].field, found["billing.id"].field) == ("usageId", "billingId")
+    assert "60 of 60 (100 %) rows have a value; all differ." in found["usage.id"].evidence
+
+
+def two_equally_good_fields(lists: Lists) -> str:
     for each in lists["usage"]:
         each |= {"sellerRef": each.pop("partnerId")}
         each |= {"buyerRef": each["sellerRef"], "planSku": 1, "planCode": "a"}
         del each["planId"]
-    del lists["billing"]
-    found = proposed(lists)
-    for role, paths in {
-        "usage.partner": "sellerRef, buyerRef",
-        "usage.plan": "planSku, planCode",
-    }.items():
-        assert found[role].path is None
-        assert found[role].evidence == f"Equally good: {paths}. Choose one in mapping.toml."
+    return "usage.partner= usage.plan="
 
 
-def test_a_name_decides_between_products(proposed: Proposed) -> None:
-    usage = usual()["usage"]
-    for each in usage:
+def names_of_two_products(lists: Lists) -> str:
+    for each in lists["usage"]:
         each |= {"charged": each["amount"], "seconds": each["quantity"]}
-    assert fields(proposed({"usage": usage}), "usage") == USAGE | {"partner": None}
+    return "usage.quantity=quantity usage.price=unitPrice usage.amount=amount"
 
 
-def test_factors_without_names(proposed: Proposed) -> None:
+def factors_without_names(lists: Lists) -> str:
     """A whole number is rather the quantity; of two prices nobody can say which is one."""
-    lists = usual()
     for each in lists["usage"]:
         each |= {"x": each.pop("unitPrice"), "y": each.pop("quantity")}
     for each in lists["billing"]:
         for line in each["lines"]:
             line |= {"x": line.pop("unitPrice"), "y": f"{line.pop('quantity')}.00"}
             line |= {"amount": str(Decimal(line["x"]) * Decimal(line["y"]))}
-    found = proposed(lists)
-    assert [fields(found, "usage")[name] for name in ("quantity", "price")] == ["y", "x"]
-    assert fields(found, "billing")["line_amount"] == "lines[].amount"
-    for role in ("billing.line_quantity", "billing.line_price"):
-        assert found[role].path is None
-        assert found[role].evidence.startswith("Equally good: lines[].")
+    lines = "billing.line_quantity= billing.line_price= billing.line_amount=lines[].amount"
+    return f"usage.quantity=y usage.price=x {lines}"
 
 
-def test_a_tax_is_no_amount(proposed: Proposed) -> None:
-    usage = usual()["usage"]
-    for each in usage:
+def a_tax_is_no_amount(lists: Lists) -> str:
+    for each in lists["usage"]:
         del each["quantity"], each["unitPrice"]
         each |= {"taxRate": Decimal("0.19"), "tax": each["amount"] * 19 / 100}
-    found = proposed({"usage": usage})
-    money = [found[f"usage.{name}"].path for name in ("quantity", "price", "amount")]
-    assert money == [None, None, "amount"]
-    assert found["usage.amount"].evidence == (
-        "60 of 60 (100 %) rows have a number; no product confirms it. The name fits."
-    )
+    return "usage.quantity= usage.price= usage.amount=amount"
 
 
-def test_only_so_many_number_columns_are_multiplied(proposed: Proposed) -> None:
-    usage = usual()["usage"]
-    for each in usage:
-        each |= {f"n{at}": at + each["sequence"] * at for at in range(12)}
-    evidence = proposed({"usage": usage})["usage.amount"].evidence
-    assert evidence.endswith(" Of 17 numbers, only 12 were multiplied.")
-
-
-def test_numbers_as_text(proposed: Proposed) -> None:
+def numbers_as_text(lists: Lists) -> str:
     """Decimals that are sent as texts are numbers; amounts with a currency in them are not."""
-    usage = usual()["usage"]
-    for each in usage:
+    for each in lists["usage"]:
         each |= {"unitPrice": str(each["unitPrice"]), "amount": f"{each['amount']} EUR"}
-    found = proposed({"usage": usage})
-    assert (found["usage.price"].path, found["usage.amount"].path) == ("unitPrice", None)
-    assert found["usage.amount"].evidence == "amount holds text, not numbers."
+    return "usage.price=unitPrice usage.amount="
 
 
-def test_amounts_are_exact(proposed: Proposed) -> None:
+def exact_amounts(lists: Lists) -> str:
     """A cent decides, also in products of more digits than floating point has."""
-    usage = usual()["usage"]
-    for at, each in enumerate(usage):
+    for at, each in enumerate(lists["usage"]):
         price = Decimal(f"90071992547409.{93 + at % 7}")
         amount = (price * each["quantity"]).quantize(Decimal("0.01"))
         each |= {"unitPrice": price, "amount": amount + Decimal("0.01"), "exact": amount}
-    assert proposed({"usage": usage})["usage.amount"].path == "exact"
+    return "usage.amount=exact"
 
 
-def test_keys_that_the_sync_did_not_find(proposed: Proposed) -> None:
-    """Of fields that differ in every row, the one to which another list refers is the key."""
-    found = proposed(usual(), keys=False)
-    assert (found["usage.id"].path, found["billing.id"].path) == ("usageId", "billingId")
-    assert found["usage.id"].evidence == (
-        "60 of 60 (100 %) values of another list refer to it. The name fits."
-    )
-
-
-def test_what_counts_in_every_record_refers_to_nothing(proposed: Proposed) -> None:
-    lists = usual()
+def counting_in_every_record(lists: Lists) -> str:
     for at, each in enumerate(lists["usage"]):
         each["usageId"] = at
     for each in lists["billing"]:
         for at, line in enumerate(each["lines"]):
             line |= {"usageId": int(line["usageId"][1:]), "position": at}
-    del lists["partners"]
-    assert fields(proposed(lists), "billing") == BILLING | {"partner": None}
+    return "billing.line_usage=lines[].usageId"
 
 
-def test_lists_without_rows(proposed: Proposed) -> None:
-    found = proposed({"partners": [], "usage": usual()["usage"], "billing": []})
-    for side in ("partners", "billing"):
-        assert not any(fields(found, side).values())
-        reasons = {each.evidence for role, each in found.items() if role.startswith(side)}
-        assert reasons == {f"There are no rows of {side}."}
-    assert found["usage.partner"].evidence == "partners.id has no field, so none can refer to it."
-    assert fields(found, "usage") == USAGE | {"partner": None}
+def fields_with_names_of_ours(lists: Lists) -> str:
+    for each in (*lists["usage"], *lists["billing"]):
+        each |= {"hash": "x", "value": each is lists["billing"][0] or None}
+    return "usage.partner=partnerId billing.amount=total billing.counted_statuses=open,paid"
+
+
+def too_many_digits_for_a_decimal(lists: Lists) -> str:
+    lists["billing"][0]["lines"] = [{"amount": "9" * 36 + ".99"}] * 30
+    return "billing.amount=total billing.line_amount=lines[].amount"
+
+
+def too_many_numbers(lists: Lists) -> str:
+    for each in lists["usage"]:
+        each |= {f"n{at}": at + each["sequence"] * at for at in range(12)}
+    return "usage.amount=amount"
+
+
+def no_bills(lists: Lists) -> str:
+    lists["billing"] = []
+    return "usage.amount=amount billing.id= billing.kind= billing.line_amount="
+
+
+def no_partners(lists: Lists) -> str:
+    lists["partners"] = []
+    return "partners.id= usage.partner="
+
+
+CASES: dict[Callable[[Lists], str], str] = {
+    two_equally_good_fields: "Equally good: sellerRef, buyerRef. Choose one in mapping.toml.",
+    names_of_two_products: "sampled rows are quantity x unitPrice = amount",
+    factors_without_names: "Equally good: lines[].",
+    a_tax_is_no_amount: "60 of 60 (100 %) rows have a number; no product confirms it.",
+    numbers_as_text: "Nearest: amount, 0 of 60 (0 %) rows have a number;",
+    exact_amounts: "60 of 60 (100 %) sampled rows are quantity x unitPrice = exact",
+    counting_in_every_record: "60 of 60 (100 %) values are in usage.usageId.",
+    fields_with_names_of_ours: "12 of 12 (100 %) sampled bills are the sum of their lines.",
+    too_many_digits_for_a_decimal: "11 of 12 (91.6 %) sampled bills are the sum of their lines.",
+    too_many_numbers: "quantity x unitPrice = amount (only 12 of 17 numbers)",
+    no_bills: "There are no rows of billing.",
+    no_partners: "partners.id has no field, so none can refer to it.",
+}
+
+
+@pytest.mark.parametrize("change", CASES)
+def test_lists_that_are_different(proposed: Proposed, change: Callable[[Lists], str]) -> None:
+    lists = usual()
+    expected = roles(change(lists))
+    found = proposed(lists)
+    assert {role: fields(found).get(role, "") for role in expected} == expected
+    assert any(CASES[change] in found[role].evidence for role in expected)
 
 
 def test_nothing_but_strange_records(proposed: Proposed) -> None:
-    records = [{"a[0]": "x", "b": [[1]], "c": {"d.e": None}, "f": ["g"]}, {}]
-    found = proposed({"usage": records, "billing": records}, keys=False)
-    assert not any(each.path for each in found.values())
-
-
-def test_sums_that_no_decimal_can_hold(proposed: Proposed) -> None:
-    billing = usual()["billing"]
-    billing[0]["lines"] = [{"amount": "9" * 36 + ".99"}] * 30
-    assert proposed({"billing": billing})["billing.amount"].evidence == (
-        "12 of 12 (100 %) rows have a number; no lines add up to it. The name fits."
-    )
+    names = {"a[0]": "x", "b": [[1]], "c": {"d.e": None}, "f": ["g"], "{0}": {'"{': "h"}}
+    assert not fields(proposed({"usage": [names, {}], "billing": [names, {}]}, keys=False))
 
 
 def test_roles_of_partners_that_a_person_set(proposed: Proposed) -> None:
     lists = usual()
-    del lists["billing"]
     for each in lists["partners"]:
         each["code"] = each.pop("partnerId")
     found = proposed(lists, id="code")
-    assert (found["partners.id"].path, found["usage.partner"].path) == ("code", "partnerId")
+    assert (found["partners.id"].field, found["usage.partner"].field) == ("code", "partnerId")
     assert found["partners.id"].evidence == "mapping.toml says so."

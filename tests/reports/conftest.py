@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.reports.figures import Figures
-from pipelines.reports.queries import read_figures
-from tests.publish.homes import BEGIN, DAY, Record, Stores, copy_home
+from pipelines.reports.queries import Figures, read_figures
+from tests.publish.homes import Record, Stores, make_home, opened_copy
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 SCRIPT, BIDI = "<script>alert(1)</script>", "evil\u202egnp"
@@ -23,9 +22,11 @@ USAGE: list[Record] = [
     used("a1", "10.25"),
     used("a2", "7.10", day="2026-07-03", recorded="2026-08-02T10:00:00Z"),
     used("a3", "4.40", partner="script"),
-    used("a4", "3.00", day="2026-11-02"),  # whose bill is not due
+    used("a4", "3.00", day="2026-12-02"),  # whose bill is not due
     used("a5", HUGE, partner="second"),
     used("j1", "700", **JPY, partner="second"),
+    used("j2", "50", **JPY, partner="second", day="2016-10-31"),  # the first month of a chart
+    used("j3", "50", **JPY, partner="second", day="2016-09-30"),
     used("k1", "1.234", **KWD, partner="bidi"),
     used("k2", "2.000", **KWD, partner="bidi", day="9999-12-01"),
     used("k3", "2.500", **KWD, partner="bidi", day="0001-02-01"),
@@ -44,24 +45,31 @@ BILLS: list[Record] = [
 EARLIER: list[Record] = [bill("b1", line("a1", "10.20")), *BILLS[1:]]
 
 
-@pytest.fixture(scope="session")
-def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("reports") / "home")
+def publish_books(stores: Stores) -> None:
+    """Publish versions 1 and 2 of the books; in 1, a bill is 0.05 EUR less."""
     publish(stores, partners=NAMES, usage=USAGE, billing=EARLIER)
     publish(stores, billing=BILLS)
+
+
+@pytest.fixture(scope="session")
+def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_home(tmp_path_factory.mktemp("reports"), publish_books)
+
+
+@pytest.fixture(scope="session")
+def figures(reconciled_home: Path) -> Figures:
+    """Those of version 2."""
+    stores = Stores.open(reconciled_home)
     stores.metadata.close()
-    return stores.settings.home
+    return figures_of(stores)
 
 
 @pytest.fixture
 def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
-    """Versions 1 and 2 of the books; in 1, a bill is 0.05 EUR less."""
-    opened = copy_home(reconciled_home, tmp_path / "home", BEGIN + 10 * DAY)
-    yield opened
-    opened.metadata.close()
+    with opened_copy(reconciled_home, tmp_path, days=10) as opened:
+        yield opened
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:
-    """Return the figures of a version."""
     with closing(stores.warehouse.open(number)) as db:
         return read_figures(db, number)

@@ -1,15 +1,15 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
-import dataclasses
-from collections.abc import Iterator
 from datetime import date
 from decimal import Context, Decimal
+from functools import reduce
 from typing import Any
 
-import pytest
+import duckdb
 
 from pipelines.reconcile.statements import RULES
-from pipelines.reports.figures import CHECKS, Earlier, Figures, Month
+from pipelines.reports.queries import Figures, read_figures
+from pipelines.reports.render import render_report
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import publish
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
@@ -19,126 +19,103 @@ EXACT = Context(prec=100)
 
 def total(records: list[Record], field: str, currency: str) -> Decimal:
     amounts = [Decimal(each[field]) for each in records if each["currency"] == currency]
-    result = Decimal(0)
-    for amount in amounts:
-        result = EXACT.add(result, amount)
-    return result
+    return reduce(EXACT.add, amounts, Decimal(0))
 
 
-def values(thing: Any) -> Iterator[Any]:
-    """Yield every value in a tree of dataclasses, lists and dictionaries."""
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        thing = {each.name: getattr(thing, each.name) for each in dataclasses.fields(thing)}
-    if isinstance(thing, dict):
-        thing = [*thing.keys(), *thing.values()]
-    if isinstance(thing, list):
-        for each in thing:
-            yield from values(each)
-    else:
-        yield thing
-
-
-@pytest.fixture
-def figures(stores: Stores) -> Figures:
-    return figures_of(stores)
+def values(figures: Figures, table: str, *names: str) -> list[Any]:
+    """Return values of the rows of a table: tuples, or those of one column."""
+    rows = figures.tables[table]
+    return [row[names[0]] if len(names) == 1 else tuple(map(row.get, names)) for row in rows]
 
 
 def test_totals_of_a_currency_are_plain_sums(figures: Figures) -> None:
     counted = [each for each in BILLS if each["status"] == "paid" and each["kind"] == "invoice"]
     credits_ = [each for each in BILLS if each["kind"] == "credit"]
-    for each in figures.currencies:
-        assert each.currency
+    for each in figures.tables["currencies"]:
         sides = (USAGE, "amount"), (counted, "total"), (credits_, "total")
-        used, billed, credit = (total(*side, each.currency) for side in sides)
-        assert (each.used, each.billed, each.credited) == (used, billed, -credit)
-        difference = EXACT.subtract(EXACT.subtract(billed, credit), used)
-        assert each.difference == difference
-    assert [each.currency for each in figures.currencies] == ["EUR", "KWD", "JPY"]
-    assert figures.currencies[0].not_due == Decimal("-3.00")
-    assert figures.currencies[0].used > Decimal(HUGE)
-
-
-def test_no_value_is_a_float(figures: Figures) -> None:
-    kinds = {type(each) for each in values(figures)}
-    assert Decimal in kinds
-    assert float not in kinds
+        used, billed, credit = (total(*side, each["currency"]) for side in sides)
+        assert (each["used"], each["billed"], each["credited"]) == (used, billed, -credit)
+        assert each["difference"] == EXACT.subtract(EXACT.subtract(billed, credit), used)
+    assert values(figures, "currencies", "currency") == ["EUR", "KWD", "JPY"]
+    assert values(figures, "currencies", "used")[0] > Decimal(HUGE)
+    rows = [row for table in figures.tables.values() for row in table]
+    assert float not in {type(value) for row in rows for value in row.values()}
 
 
 def test_parts_add_up_to_the_totals(figures: Figures) -> None:
-    eur = figures.currencies[0]
-    months = [each.difference for each in figures.months if each.currency == "EUR"]
-    assert sum(months) == eur.difference
-    found = [each["difference"] for each in figures.partners if each["currency"] == "EUR"]
-    assert sum(found) + eur.not_due == eur.difference
-    assert {each["total"] for each in figures.partners} == {len(figures.partners)}
-    open_breaks = sum(each["breaks"] for each in figures.severities)
-    assert open_breaks == sum(each.open_breaks for each in figures.currencies)
-    assert open_breaks == sum(each["breaks"] for each in figures.ageing)
+    eur = figures.tables["currencies"][0]
+    months, partners = (
+        sum(
+            amount
+            for currency, amount in values(figures, table, "currency", "difference")
+            if currency == "EUR"
+        )
+        for table in ("months", "partners")
+    )
+    assert eur["not_due"] == Decimal("-3.00")
+    assert months == partners + eur["not_due"] == eur["difference"]
+    assert set(values(figures, "partners", "total")) == {len(figures.tables["partners"])}
+    open_breaks = sum(values(figures, "currencies", "open_breaks"))
+    assert sum(values(figures, "severities", "breaks")) == open_breaks
+    assert sum(values(figures, "ageing", "breaks")) == open_breaks
 
 
-def test_the_page_knows_every_rule() -> None:
-    assert CHECKS == RULES
-
-
-def test_the_most_severe_breaks_come_first(figures: Figures) -> None:
-    levels = ["high", "medium", "low"]
-    found = [levels.index(each["severity"]) for each in figures.breaks]
-    assert found == sorted(found)
-    assert 0 < len(figures.breaks) <= 5
-    assert all(each["remedy"] for each in figures.breaks)
-
-
-def test_bills_set_apart_late_usage_and_gaps(figures: Figures) -> None:
-    apart = [(each["reason"], each["bills"], each["amount"]) for each in figures.apart]
-    assert apart == [("credit note", 1, Decimal("-1.50")), ("void", 1, Decimal("4.40"))]
-    late = [(each["rows"], each["late_rows"], each["lag_max"]) for each in figures.late]
-    assert late == [(len(USAGE), 2, (date(2026, 9, 10) - date(1, 2, 1)).days)]
-    assert {each["partner"] for each in figures.gaps} == {"first", "bidi"}
-
-
-def test_proofs_and_time(figures: Figures, stores: Stores) -> None:
-    proofs = [(each.stream, each.complete, each.rows) for each in figures.proofs]
-    assert proofs == [("partners", True, 4), ("usage", True, 9), ("billing", True, 9)]
-    ((oldest,),) = stores.rows("SELECT min(last_scan_ended_at) FROM meta.freshness")
-    assert figures.as_of == oldest
+def test_breaks_bills_set_apart_late_usage_gaps_and_proofs(
+    figures: Figures, stores: Stores
+) -> None:
+    severities = values(figures, "breaks", "severity")
+    assert severities == sorted(severities, key=["high", "medium", "low"].index)
+    assert 0 < len(severities) <= 5
+    assert all(values(figures, "breaks", "remedy"))
+    apart = [("credit note", 1, Decimal("-1.50")), ("void", 1, Decimal("4.40"))]
+    assert values(figures, "apart", "reason", "bills", "amount") == apart
+    late = [(len(USAGE), 4, (date(2026, 9, 10) - date(1, 2, 1)).days)]
+    assert values(figures, "late", "rows", "late_rows", "lag_max") == late
+    assert set(values(figures, "gaps", "partner")) == {"first", "bidi"}
+    proofs = [("partners", True, 4), ("usage", True, 11), ("billing", True, 9)]
+    assert values(figures, "proofs", "stream", "complete", "rows") == proofs
+    oldest = stores.rows("SELECT min(last_scan_ended_at) FROM meta.freshness")
+    assert values(figures, "as_of", "as_of") == [*oldest[0]]
 
 
 def test_a_chart_has_every_month_up_to_the_newest_credible_one(figures: Figures) -> None:
-    eur = [(f"{each.month:%m}", each.used) for each in figures.trend("EUR")]
-    assert [month for month, _used in eur] == ["07", "08", "09", "10", "11"]
-    assert eur[1] == ("08", Decimal(0))
-    assert [each.month for each in figures.trend("KWD")] == [date(2026, 9, 1)]
-    beside = [(each.currency, each.month) for each in figures.beside_charts]
-    assert beside == [("KWD", date(9999, 12, 1)), ("KWD", date(1, 2, 1))]
+    eur = [("EUR", date(2026, month, 1)) for month in range(7, 13)]
+    *trend, last = values(figures, "trend", "currency", "month")
+    kwd, jpy = ("KWD", date(2026, 9, 1)), ("JPY", date(2016, 10, 1))
+    assert (trend[:8], last) == ([*eur, kwd, jpy], ("JPY", date(2026, 9, 1)))
+    assert len(trend) + 1 == len(eur) + 1 + 120
+    assert values(figures, "trend", "used")[1] == Decimal(0)
+    odd = [("KWD", date(9999, 12, 1)), ("JPY", date(2016, 9, 1)), ("KWD", date(1, 2, 1))]
+    assert values(figures, "beside", "currency", "month") == odd
+    recent = {date(2016, 10, 1), date(2026, 7, 1), date(2026, 9, 1)}
+    assert set(values(figures, "recent", "month")) == recent
 
 
-def test_a_chart_has_at_most_120_months(figures: Figures) -> None:
-    none = Decimal(0)
-    days = [date(year, 11, 1) for year in range(2000, 2027)]
-    long = dataclasses.replace(
-        figures, months=[Month("EUR", day, none, none, none) for day in days]
-    )
-    assert len(long.trend("EUR")) == 108 + 1
-    assert long.trend("EUR")[0].month == date(2017, 11, 1)
-    assert long.trend("USD") == []
-
-
-def test_change_since_another_version(stores: Stores, figures: Figures) -> None:
-    before = {each.currency: each.difference for each in figures_of(stores, 1).currencies}
-    eur, kwd, _jpy = figures.currencies
-    earlier = Earlier("version 1", before)
-    assert (earlier.change(eur), earlier.change(kwd)) == (Decimal("0.05"), Decimal(0))
-    assert Earlier("nothing", {}).change(kwd) == kwd.difference
-
-
-def test_breaks_of_a_list_that_is_not_proven_complete_are_apart(stores: Stores) -> None:
-    before = figures_of(stores)
+def test_breaks_of_a_list_that_is_not_proven_complete_are_apart(
+    figures: Figures, stores: Stores
+) -> None:
     publish(stores, complete=False, billing=BILLS)
-    figures = figures_of(stores, 3)
-    assert [each.stream for each in figures.partial] == ["billing"]
-    assert {each["reason"] for each in figures.uncertain} == {"billing is not proven complete"}
-    uncertain = sum(each["breaks"] for each in figures.uncertain)
-    open_breaks = sum(each["breaks"] for each in figures.severities)
+    found = figures_of(stores, 3)
+    assert values(found, "proofs", "complete") == [True, True, False]
+    assert set(values(found, "uncertain", "reason")) == {"billing is not proven complete"}
+    uncertain, still_open = (
+        sum(values(found, table, "breaks")) for table in ("uncertain", "severities")
+    )
     assert uncertain > 0
-    assert uncertain + open_breaks == sum(each["breaks"] for each in before.severities)
-    assert sum(each.open_breaks for each in figures.currencies) == open_breaks
+    assert uncertain + still_open == sum(values(figures, "severities", "breaks"))
+    assert sum(values(found, "currencies", "open_breaks")) == still_open
+
+
+def test_every_rule_that_could_not_be_checked_is_named(stores: Stores) -> None:
+    path = stores.warehouse.versions()[1].path
+    path.chmod(0o600)
+    with duckdb.connect(path) as db:
+        db.execute(
+            "UPDATE reconciliation.rules SET evaluated = false, reason = 'usage.id is not mapped' "
+            f"WHERE rules.rule IN {RULES}"
+        )
+        found = read_figures(db, 2)
+    page = render_report(found)
+    assert len(found.tables["not_checked"]) == len(RULES)
+    for rule in RULES:
+        assert f"Not checked: {found.rules[rule]['question']} usage.id is not mapped." in page

@@ -3,46 +3,26 @@
 import re
 import shutil
 import stat
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from pipelines.app.close import Signing, close_month
 from pipelines.app.report import read_published, write_report
-from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
-from pipelines.core.errors import VersionNotFound
-from pipelines.core.text import Redactor
 from pipelines.reports.chart import BOTTOM, TOP, place_bars
-from pipelines.reports.figures import Month
+from pipelines.reports.queries import Figures
 from pipelines.reports.render import draw_chart, render_report
 from pipelines.reports.text import format_amount
+from tests.app.conftest import session_of
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
-from tests.reconcile.books import publish
+from tests.reconcile.books import SERVICE, publish
 from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of
 
-CONNECTION = {
-    "base_url": "https://api.example",
-    "auth_url": "https://login.example",
-    "audience": "a",
-    "client_id": "c",
-    "secret": "ACME_SECRET",
-}
-HUGE_SHOWN = f"{Decimal(HUGE):,f}"
 
-
-def session_of(stores: Stores) -> AppSession:
-    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    return AppSession(*fields, Redactor())
-
-
-@pytest.mark.parametrize(
-    ("amount", "currency", "shown"),
-    [
+def test_amounts_are_exact() -> None:
+    for amount, currency, shown in (
         ("-1234567.5", "EUR", "\u22121,234,567.50"),
         ("1234", "JPY", "+1,234"),
         ("1.5", "KWD", "+1.500"),
@@ -50,17 +30,19 @@ def session_of(stores: Stores) -> AppSession:
         ("1.5", None, "+1.50"),
         ("0.000", "EUR", "0.00"),
         ("-0.000", "JPY", "0"),
-        (HUGE, "EUR", f"+{HUGE_SHOWN}"),
+        (HUGE, "EUR", f"+{Decimal(HUGE):,f}"),
         ("1E+3", "JPY", "+1,000"),
-    ],
-)
-def test_amounts_are_exact(amount: str, currency: str | None, shown: str) -> None:
-    assert format_amount(Decimal(amount), currency, signed=True) == shown
-    assert format_amount(None, currency) == "not known"
+    ):
+        assert format_amount(Decimal(amount), currency, signed=True) == shown
+    assert format_amount(None, "EUR") == "not known"
 
 
-def test_foreign_text_cannot_act(stores: Stores) -> None:
-    page = render_report(figures_of(stores))
+def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(figures: Figures) -> None:
+    page = render_report(figures)
+    for text in ("Oct 2016 \u2013 Dec 2026", "Version 2", "Dec 9999", "Feb 0001", "COMPLETE"):
+        assert text in page
+    assert f"Sep 2026, used: {Decimal('1.234')}" in page  # what a bar shows to a pointer
+    assert 10_000 < len(page.encode()) < 1_000_000
     assert "<script" not in page.lower()
     assert "&lt;script&gt;alert(1)" in page
     assert "\u202e" not in page
@@ -68,18 +50,10 @@ def test_foreign_text_cannot_act(stores: Stores) -> None:
     assert not re.search(r"\s(on\w+|href|src)=", page)
 
 
-def test_the_page_says_what_it_is_about(stores: Stores) -> None:
-    page = render_report(figures_of(stores))
-    for text in ("Jul 2026 \u2013 Nov 2026", "Version 2", "Dec 9999", "Feb 0001", "COMPLETE"):
-        assert text in page
-    assert f"Sep 2026, used: {Decimal('1.234')}" in page  # what a bar shows to a pointer
-    assert 10_000 < len(page.encode()) < 1_000_000
-
-
 def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores) -> None:
     publish(stores, mapping="", billing=BILLS)
     figures = figures_of(stores, 3)
-    assert not figures.currencies
+    assert not figures.tables["currencies"]
     page = render_report(figures)
     assert "Usage is not compared with billing" in page
     assert "<code>partner-sync mapping propose</code>" in page
@@ -94,77 +68,55 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
     assert found.title == "version 2"  # the newest that has figures
 
 
-def test_what_could_not_be_checked_is_named(stores: Stores) -> None:
-    figures = figures_of(stores)
-    reason = "usage.id is not mapped"
-    rule = replace(figures.rules["not_used"], evaluated=False, reason=reason)
-    page = render_report(replace(figures, rules=figures.rules | {"not_used": rule}))
-    assert f"Not checked: {rule.question} {reason}." in page
+def test_a_chart_has_round_numbers_and_all_bars() -> None:
+    for used, billed, ticks in (
+        ("0", "0", ["0", "1"]),
+        ("7500", "0", ["0", "2 k", "4 k", "6 k"]),
+        ("8100", "0", ["0", "2.5 k", "5 k", "7.5 k"]),
+        ("-1000000", "1000000", ["\u22121 m", "\u2212500 k", "0", "500 k", "1 m"]),
+        ("0.3", "0", ["0", "0.1", "0.2", "0.3"]),
+        ("12345678901234567890.12", "-5", ["0", "5,000,000 tn", "10,000,000 tn"]),
+    ):
+        months = [{"month": None, "used": Decimal(used), "billed": Decimal(billed)}] * 3
+        placed = place_bars("EUR", months)
+        assert [each["text"] for each in placed["ticks"]] == ticks
+        assert all(TOP <= bar["y"] <= bar["y"] + bar["height"] <= BOTTOM for bar in placed["bars"])
+        drawn = draw_chart("<b>", months)
+        assert (drawn.count("<rect"), "&lt;b&gt;" in drawn) == (2 * 3, True)
 
 
-def test_a_chart_of_negative_or_single_months() -> None:
-    figures = [Decimal(text) for text in ("-5.00", "0", "12345678901234567890.12")]
-    months = [Month("EUR", None, value, -value, value) for value in figures]
-    places = [each["y"] + each["height"] for each in place_bars("EUR", months)["bars"]]
-    assert all(TOP <= place <= BOTTOM for place in places)
-    assert draw_chart("EUR", months).count("<rect") == 2 * len(months)
-    assert "&lt;b&gt;" in draw_chart("<b>", months[:1])
-    assert draw_chart("EUR", []) == ""
-
-
-@pytest.mark.parametrize(
-    ("used", "ticks"),
-    [
-        ("0", ["0", "1"]),
-        ("7500", ["0", "2 k", "4 k", "6 k"]),
-        ("8100", ["0", "2.5 k", "5 k", "7.5 k"]),
-        ("-1000000", ["\u22121 m", "\u2212500 k", "0", "500 k", "1 m"]),
-        ("0.3", ["0", "0.1", "0.2", "0.3"]),
-    ],
-)
-def test_the_axis_has_round_numbers(used: str, ticks: list[str]) -> None:
-    billed = max(Decimal(0), -Decimal(used))
-    month = Month("EUR", None, Decimal(used), billed, billed)
-    assert [each["text"] for each in place_bars("EUR", [month])["ticks"]] == ticks
-
-
-def test_the_report_and_the_list_of_reports_are_written(stores: Stores) -> None:
+def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     session = session_of(stores)
-    file = write_report(session)
+    file = write_report(session, read_published(session))
     assert file == session.home.reports / "v00000002.html"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "Change since version 1" in file.read_text("utf-8")
+    assert "Difference changed since version 1" in file.read_text("utf-8")
     stores.warehouse.publish(stores.warehouse.versions()[0])
-    first = write_report(session)
-    assert "Change since the previous version" in first.read_text("utf-8")
+    first = write_report(session, read_published(session))
+    assert "No change since an earlier version is known" in first.read_text("utf-8")
     index = (file.parent / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
 
 
 def test_the_change_since_the_last_close(stores: Stores) -> None:
     session = session_of(stores)
-    add_connection(session.home.connections_file, "acme", CONNECTION)
+    add_connection(session.home.connections_file, "acme", SERVICE)
     close_month(session, Signing(date(2026, 7, 1), "ann", "bob", ""))
     publish(stores, billing=EARLIER)
     figures = read_published(session)
     assert figures.closed
     assert figures.closed.title == "the close of Jul 2026"
-    assert figures.closed.change(figures.currencies[0]) == Decimal("-0.05")
-
-
-def test_without_a_version_there_is_no_report(tmp_path: Path) -> None:
-    empty = Stores.open(tmp_path / "empty")
-    with pytest.raises(VersionNotFound):
-        write_report(session_of(empty))
-    empty.metadata.close()
+    assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     home = session_of(stores).home
-    add_connection(home.connections_file, "acme", CONNECTION)
+    add_connection(home.connections_file, "acme", SERVICE)
     found = Cli(home).json("report")
     assert Path(found["file"]).is_file()
     eur, kwd, _jpy = found["currencies"]
-    assert (eur["change"], kwd["difference"]) == ("0.050", "-3.134")
+    assert (eur["change"], kwd["change"], kwd["difference"]) == ("0.050", "0.000", "-3.134")
     shown = Cli(home)("report").stdout
     assert f"Report of version 2: {found['file']}" in shown
+    home.link.unlink()
+    assert "Nothing is published yet" in Cli(home)("report", code=1).output

@@ -10,7 +10,7 @@ import pytest
 from pipelines.config.home import Home
 from pipelines.core.errors import BuildFailed, StorageFailed, VersionNotFound
 from pipelines.warehouse.duckdb_file import Warehouse
-from tests.warehouse.versions import add_version, analyst, full_disk, numbers
+from tests.warehouse.versions import add_version, analyst, numbers
 
 
 @pytest.fixture
@@ -147,18 +147,3 @@ def test_a_file_that_is_mostly_free_is_rewritten_with_its_comments(warehouse: Wa
             "WHERE comment IS NOT NULL"
         ).fetchall()
     assert sorted(comments) == [("all",), ("one",), ("some",)]
-
-
-def test_a_full_disk_is_said_and_what_was_published_stays(warehouse: Warehouse) -> None:
-    version = add_version(warehouse, 1)
-    no_room = r"\.building cannot be .*File too large"
-    with full_disk(), pytest.raises(StorageFailed, match=no_room), warehouse.begin(version, 2):
-        pass
-    assert names(warehouse) == ["v00000001.duckdb"]
-    with warehouse.begin(version, 2) as db:
-        db.execute("CREATE TABLE big AS SELECT md5(range::VARCHAR) AS n FROM range(30000)")
-        with full_disk(), pytest.raises(duckdb.Error, match="Could not write"):
-            warehouse.commit(db, 2)
-    assert (numbers(warehouse), names(warehouse)) == ([1], ["v00000001.duckdb"])
-    add_version(warehouse, 2)  # after room was made
-    assert numbers(warehouse) == [1, 2]

@@ -1,4 +1,5 @@
 -- question: How old are the breaks that are not resolved?
+-- needs: breaks
 -- remedy: Decide about the oldest first.
 SELECT
     breaks.rule, breaks.severity, breaks.currency,

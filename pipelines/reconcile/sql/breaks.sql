@@ -1,26 +1,17 @@
 -- question: What is wrong, since when, how bad is it, and what did people decide?
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
-WITH parts AS (
-    SELECT
-        rows.*,
-        coalesce(min(rows.currency) FILTER (rows.side = 'usage') OVER one,
-            min(rows.currency) OVER one) AS break_currency,
-        rows.currency <> break_currency AS is_foreign
-    FROM reconciliation.break_rows AS rows
-    WINDOW one AS (PARTITION BY rows.break_id)
-), found AS (
+WITH found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
-        min(found.partner) AS partner, min(found.month) AS month, min(found.break_currency) AS currency,
+        min(found.partner) AS partner, min(found.month) AS month, found.currency,
         min(found.cause) AS cause,
-        sum(found.amount) FILTER (found.side = 'usage' AND is_foreign IS NOT true) AS used_amount,
-        sum(found.amount) FILTER (found.side = 'billing' AND is_foreign IS NOT true)
-            AS billed_amount,
+        sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
+        sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
         CASE WHEN count(found.amount) > 0 THEN coalesce(billed_amount, 0)
             - coalesce(used_amount, 0) END AS difference,
         count(*) AS rows
-    FROM parts AS found
-    GROUP BY found.break_id, found.rule, found.connection, found.subject
+    FROM reconciliation.break_rows AS found
+    GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
 ), known AS (
     SELECT
         found.*, coalesce(before.first_seen, getvariable('as_of')) AS first_seen,
@@ -46,18 +37,6 @@ WITH parts AS (
     FROM reconciliation.bills AS bills
     WHERE bills.apart IS NULL
     GROUP BY ALL
-), levels AS (
-    SELECT
-        known.*,
-        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
-            AS age_days,
-        CASE WHEN known.difference IS NULL THEN 2
-             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
-             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
-             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level
-    FROM known
-    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
-        AND billed.month = known.month AND billed.currency = known.currency
 ), decided AS (
     SELECT
         decisions.break_id,
@@ -67,13 +46,32 @@ WITH parts AS (
     GROUP BY decisions.break_id
 ), judged AS (
     SELECT
-        levels.*, decided.owner, decided.last.person, decided.last.reason,
+        known.*, decided.owner, decided.last.person, decided.last.reason,
+        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
+            AS age_days,
+        CASE WHEN known.difference IS NULL THEN 2
+             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
+             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
+             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
         coalesce(decided.last.kind = 'break_resolve'
-            AND decided.last.decided_at >= coalesce(levels.returned_at, levels.first_seen)
-            AND decided.last.difference IS NOT DISTINCT FROM levels.difference
-            AND decided.last.rows = levels.rows, false) AS is_resolved
-    FROM levels
-    LEFT JOIN decided ON decided.break_id = levels.break_id
+            AND decided.last.decided_at >= coalesce(known.returned_at, known.first_seen)
+            AND decided.last.difference IS NOT DISTINCT FROM known.difference
+            AND decided.last.rows = known.rows, false) AS is_resolved
+    FROM known
+    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
+        AND billed.month = known.month AND billed.currency = known.currency
+    LEFT JOIN decided ON decided.break_id = known.break_id
+), unproven AS (  -- lists of which a row that is absent may only not have been seen
+    SELECT
+        loads.connection, lists.stream,
+        concat(lists.stream, CASE
+            WHEN bool_or(loads.stream = lists.stream) THEN ' is not proven complete'
+            ELSE ' is not loaded' END) AS reason
+    FROM meta.loads AS loads
+    CROSS JOIN (VALUES ('partners'), ('usage'), ('billing')) AS lists (stream)
+    GROUP BY loads.connection, lists.stream
+    HAVING max_by(loads.complete, loads.valid_time) FILTER (loads.stream = lists.stream)
+        IS NOT TRUE
 )
 SELECT
     judged.break_id, judged.rule,
@@ -92,4 +90,6 @@ SELECT
 FROM judged
 LEFT JOIN known_partners AS partners
     ON partners.connection = judged.connection AND partners.partner = judged.partner
-LEFT JOIN unproven ON unproven.rule = judged.rule AND unproven.connection = judged.connection
+LEFT JOIN unproven ON unproven.connection = judged.connection
+    AND unproven.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
+        WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners' END

@@ -1,6 +1,6 @@
--- question: Which records of closed months are not as they were signed off?
--- remedy: none
--- Most are: only the others are grouped by all that identifies a record.
+-- needs: month_rows
+-- Most records of closed months are as they were signed off: only the others are grouped by all
+-- that identifies a record.
 WITH odd AS (
     SELECT hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency) AS key
     FROM month_rows AS rows

@@ -1,4 +1,5 @@
 -- question: Which months are closed, who closed them, and which records changed afterwards?
+-- needs: changes
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 WITH sums AS (
     SELECT

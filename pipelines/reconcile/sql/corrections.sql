@@ -1,4 +1,5 @@
 -- question: What changed in closed months, and which month takes it?
+-- needs: changes
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.
@@ -14,8 +15,7 @@ WITH parts AS (
         before.currency, false AS is_changed, sum(before.difference) AS posted,
         arg_min_null(before.amount_before, before.seen_at) AS signed_off, signed_off AS amount_now
     FROM reconciliation.corrections AS before
-    GROUP BY before.month, before.number, before.side, before.connection, before.id,
-        before.partner, before.currency
+    GROUP BY ALL
 ), records AS (
     SELECT
         parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
@@ -24,8 +24,7 @@ WITH parts AS (
         arg_max_null(parts.amount_now, parts.is_changed) AS amount_now,
         sum(parts.posted) AS posted
     FROM parts
-    GROUP BY parts.month, parts.number, parts.side, parts.connection, parts.id, parts.partner,
-        parts.currency
+    GROUP BY ALL
 )
 FROM reconciliation.corrections
 UNION ALL BY NAME

@@ -1,5 +1,5 @@
 -- question: Which partner is which of ours, and where is that not clear?
--- needs: partners.id partners.external_id
+-- needs: summary partners.id partners.external_id
 -- remedy: Correct the external id with the service.
 WITH earlier AS (
     SELECT

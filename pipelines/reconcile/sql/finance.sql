@@ -54,7 +54,7 @@ SELECT
     matches.currency, matches.used_quantity AS quantity, matches.used_amount AS used,
     matches.status <> 'tentative' AS is_due, matches.key AS usage, matches.connection,
     matches.partner AS partner_id
-FROM reconciliation.unmatched AS matches
+FROM reconciliation.matches AS matches
 LEFT JOIN finance.names AS names
     ON names.connection = matches.connection AND names.partner_id = matches.partner
 WHERE matches.used_rows > 0 AND matches.billed_rows = 0;

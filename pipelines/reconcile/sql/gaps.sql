@@ -1,5 +1,5 @@
 -- question: Which partners have months without usage or bills between months with some?
--- needs: usage.partner usage.period billing.partner billing.period
+-- needs: summary usage.partner usage.period billing.partner billing.period
 -- remedy: Ask the service about a gap that the partner's business does not explain.
 WITH active AS (
     SELECT 'usage' AS side, summary.connection, summary.partner, summary.month

@@ -1,17 +1,6 @@
 -- question: Which records have another amount or quantity than they had before?
 -- needs: usage.amount billing.amount
 -- remedy: Nothing, where both sides changed alike. Otherwise see the breaks of the partner.
-WITH versions AS NOT MATERIALIZED (
-    SELECT
-        used.connection, 'usage' AS side, used.id, used.partner, used.month, used.currency,
-        used.amount, used.quantity, used._key, used._valid_from, used._valid_to, used._end_reason
-    FROM used_history AS used
-    UNION ALL
-    SELECT
-        bills.connection, 'billing', bills.bill, bills.partner, bills.month, bills.currency,
-        bills.amount, NULL, bills._key, bills._valid_from, bills._valid_to, bills._end_reason
-    FROM bills_history AS bills
-)
 SELECT
     before.connection, before.side, before.id, now.partner, now.month, now.currency,
     before.amount AS amount_before, now.amount AS amount_after,

@@ -2,54 +2,40 @@
 -- needs: usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: A difference that is not 0 is a defect of partner-sync. Report it.
 WITH first_read AS (  -- of records that have changed
-    SELECT 'usage' AS side, used.connection, used._key, min(used._valid_from) AS time
-    FROM used_history AS used
-    WHERE used._valid_to IS NOT NULL
-    GROUP BY used.connection, used._key
-    UNION ALL
-    SELECT 'billing', bills.connection, bills._key, min(bills._valid_from)
-    FROM bills_history AS bills
-    WHERE bills._valid_to IS NOT NULL
-    GROUP BY bills.connection, bills._key
-), versions AS NOT MATERIALIZED (
-    SELECT
-        used.connection, used.partner, used.currency, used.month, used.amount, 'usage' AS side,
-        used._valid_from, used._valid_to, used.recorded_at::DATE AS recorded,
-        first_read.time AS first_read
-    FROM used_history AS used
-    LEFT JOIN first_read
-        ON first_read.side = 'usage' AND first_read._key = used._key
-        AND first_read.connection = used.connection
-    UNION ALL
-    SELECT
-        bills.connection, bills.partner, bills.currency, bills.month, -bills.amount,
-        CASE bills.apart WHEN 'credit note' THEN 'credit' ELSE 'billing' END,
-        bills._valid_from, bills._valid_to, NULL, first_read.time
-    FROM bills_history AS bills
-    LEFT JOIN first_read
-        ON first_read.side = 'billing' AND first_read._key = bills._key
-        AND first_read.connection = bills.connection
-    WHERE bills.apart IS NULL OR bills.apart = 'credit note'
-), posted AS NOT MATERIALIZED (
-    SELECT
-        versions.* EXCLUDE (month),
-        CASE WHEN versions._valid_from > versions.first_read
-                THEN greatest(versions.month, date_trunc('month', versions._valid_from)::DATE)
-             ELSE greatest(versions.month, date_trunc('month', versions.recorded)::DATE)
-        END AS month,
-        CASE WHEN versions._valid_from > versions.first_read
-                THEN if(versions.side = 'usage', 'restated', 'adjusted')
-             WHEN versions.side <> 'usage' THEN if(versions.side = 'credit', 'credited', 'billed')
-             WHEN date_trunc('month', versions.recorded) > versions.month THEN 'late'
-             ELSE 'rated' END AS kind
-    FROM versions
-    UNION ALL BY NAME
-    SELECT
-        versions.* EXCLUDE (month) REPLACE (-versions.amount AS amount),
-        greatest(versions.month, date_trunc('month', versions._valid_to)::DATE) AS month,
-        if(versions.side = 'usage', 'restated', 'adjusted') AS kind
+    SELECT versions.connection, versions.side, versions._key, min(versions._valid_from) AS time
     FROM versions
     WHERE versions._valid_to IS NOT NULL
+    GROUP BY versions.connection, versions.side, versions._key
+), counted AS NOT MATERIALIZED (
+    SELECT
+        versions.connection, versions.partner, versions.currency, versions.month,
+        if(versions.side = 'usage', versions.amount, -versions.amount) AS amount, versions.side,
+        versions.apart, versions._valid_from, versions._valid_to,
+        versions.recorded_at::DATE AS recorded, first_read.time AS first_read
+    FROM versions
+    LEFT JOIN first_read
+        ON first_read.connection = versions.connection AND first_read.side = versions.side
+        AND first_read._key = versions._key
+    WHERE versions.apart IS NULL OR versions.apart = 'credit note'
+), posted AS NOT MATERIALIZED (
+    SELECT
+        counted.* EXCLUDE (month),
+        greatest(counted.month, date_trunc('month', if(
+            counted._valid_from > counted.first_read, counted._valid_from::DATE, counted.recorded
+        ))::DATE) AS month,
+        CASE WHEN counted._valid_from > counted.first_read
+                THEN if(counted.side = 'usage', 'restated', 'adjusted')
+             WHEN counted.side = 'billing' THEN if(counted.apart IS NULL, 'billed', 'credited')
+             WHEN date_trunc('month', counted.recorded) > counted.month THEN 'late'
+             ELSE 'rated' END AS kind
+    FROM counted
+    UNION ALL BY NAME
+    SELECT
+        counted.* EXCLUDE (month) REPLACE (-counted.amount AS amount),
+        greatest(counted.month, date_trunc('month', counted._valid_to)::DATE) AS month,
+        if(counted.side = 'usage', 'restated', 'adjusted') AS kind
+    FROM counted
+    WHERE counted._valid_to IS NOT NULL
 ), moved AS (
     SELECT
         posted.connection, posted.partner, posted.currency, posted.month,
@@ -76,10 +62,10 @@ WITH first_read AS (  -- of records that have changed
     FROM moved
 ), direct AS (
     SELECT
-        versions.connection, versions.partner, versions.currency, sum(versions.amount) AS closing
-    FROM versions
-    WHERE versions._valid_to IS NULL AND versions.month IS NOT NULL
-    GROUP BY versions.connection, versions.partner, versions.currency
+        counted.connection, counted.partner, counted.currency, sum(counted.amount) AS closing
+    FROM counted
+    WHERE counted._valid_to IS NULL AND counted.month IS NOT NULL
+    GROUP BY counted.connection, counted.partner, counted.currency
 )
 SELECT
     closed.connection, closed.partner, closed.currency, closed.month, closed.opening,

@@ -1,5 +1,5 @@
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: match usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: matches breaks usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: See the breaks of the partner and month.
 WITH sides AS (
     SELECT
@@ -26,19 +26,16 @@ WITH sides AS (
     UNION ALL BY NAME
     SELECT
         matches.connection, matches.partner, matches.month, matches.currency,
-        count(*) FILTER (matches.status NOT IN ('balanced', 'within tolerance', 'tentative'))
-            AS unmatched,
-        count(*) FILTER (matches.status = 'tentative') AS tentative,
-        sum(matches.difference) FILTER (matches.status = 'within tolerance') AS tolerated
-    FROM reconciliation.unmatched AS matches
-    GROUP BY ALL
+        matches.status NOT IN ('balanced', 'within tolerance', 'tentative') AS is_wrong,
+        matches.status = 'tentative' AS is_tentative,
+        if(matches.status = 'within tolerance', matches.difference, NULL) AS tolerated
+    FROM reconciliation.matches AS matches
     UNION ALL BY NAME
     SELECT
-        breaks.connection, breaks.partner, breaks.month, breaks.currency,
-        count(*) FILTER (breaks.uncertain IS NULL) AS open_breaks, count(*) AS all_breaks
+        breaks.connection, breaks.partner, breaks.month, breaks.currency, true AS is_wrong,
+        (breaks.uncertain IS NULL)::INTEGER AS open_breaks
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
-    GROUP BY ALL
 ), months AS (
     SELECT
         sides.connection, sides.partner, sides.month, sides.currency,
@@ -52,17 +49,17 @@ WITH sides AS (
         sum(sides.not_counted_amount) AS not_counted_amount,
         sum(sides.tolerated) AS tolerated,
         coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
-        coalesce(sum(sides.unmatched), 0) + coalesce(sum(sides.all_breaks), 0) > 0 AS is_wrong,
-        coalesce(sum(sides.tentative), 0) > 0 AS has_tentative
+        bool_or(sides.is_wrong) AS is_wrong,
+        bool_or(sides.is_tentative) AS is_tentative
     FROM sides
     GROUP BY ALL
 )
 SELECT
-    months.* EXCLUDE (is_wrong, has_tentative), partners.name AS partner_name,
+    months.* EXCLUDE (is_wrong, is_tentative), partners.name AS partner_name,
     coalesce(months.billed_amount, 0) + coalesce(months.credited_amount, 0)
         - coalesce(months.used_amount, 0) AS difference,
     CASE
-        WHEN months.has_tentative THEN 'tentative'
+        WHEN months.is_tentative THEN 'tentative'
         WHEN months.is_wrong OR abs(difference) > coalesce(months.fees, 0)
             + getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
             + abs(coalesce(months.tolerated, 0)) THEN 'out of balance'

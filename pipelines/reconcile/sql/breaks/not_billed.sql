@@ -1,6 +1,5 @@
 -- question: Is all usage of months whose bills are due on a bill?
--- needs: match usage.partner usage.period
--- absent: billing
+-- needs: matches usage.partner usage.period
 -- remedy: Put late usage on the next bill. Ask why the bill lacks the missing usage.
 WITH issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
@@ -9,14 +8,15 @@ WITH issued AS (
     GROUP BY bills.connection, bills.partner, bills.month
 )
 SELECT
-    used.connection, used.partner, used.month, used.currency, 'usage' AS side, used.id,
-    used.quantity, used.amount, used._scan_id, used._page, used._row,
+    used.*,
     CASE WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
-FROM odd_used AS used
-JOIN unbalanced ON unbalanced.connection = used.connection AND unbalanced.key = used.key
+FROM compared AS used
+JOIN reconciliation.matches AS matches
+    ON matches.connection = used.connection AND matches.key = used.key
+    AND matches.currency IS NOT DISTINCT FROM used.currency
 LEFT JOIN issued
     ON issued.connection = used.connection AND issued.partner = used.partner
     AND issued.month = used.month
-WHERE unbalanced.status = 'not billed'
+WHERE matches.status = 'not billed' AND used.side = 'usage'
