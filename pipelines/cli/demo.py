@@ -27,7 +27,7 @@ def demo(
             app.sync.build_version(session, progress.note)
         for question, answer in app.demo.answers(place.link):
             line(question, style="bold")
-            OUT.print(answer.to_string(index=False), "\n", markup=False)
+            OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
         page = app.report.write_report(session, app.report.read_published(session))
         line(f"The finance report: {page}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")

@@ -9,8 +9,11 @@ from typer.testing import CliRunner, Result
 
 from pipelines.cli.main import program
 from pipelines.config.home import Home
-from tests.homes import copied, make_home, synced_home
+from tests.homes import make_home
+from tests.homes import synced as synced_copy
 from tests.sandbox.running import Running
+
+__all__ = ["synced_copy"]
 
 
 class Cli:
@@ -33,11 +36,9 @@ class Cli:
 
 
 @pytest.fixture
-def synced(
-    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running, tmp_path: Path
-) -> Cli:
+def synced(synced_copy: Home) -> Cli:
     """Commands on a home with version 1 of all lists."""
-    return Cli(copied(synced_home(tmp_path_factory, sandbox_process), tmp_path / "home"))
+    return Cli(synced_copy)
 
 
 @pytest.fixture
