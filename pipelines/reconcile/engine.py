@@ -26,6 +26,7 @@ from pipelines.reconcile.statements import (
     REMEMBERED,
     RULES,
     STEPS,
+    VIEWS,
     Statement,
     read_statement,
 )
@@ -214,7 +215,8 @@ class _Engine:
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
         name = statement.name
-        into = f"TEMP {STEPS[name]} {name}" if name in STEPS else f"TABLE reconciliation.{name}"
+        kind = "VIEW" if name in VIEWS else "TABLE"
+        into = f"TEMP {STEPS[name]} {name}" if name in STEPS else f"{kind} reconciliation.{name}"
         sql = CREATE_RESULT.format(into, statement.query)
         if name in RULES:
             sql = INSERT_BREAKS.format(name, statement.query)

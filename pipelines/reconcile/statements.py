@@ -33,7 +33,8 @@ STEPS: Final = {  # to the others; temporary
     "compared": "TABLE",
     "changes": "TABLE",
 }
-LISTED: Final = ("matches", *RULES, *TABLES)
+VIEWS: Final = {"matches"}  # of all pairs: stored, they would be a third of a version
+LISTED: Final = ("exceptions", "matches", *RULES, *TABLES)
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),

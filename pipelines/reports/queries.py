@@ -17,7 +17,7 @@ QUERIES: Final = (
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
-NEEDED: Final = ("matches", "summary", "breaks")  # without one of these, no figure is right
+NEEDED: Final = ("exceptions", "summary", "breaks")  # without one of these, no figure is right
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 Row = dict[str, Any]
 

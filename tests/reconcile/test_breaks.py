@@ -144,8 +144,8 @@ def test_a_version_with_other_relations_is_reconciled_anew(stores: Stores, tmp_p
     file = tmp_path / "version.duckdb"
     file.write_bytes(stores.warehouse.require_published().path.read_bytes())
     with duckdb.connect(file) as db:
-        db.execute("DROP TABLE reconciliation.matches")
-        db.execute("CREATE VIEW reconciliation.matches AS SELECT 1 AS key")
+        db.execute("DROP TABLE reconciliation.exceptions")
+        db.execute("CREATE VIEW reconciliation.exceptions AS SELECT 1 AS key")
         reconcile(db, read_inputs(stores))
         assert db.execute(NOT_EVALUATED).fetchall() == []
 

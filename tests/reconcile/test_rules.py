@@ -206,12 +206,23 @@ def test_breaks_of_a_situation(books: Stores, case: Case) -> None:
 
 def test_every_rule_is_evaluated_and_every_column_explained(books: Stores) -> None:
     assert books.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
-    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(17,)]
+    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(18,)]
     uncommented = (
         "SELECT table_name, column_name FROM duckdb_columns() "
         "WHERE schema_name = 'reconciliation' AND coalesce(comment, '') = ''"
     )
     assert books.rows(uncommented) == []
+
+
+def test_every_pair_has_a_status(books: Stores) -> None:
+    keys = "SELECT connection, key, currency FROM reconciliation.{}"
+    both = f"{keys.format('used')} UNION {keys.format('billed')} WHERE key IS NOT NULL"
+    missing = f"{both} AND apart IS NULL EXCEPT {keys.format('matches')}"
+    assert books.rows(f"SELECT * FROM ({missing}) AS pairs WHERE currency IS NOT NULL") == []
+    wrong = "FROM reconciliation.matches WHERE status = 'balanced' AND difference <> 0"
+    assert books.rows(f"SELECT count(*) {wrong}") == [(0,)]
+    pair = "SELECT status, used_amount, billed_amount FROM reconciliation.matches WHERE partner = "
+    assert books.rows(f"{pair} 'balanced'") == [("balanced", 5, 5)]
 
 
 def test_usage_without_an_identifier_has_a_key(books: Stores) -> None:

@@ -50,14 +50,14 @@ FROM reconciliation.external_ids AS ids;
 
 CREATE OR REPLACE VIEW finance.unbilled_usage AS
 SELECT
-    coalesce(names.partner, matches.partner, 'no partner') AS partner, matches.month,
-    matches.currency, matches.used_quantity AS quantity, matches.used_amount AS used,
-    matches.status <> 'tentative' AS is_due, matches.key AS usage, matches.connection,
-    matches.partner AS partner_id
-FROM reconciliation.matches AS matches
+    coalesce(names.partner, exceptions.partner, 'no partner') AS partner, exceptions.month,
+    exceptions.currency, exceptions.used_quantity AS quantity, exceptions.used_amount AS used,
+    exceptions.status <> 'tentative' AS is_due, exceptions.key AS usage, exceptions.connection,
+    exceptions.partner AS partner_id
+FROM reconciliation.exceptions AS exceptions
 LEFT JOIN finance.names AS names
-    ON names.connection = matches.connection AND names.partner_id = matches.partner
-WHERE matches.used_rows > 0 AND matches.billed_rows = 0;
+    ON names.connection = exceptions.connection AND names.partner_id = exceptions.partner
+WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0;
 
 CREATE OR REPLACE VIEW finance.bills AS
 SELECT

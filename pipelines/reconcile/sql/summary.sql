@@ -1,5 +1,5 @@
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: matches breaks usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: exceptions breaks usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: See the breaks of the partner and month.
 WITH sides AS (
     SELECT
@@ -25,11 +25,11 @@ WITH sides AS (
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
-        matches.connection, matches.partner, matches.month, matches.currency,
-        matches.status NOT IN ('balanced', 'within tolerance', 'tentative') AS is_wrong,
-        matches.status = 'tentative' AS is_tentative,
-        if(matches.status = 'within tolerance', matches.difference, NULL) AS tolerated
-    FROM reconciliation.matches AS matches
+        exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
+        exceptions.status NOT IN ('balanced', 'within tolerance', 'tentative') AS is_wrong,
+        exceptions.status = 'tentative' AS is_tentative,
+        if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated
+    FROM reconciliation.exceptions AS exceptions
     UNION ALL BY NAME
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, true AS is_wrong,

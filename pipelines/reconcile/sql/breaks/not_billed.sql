@@ -1,5 +1,5 @@
 -- question: Is all usage of months whose bills are due on a bill?
--- needs: matches usage.partner usage.period
+-- needs: exceptions usage.partner usage.period
 -- remedy: Put late usage on the next bill. Ask why the bill lacks the missing usage.
 WITH issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
@@ -13,10 +13,10 @@ SELECT
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
 FROM compared AS used
-JOIN reconciliation.matches AS matches
-    ON matches.connection = used.connection AND matches.key = used.key
-    AND matches.currency IS NOT DISTINCT FROM used.currency
+JOIN reconciliation.exceptions AS exceptions
+    ON exceptions.connection = used.connection AND exceptions.key = used.key
+    AND exceptions.currency IS NOT DISTINCT FROM used.currency
 LEFT JOIN issued
     ON issued.connection = used.connection AND issued.partner = used.partner
     AND issued.month = used.month
-WHERE matches.status = 'not billed' AND used.side = 'usage'
+WHERE exceptions.status = 'not billed' AND used.side = 'usage'

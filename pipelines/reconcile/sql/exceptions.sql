@@ -1,0 +1,65 @@
+-- question: Which used records, or months of partners, are not plainly equal to what is billed?
+-- needs: compared
+-- remedy: See the breaks of the partner and month.
+-- Amounts of two currencies are never added: each currency of a key is a pair of its own.
+WITH pairs AS (
+    SELECT
+        rows.connection,
+        rows.key,
+        coalesce(min(rows.partner) FILTER (rows.side = 'usage'), min(rows.partner)) AS partner,
+        min(rows.partner) FILTER (rows.side = 'billing') AS first_partner,
+        max(rows.partner) FILTER (rows.side = 'billing') AS last_partner,
+        coalesce(min(rows.month) FILTER (rows.side = 'usage'), min(rows.month)) AS month,
+        rows.currency,
+        count(*) FILTER (rows.side = 'usage') AS used_rows,
+        count(*) FILTER (rows.side = 'billing' AND rows.apart IS NULL) AS billed_rows,
+        sum(rows.quantity) FILTER (rows.side = 'usage') AS used_quantity,
+        sum(rows.quantity) FILTER (rows.side = 'billing') AS billed_quantity,
+        sum(rows.amount) FILTER (rows.side = 'usage') AS used_amount,
+        sum(rows.amount) FILTER (rows.side = 'billing' AND rows.apart IS NULL) AS billed_amount,
+        sum(rows.amount) FILTER (rows.apart IS NOT NULL) AS credited_amount,
+        coalesce(billed_amount, 0) + coalesce(credited_amount, 0) - coalesce(used_amount, 0)
+            AS difference,
+        greatest(
+            getvariable('line_minor') * coalesce(min(currencies.minor_unit), 0.01),
+            getvariable('line_share') * abs(used_amount)
+        ) AS tolerance,
+        bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
+        bool_or(rows.is_stranger) AS has_stranger,
+        count(*) OVER (PARTITION BY rows.connection, rows.key) AS currencies
+    FROM compared AS rows
+    LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = rows.currency
+    GROUP BY rows.connection, rows.key, rows.currency
+)
+SELECT
+    pairs.* EXCLUDE (
+        first_partner, last_partner, tolerance, is_unknown, has_stranger, currencies
+    ),
+    if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
+        AS billed_partner,
+    CASE
+        WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
+            THEN 'unknown partner'
+        WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
+            > getvariable('as_of')::DATE
+            AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+        WHEN pairs.currencies > 1 AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
+            THEN 'other currency'
+        WHEN pairs.billed_rows = 0 THEN 'not billed'
+        WHEN pairs.used_rows = 0 THEN 'not used'
+        -- Lines that share one record, and do not add up to more than it, bill it once.
+        WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
+            AND (NOT getvariable('has_amount') OR pairs.is_unknown OR (
+                abs(pairs.difference) > pairs.tolerance
+                AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
+            )) THEN 'billed twice'
+        WHEN billed_partner <> pairs.partner THEN 'other partner'
+        WHEN getvariable('has_quantity') AND pairs.used_quantity
+            IS DISTINCT FROM pairs.billed_quantity THEN 'other quantity'
+        WHEN NOT getvariable('has_amount') THEN 'not evaluated'
+        WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
+        WHEN pairs.difference = 0 THEN 'balanced'
+        WHEN abs(pairs.difference) <= pairs.tolerance THEN 'within tolerance'
+        ELSE 'other amount'
+    END AS status
+FROM pairs
