@@ -230,6 +230,11 @@ def test_usage_without_an_identifier_has_a_key(books: Stores) -> None:
     assert found == [("?no identifier u",)]
 
 
+def test_every_break_has_an_identifier_of_its_own(books: Stores) -> None:
+    ids = "SELECT count(*) FROM reconciliation.breaks GROUP BY break_id HAVING count(*) > 1"
+    assert books.rows(ids) == []
+
+
 def test_the_lines_of_every_bill_add_up_to_it(books: Stores) -> None:
     wrong = (
         "SELECT bills.bill FROM reconciliation.bills AS bills JOIN reconciliation.billed AS lines "
