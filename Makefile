@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-browser check dev bench fuzz format lock
+.PHONY: help demo test test-all check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,12 +41,9 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long"
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
+	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 3 -m long # a third of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 20
-
-test-browser: $(VENV)/.installed ## Dagster's UI in a real browser (minutes); PICTURES=docs/pictures
-	@$(IN) $(BIN)/python -m tests.browser.chromium
-	@$(IN) $(BIN)/python -m pytest -n 0 tests/browser
 
 check: $(VENV)/.installed ## format, lint, types, layers, tests
 	$(IN) $(BIN)/ruff format --check .

@@ -15,13 +15,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.browser.install import find_chromium
 from tests.sandbox.running import SMALL, Running, started
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
-BROWSER = FOLDER / "browser"  # needs a browser: `make test-browser`
-LONG = (FOLDER / "sandbox", FOLDER / "interface")  # all tests in these folders are long
+BROWSER = FOLDER / "browser"
+LONG = (FOLDER / "sandbox", FOLDER / "interface", BROWSER)  # all tests in these folders are long
 
 # Examples are the same each time where CI is set, and random elsewhere.
 hypothesis.settings.register_profile(
@@ -34,10 +35,15 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import what `make test` leaves out."""
-    if collection_path == BROWSER:
-        return None if any("browser" in each for each in config.args) else True
-    return True if collection_path in LONG and config.option.markexpr == "not long" else None
+    """Do not import what `make test` leaves out, nor tests that need a browser without one."""
+    is_left_out = collection_path in LONG and config.option.markexpr == "not long"
+    return True if is_left_out or (collection_path == BROWSER and not find_chromium()) else None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say where tests are left out because no browser is installed."""
+    left_out = config.option.markexpr != "not long" and not find_chromium()
+    return "NOT RUN: tests/browser, as there is no browser" if left_out else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

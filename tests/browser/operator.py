@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import FloatRect, Locator, Page, ViewportSize, expect
+from playwright.sync_api import (
+    Browser,
+    FloatRect,
+    Locator,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.assets.homes import STREAMS, days_ago
-from tests.browser.chromium import open_chromium
+from tests.browser.install import find_chromium
 
 PATIENCE = 120_000  # ms: the daemon looks for backfills every 30 s, and machines are busy
 WIDTH, HEIGHT = 1300, 900
@@ -24,6 +32,18 @@ STACK_TRACE_TOP = """() => {
         return range.getBoundingClientRect().top;
     }
 }"""
+
+
+@contextmanager
+def open_chromium() -> Iterator[Browser]:
+    """Yield a browser. Fails if this machine has none."""
+    program = find_chromium()
+    assert program, "no browser: `python -m tests.browser.install` installs one"
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=root)
+        yield chromium
+        chromium.close()
 
 
 class Operator:

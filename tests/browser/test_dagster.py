@@ -13,7 +13,7 @@ from tests.browser.operator import Operator, browser
 from tests.homes import make_home
 from tests.sandbox.running import started
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 DAYS = 10  # that can be chosen

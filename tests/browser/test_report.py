@@ -1,6 +1,6 @@
 """The finance report in a real browser: wide, on a phone, printed; in light and dark.
 
-With PICTURES set, the pictures in docs/pictures are made again.
+`PICTURES=folder` keeps pictures of it.
 """
 
 import os
@@ -15,14 +15,11 @@ from playwright.sync_api import Browser, Page, ViewportSize
 
 from pipelines.app.report import read_published, write_report
 from tests.app.conftest import session_of
-from tests.browser.chromium import open_chromium
+from tests.browser.operator import open_chromium
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, line, publish, used
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
-
 PICTURES = {(1300, "light"): "report", (390, "dark"): "report-phone"}
-IMAGES = Path(__file__).parents[2] / "docs" / "pictures"
 A4: ViewportSize = {"width": 702, "height": 1039}  # px, without margins
 NAMES = ("Łódź Handel Sp. z o.o.", "Crédit Élan SARL", "O'Brien & Sons", "Zürich Zahlungen GmbH")
 CURRENCIES = ("EUR", "USD", "EUR", "JPY", "GBP", "KWD")
@@ -108,8 +105,8 @@ def browser() -> Iterator[Browser]:
 
 
 def picture(page: Page, name: str, **options: Any) -> None:
-    if os.environ.get("PICTURES"):
-        page.screenshot(path=IMAGES / f"{name}.png", **options)
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(path=Path(folder) / f"{name}.png", **options)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
