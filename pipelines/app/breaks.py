@@ -95,14 +95,14 @@ def list_breaks(session: AppSession, chosen: BreakFilter) -> list[Row]:
 
 def totals(rows: Iterable[Row]) -> list[Row]:
     """Return the sum of the differences by currency; uncertain breaks are in none."""
-    groups = defaultdict[str, list[Decimal]](list)
+    groups = defaultdict[str | None, list[Decimal]](list)
     for each in rows:
         if each["uncertain"] is None and each["difference"] is not None:
-            groups[each["currency"] or ""].append(each["difference"])
+            groups[each["currency"]].append(each["difference"])
     with localcontext(EXACT):
         return [
-            {"currency": name or None, "breaks": len(found), "difference": sum(found, Decimal(0))}
-            for name, found in sorted(groups.items())
+            {"currency": name, "breaks": len(found), "difference": sum(found, Decimal(0))}
+            for name, found in sorted(groups.items(), key=lambda group: str(group[0]))
         ]
 
 

@@ -78,7 +78,8 @@ def close_month(session: AppSession, signing: Signing, on_note: OnNote = lambda 
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
             number, folder = _new_copy(session, month)
-            about = signing._asdict() | {"number": number, "version": version.number}
+            people = {"preparer": signing.preparer.strip(), "reviewer": signing.reviewer.strip()}
+            about = signing._asdict() | people | {"number": number, "version": version.number}
             close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
             close.manifest_sha256 = write_copy(db, close, folder, mapping)
         with session.metadata.transaction() as rows:

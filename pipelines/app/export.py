@@ -132,8 +132,12 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(part)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        remove_folder(folder)
+        before = folder.with_name(f".{folder.name}.before")
+        remove_folder(before)
+        if folder.exists():
+            durable_rename(folder, before)
         durable_rename(part, folder)
+        remove_folder(before)
     except (duckdb.Error, OSError, XlsxWriterException) as error:
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. It is not there, or as it was "

@@ -57,10 +57,12 @@ WHERE {value} IS NOT NULL
 ORDER BY ALL
 """
 SAMPLE: Final = """
-SELECT hash(record._connection, record._key) AS _hash, {values}
+SELECT hash({sampled}) AS _hash, {values}
 FROM current.{stream} AS record {lines}
 WHERE _hash % {step} = 0
 """
+RECORD: Final = "record._connection, record._key"
+ITEM_OF: Final = "line._connection, line._parent_key, line._index"
 LINES: Final = """
 JOIN current.{} AS line ON line._connection = record._connection AND line._parent_key = record._key
 """
@@ -141,7 +143,7 @@ class Evidence:
         """Return for which share of sampled bills a column of lines adds up to each of bills."""
         sums, bills, shares = defaultdict[int, Decimal](Decimal), {}, {}
         with localcontext(prec=EXACT_DIGITS):
-            for bill, amount, *amounts in self._sample([line, *totals]):
+            for bill, amount, *amounts in self._sample([line, *totals], totals[0]):
                 sums[bill] += amount or 0
                 bills[bill] = amounts
         for at, total in enumerate(totals):
@@ -157,7 +159,8 @@ class Evidence:
 
         A product is exact to half a minor unit. Zeros and factors of 1 show nothing.
         """
-        sample = self._sample([*numbers, *([currency] if currency else [])]) if numbers else []
+        asked = [*numbers, *([currency] if currency else [])]
+        sample = self._sample(asked, numbers[0]) if numbers else []
         rows = [(minor_unit(row[-1] if currency else None), row[1:]) for row in sample]
         found = Products()
         with localcontext(prec=EXACT_DIGITS):
@@ -175,12 +178,17 @@ class Evidence:
                     found[numbers[two], numbers[one], numbers[amount]] = share
         return found
 
-    def _sample(self, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-        """Return values of some records or, if the first column is of lines, of all their lines."""
-        of, values = columns[0], ", ".join(_filled("{value}", each) for each in columns)
-        lines = LINES.format(quote_identifier(of.table)) if ITEM in of.path else ""
+    def _sample(self, columns: Sequence[Column], of: Column) -> list[tuple[Any, ...]]:
+        """Return values of some rows of the table of column `of`.
+
+        If that is of records and the first column is of lines, all lines of these records.
+        """
+        first, values = columns[0], ", ".join(_filled("{value}", each) for each in columns)
+        lines = LINES.format(quote_identifier(first.table)) if ITEM in first.path else ""
+        sampled = ITEM_OF if ITEM in of.path else RECORD
         step = -(-self.shares[of]["filled"].whole // SAMPLE_ROWS)
-        query = SAMPLE.format(values=values, stream=of.stream, lines=lines, step=step)
+        terms = {"values": values, "stream": of.stream, "lines": lines, "step": step}
+        query = SAMPLE.format(sampled=sampled, **terms)
         return self._db.execute(query).fetchall()
 
     def _in_parts(self, query: str, rows: int) -> int:

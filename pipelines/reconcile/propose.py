@@ -207,7 +207,8 @@ class _Search:
     def _total(self) -> None:
         """Find the number of a bill to which its lines add up, else by name."""
         role, line = "billing.amount", self._found.get("billing.line_amount")
-        sums = self._evidence.sums(line, self._numbers(role)) if line else {}
+        totals = self._numbers(role)
+        sums = self._evidence.sums(line, totals) if line and totals else {}
         if not self._choose(role, sums, "sampled bills are the sum of their lines"):
             self._choose_by("numbers", role, "; no lines add up to it")
 

@@ -204,7 +204,14 @@ def no_partners(lists: Lists) -> str:
     return "partners.id= usage.partner="
 
 
+def many_lines_of_one_bill(lists: Lists) -> str:
+    bill = lists["billing"][0]
+    lists["billing"] = [{**bill, "total": bill["total"] * 2000, "lines": bill["lines"] * 2000}]
+    return "billing.line_price=lines[].unitPrice billing.amount=total"
+
+
 CASES: dict[Callable[[Lists], str], str] = {
+    many_lines_of_one_bill: "1 of 1 (100 %) sampled bills are the sum of their lines.",
     two_equally_good_fields: "Equally good: sellerRef, buyerRef. Choose one in mapping.toml.",
     names_of_two_products: "sampled rows are quantity x unitPrice = amount",
     factors_without_names: "Equally good: lines[].",

@@ -78,6 +78,12 @@ CASES = [
         f"{AMOUNT} -2.00; {CURRENCY} 2.00",
     ),
     Case(
+        "lines of two currencies without usage",
+        [],
+        [bill("b", line("x")), bill("c", line("x"), currency="USD")],
+        f"{NOT_USED} 5.00; {NOT_USED} 5.00",
+    ),
+    Case(
         "billed, and again in another currency",
         USED,
         bills(line("u"), currency="USD"),

@@ -5,11 +5,13 @@ SELECT
     sides.number, sides.apart, sides.quantity, sides.amount, sides.recorded_at, sides.updated_at,
     sides.issued_at, sides._scan_id, sides._page, sides._row,
     -- A row without a currency is in that of its usage, or of another row of its key.
-    coalesce(sides.currency, arg_max(sides.currency, sides.side) OVER (
-        PARTITION BY sides.connection, sides.key
-    )) AS currency,
+    coalesce(
+        sides.currency, min(sides.currency) FILTER (sides.side = 'usage') OVER one,
+        min(sides.currency) OVER one
+    ) AS currency,
     known.partner IS NULL AND sides.partner IS NOT NULL AS is_stranger
 FROM sides
 SEMI JOIN odd_keys ON odd_keys.hash = sides.hash
 LEFT JOIN known_partners AS known
     ON known.connection = sides.connection AND known.partner = sides.partner
+WINDOW one AS (PARTITION BY sides.connection, sides.key)

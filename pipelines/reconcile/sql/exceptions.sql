@@ -26,14 +26,15 @@ WITH pairs AS (
         ) AS tolerance,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
         bool_or(rows.is_stranger) AS has_stranger,
-        count(*) OVER (PARTITION BY rows.connection, rows.key) AS currencies
+        sum(used_rows) OVER one > 0 AND sum(billed_rows) OVER one > 0 AS has_both
     FROM compared AS rows
     LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = rows.currency
     GROUP BY rows.connection, rows.key, rows.currency
+    WINDOW one AS (PARTITION BY rows.connection, rows.key)
 )
 SELECT
     pairs.* EXCLUDE (
-        first_partner, last_partner, tolerance, is_unknown, has_stranger, currencies
+        first_partner, last_partner, tolerance, is_unknown, has_stranger, has_both
     ),
     if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
         AS billed_partner,
@@ -43,7 +44,7 @@ SELECT
         WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             > getvariable('as_of')::DATE
             AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
-        WHEN pairs.currencies > 1 AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
+        WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
             THEN 'other currency'
         WHEN pairs.billed_rows = 0 THEN 'not billed'
         WHEN pairs.used_rows = 0 THEN 'not used'
