@@ -29,7 +29,8 @@ class Redactor:
         plain = _unescaped(data) if b"\\" in data or b"%" in data else b""
         for form in self._forms:
             secret = form.encode()
-            if secret in data or secret in plain:  # else the slow search is not worth it
+            data = data.replace(secret, REDACTED.encode())
+            if secret in plain:  # else the slow search is not worth it
                 data = re.sub("".join(map(_spellings, form)).encode(), REDACTED.encode(), data)
         return data
 

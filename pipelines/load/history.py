@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
@@ -48,7 +49,12 @@ INSERT_ROWS = """
 INSERT INTO {history} BY NAME
 SELECT added.* EXCLUDE (_position), $connection AS _connection, $time AS _valid_from
 FROM added
-WHERE added._position NOT IN (SELECT dropped._position FROM load_dropped AS dropped)
+"""
+# Every version of this load begins at $time, every other one before it.
+COUNT_VALUES = """
+SELECT [{counts}]
+FROM {history} AS history
+WHERE history._connection = $connection AND history._valid_from = $time
 """
 # Both versions of a row that was sent with other bytes are current now. A row of a table that says
 # the same in both is there twice.
@@ -142,10 +148,12 @@ SHOWN = ("_valid_from", "_scan_id", "_page", "_row", "_extra")  # of our columns
 class Delta:
     """What a load would change. Table load_delta has the keys, but those of new rows.
 
+    `dropped` are positions of staged rows that are copies of others, or in conflict with them.
     `resent` rows are current with other bytes.
     """
 
     stage: Stage
+    dropped: pa.Array
     new: int
     resent: int
     deleted: int
@@ -159,8 +167,7 @@ def current_digests(target: Target) -> Digests:
 def compare(target: Target, stage: Stage) -> Delta:
     """Create table load_delta; put staged rows in conflict with others in quarantine.
 
-    Those, and copies, are in table load_dropped. A complete scan ends the rows that it lacks,
-    unless a record of it has no readable key.
+    A complete scan ends the rows that it lacks, unless a record of it has no readable key.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
     aside = [each.key for each in stage.quarantined if each.key is not None]
@@ -172,10 +179,10 @@ def compare(target: Target, stage: Stage) -> Delta:
         counts[change] = count
         dropped += positions or ()
         conflicts.update(rows or ())
-    target.db.register("load_dropped", pa.table({"_position": pa.array(dropped, pa.int64())}))
     stage.quarantine_conflicts(conflicts)
     new = stage.index.num_rows - len(dropped) - counts["resent"]
-    return Delta(stage, new, counts["resent"], counts["deleted"])
+    left_out = pa.array(dropped, pa.int64())
+    return Delta(stage, left_out, new, counts["resent"], counts["deleted"])
 
 
 @dataclass(frozen=True)
@@ -213,12 +220,9 @@ class History:
         """Insert staged rows, end those that are replaced or gone; return how many have changed.
 
         Of rows that were sent with other bytes and say the same, only the digest is replaced.
-        Raises ValueError if another number of rows would begin or end.
+        Raises ValueError if a value would be lost, or another number of rows begin or end.
         """
-        begun = ended = changed = 0
-        for table, added in delta.stage.tables():
-            count = self._run(INSERT_ROWS, table, added=added)
-            begun += 0 if table.path else count
+        begun, ended, changed = self._insert(delta), 0, 0
         if delta.resent:
             for table in self.tables:
                 columns = _listed((table.key, *table.indexes, *self._columns(table), "_extra"))
@@ -235,6 +239,26 @@ class History:
         if (begun, ended) != expected:
             raise ValueError(f"{begun, ended} rows would begin and end instead of {expected}")
         return changed
+
+    def _insert(self, delta: Delta) -> int:
+        """Insert staged rows; return how many records. Raises ValueError if a value is lost."""
+        wanted = Counter[tuple[str, str]]()
+        for table, staged in delta.stage.tables():
+            is_dropped = pc.is_in(staged["_position"], delta.dropped)
+            added = staged.filter(pc.invert(is_dropped)) if len(delta.dropped) else staged
+            self._run(INSERT_ROWS, table, added=added)
+            wanted[table.table, "_valid_from"] += added.num_rows
+            for name in added.column_names:
+                wanted[table.table, name] += added.num_rows - added[name].null_count
+        for table in self.tables:
+            names = ("_valid_from", *self._columns(table))
+            counts = ", ".join(f"count(history.{quote_identifier(name)})" for name in names)
+            terms = {"counts": counts, "time": self.time}
+            ((found,),) = self.target.run(COUNT_VALUES, table.table, **terms)
+            expected = [wanted[table.table, name] for name in names]
+            if found != expected:
+                raise ValueError(f"{table.table} holds {found} values of {names}, not {expected}")
+        return wanted[self.tables[0].table, "_valid_from"]
 
     def _columns(self, table: Place) -> list[str]:
         return [name for owner, name in self.schema.types if owner == table.table]

@@ -72,7 +72,8 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
     """
     with versions.change_versions(stores, on_note):
         known = versions.scans_in_newest_readable(stores.warehouse)
-        base = versions.checkpoint(stores)
+        if base := versions.checkpoint(stores):
+            versions.require_unchanged(stores.metadata, base)  # before any status changes
         held = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()

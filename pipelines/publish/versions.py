@@ -117,8 +117,9 @@ def rollback(
 def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | None:
     """Return the oldest version that holds every pruned scan (and those `also`); None without any.
 
-    It holds nothing that was rolled back: a rebuild starts from it.
+    A rebuild starts from it. One that holds what was rolled back is better than none.
     """
+    others = []
     with stores.metadata.transaction() as session:
         pruned = also.union(
             session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
@@ -127,9 +128,11 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
         known = scans_in_newest_readable(stores.warehouse)
         for version in stores.warehouse.versions():
             with suppress(PartnerSyncError, duckdb.Error):
-                if pruned <= loaded_scans(stores.warehouse, version) <= known:
-                    return version
-    return None
+                if pruned <= (held := loaded_scans(stores.warehouse, version)):
+                    if held <= known:
+                        return version
+                    others.append(version)
+    return next(iter(others), None)
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
@@ -142,7 +145,7 @@ def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str
 
 def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:
     """Return the scans of the published version, else of the newest version that can be read."""
-    for version in (warehouse.published(), *reversed(warehouse.versions())):
+    for version in filter(None, (warehouse.published(), *reversed(warehouse.versions()))):
         with suppress(PartnerSyncError, duckdb.Error):
             return loaded_scans(warehouse, version)
     return frozenset()
