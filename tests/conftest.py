@@ -43,7 +43,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say where tests are left out because no browser is installed."""
     left_out = config.option.markexpr != "not long" and not find_chromium()
-    return "NOT RUN: tests/browser, as there is no browser" if left_out else None
+    return "NOT RUN: tests/browser, as there is no browser, or BROWSER=none" if left_out else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,13 +17,15 @@ LONGEST_SECONDS = 150
 
 
 def find_chromium() -> str | None:
-    """Return the path of a Chromium or Chrome of this machine."""
+    """Return the path of a Chromium or Chrome of this machine; none if BROWSER=none."""
+    if os.environ.get("BROWSER") == "none":
+        return None
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
 def main() -> None:
     """Install a browser if there is none. Exits with a message if that is not possible."""
-    if find_chromium():
+    if find_chromium() or os.environ.get("BROWSER") == "none":
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         sys.exit(f"No browser ({', '.join(PROGRAMS)}). Install one: apt-get install chromium")

@@ -70,12 +70,14 @@ class Evil:
         return httpx.Response(200, headers=headers, json=document)
 
 
-@pytest.fixture
-def evil(tmp_path: Path, sandbox_process: Running) -> Iterator[tuple[Home, str]]:
+@pytest.fixture(scope="session")  # a process of pytest leaves this file and comes back
+def evil(
+    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running
+) -> Iterator[tuple[Home, str]]:
     """A home with two versions, a failed list and a held scan; the service's options for `init`."""
     change = Evil()
     with changed_answers(sandbox_process, change) as service:
-        home = make_home(tmp_path / "evil" / "home", service)
+        home = make_home(tmp_path_factory.mktemp("evil") / "home", service)
         home.settings_file.write_text('[streams.plans]\npath = "/v2/plans"\n')
         for change.turn, change.partners in enumerate((100, 100, 5)):
             assert sync_once(home).exit_code == ATTENTION
@@ -104,25 +106,19 @@ def on_terminal(home: Home, arguments: list[str]) -> tuple[int, str]:
     return process.returncode, b"".join(received).decode()
 
 
+@pytest.mark.parametrize("command", sorted(commands()))
 def test_no_character_of_a_record_reaches_the_terminal(
-    evil: tuple[Home, str], tmp_path: Path
+    command: str, evil: tuple[Home, str], tmp_path: Path
 ) -> None:
-    """One test for all commands: each process of pytest would make the home again."""
-    for command in sorted(commands()):
-        run_and_look(command, copied(evil[0], tmp_path / command), evil[1])
-
-
-def run_and_look(command: str, home: Home, options: str) -> None:
+    home = copied(evil[0], tmp_path / "home")
     ((key,),) = rows(home, "SELECT min(_key) FROM current.partners")
     text = CALLS.get(command, "")
     if command in {*GROUPS, "sandbox"} or command.startswith(RECONCILIATION):
         text = "--help"
-    filled = text.replace("OPTIONS", options).replace("HOME", str(home.root)).split()
+    filled = text.replace("OPTIONS", evil[1]).replace("HOME", str(home.root)).split()
     arguments = [each.replace("KEY", key) for each in filled]
     found, received = on_terminal(home, [*command.split(), *arguments])
     shown = OURS.sub("", received)
-    assert [character for character in shown if not character.isprintable()] == [], command
-    assert "Traceback" not in shown, command
-    assert (found, ESCAPED in shown) == (CODES.get(command, DONE), command in SHOWING), (
-        f"{command}: {shown}"
-    )
+    assert [character for character in shown if not character.isprintable()] == []
+    assert "Traceback" not in shown
+    assert (found, ESCAPED in shown) == (CODES.get(command, DONE), command in SHOWING), shown
