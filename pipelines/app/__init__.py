@@ -35,4 +35,6 @@ def __getattr__(name: str) -> ModuleType:
     try:
         return import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":  # it is there, and needs what is not installed
+            raise
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`") from error

@@ -122,7 +122,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
     StorageFailed for what cannot be read or written.
     """
     folder = given.expanduser().absolute() if given else default
-    part = folder.with_name(f".{folder.name}.part")
+    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -132,7 +132,6 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(part)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        before = folder.with_name(f".{folder.name}.before")
         remove_folder(before)
         if folder.exists():
             durable_rename(folder, before)
@@ -145,6 +144,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
+        if before.exists() and not folder.exists():
+            durable_rename(before, folder)
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -131,7 +131,8 @@ class Identifier:
             if (scan_id, page, row) in known or self.is_in_record(raw.encode())
         }
         for names in _tables(db):
-            found.update(db.execute(SELECT_KNOWN.format(**names)).fetchall())
+            if names["table"] == names["stream"]:
+                found.update(db.execute(SELECT_KNOWN.format(**names)).fetchall())
             db.execute(SELECT_ROWS.format(**names), [self._needle])
             while rows := db.fetchmany(MANY):
                 found.update(row[:3] for row in rows if self.is_in_record(row[3].encode()))
