@@ -91,9 +91,12 @@ class Chain:
         mine, others = self.rows()["mark"], before.rows()["mark"]
         if not np.array_equal(_copies(mine), _copies(others)):
             return False
-        if self.unexplained and not np.isin(others, mine).all():
-            return False
         return _same_order(number_copies(self.marks()), number_copies(before.marks()))
+
+    def lost(self, before: "Chain") -> Numbers:
+        """Return the marks of the chain before that it does not show."""
+        others = before.rows()["mark"]
+        return others[~np.isin(others, self.rows()["mark"])]
 
     def repeats(self, before: "Chain") -> bool:
         """Return whether it shows all of the chain before, with rows added at its ends only."""

@@ -14,7 +14,7 @@ from pipelines.core.completeness import ListMemory, Method, Proof, Ranges
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
-from pipelines.extract.pages import ROW, Page, Purpose, ReadingEnded, Rows, Steps
+from pipelines.extract.pages import ROW, Numbers, Page, Purpose, ReadingEnded, Rows, Steps
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row
@@ -44,7 +44,8 @@ class _Reading:
     """One reading of a list, by one key.
 
     `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
-    showed a row twice. `still` counts passes in a row without a new row.
+    showed a row twice. `still` counts passes in a row without a new row. `lost` are the rows that
+    the last chain did not show again, which were removed unless another chain shows them.
     """
 
     pager: Pager
@@ -52,6 +53,7 @@ class _Reading:
     swapped: bool = False
     copies: bool = False
     still: int = 0
+    lost: Numbers | None = None
 
     def read(self) -> Steps[Proof]:
         self.moved = not self.pager.memory.stable_order
@@ -86,7 +88,7 @@ class _Reading:
         return None
 
     def _proven(self, chain: Chain, before: Chain | None) -> Chain | None:
-        """Return the chain that is proven, by itself or by the one before or after it."""
+        """Return the chain that is proven, by itself or by those before and after it."""
         moved = self.moved or self.swapped
         if len(self.pager.pages) == 1 or (chain.is_proof() and not moved):
             return chain
@@ -96,10 +98,18 @@ class _Reading:
             # Equal rows could have been mistaken for one another.
             return before if chain.repeats(before) and not moved else None
         if not chain.agrees(before):
-            self.moved = True
+            self.moved, self.lost = True, None
             return None
         self.swapped = False
-        return chain
+        lost_before, self.lost = self.lost, chain.lost(before)
+        if not chain.unexplained or not len(self.lost):
+            return chain
+        # A lost row may have moved to pages that were read already. If the next chain does not show
+        # it either, it was removed.
+        is_removed = (
+            lost_before is not None and not np.isin(lost_before, chain.rows()["mark"]).any()
+        )
+        return before if is_removed else None
 
     def _read_plain(self, start: int) -> Steps[None]:
         """Read pages that do not overlap, from an offset to the end."""

@@ -162,6 +162,7 @@ KINDS: dict[str, Kind] = {
     "ties of 7, additions": changing(tied(7), churn(300, EVERY, head=1, tail=1)),
     "ties of 7, removals": changing(tied(7), churn(300, EVERY, removed=1)),
     "mixed": changing(stable, churn(head=0.5, tail=0.3, between=0.2, removed=0.5)),
+    "changes everywhere": changing(stable, churn(inf, between=0.5, removed=0.5)),
     "moves and removals": changing(stable, churn(inf, moved=0.5, removed=0.5)),
     "few moves and removals": changing(stable, churn(inf, moved=0.1, removed=0.1)),
     "new keys": changing(stable, _replace_all),

@@ -21,6 +21,7 @@ COSTS = {
     **dict.fromkeys(["near repeats, one moves", "far conflicts, one moves"], 3),
     "ties of 7, additions": 12,
     "mixed": 4,
+    "changes everywhere": 5,
 }
 # Here one chain can be wrong without a trace: a move is cancelled by a removal (the assumption).
 ASSUMED = {"moves and removals", "few moves and removals"}
@@ -41,6 +42,15 @@ def test_kind_of_list_is_complete_within_its_requests(kind: str, size: str) -> N
     truth = judge(model)
     assert truth.proof.complete or kind in {"ties of 700", "one tie"}
     assert len(model.asked) <= COSTS[kind] * model.plain
+
+
+@pytest.mark.parametrize("kind", ["mixed", "changes everywhere"])
+def test_list_that_grows_and_shrinks_everywhere_is_always_proven(kind: str) -> None:
+    for seed in range(40):
+        model = KINDS[kind](600, 50, Random(seed))
+        truth = judge(model, SMALL)
+        assert truth.proof.complete
+        assert len(model.asked) <= 5 * model.plain
 
 
 @pytest.mark.parametrize("size", ["partners", "billing"])
