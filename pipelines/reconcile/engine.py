@@ -20,13 +20,11 @@ from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
-from pipelines.reconcile.roles import find_roles, widen_amounts
+from pipelines.reconcile.roles import find_roles
 from pipelines.reconcile.statements import (
-    LISTED,
     REMEMBERED,
     RULES,
-    STEPS,
-    VIEWS,
+    STATEMENTS,
     Statement,
     read_statement,
 )
@@ -49,14 +47,23 @@ SELECT
 FROM meta.loads AS loads
 WHERE loads.stream IN ('partners', 'usage', 'billing')
 """
-# Besides the views, what the statements read and write.
-CREATE_TABLES: Final = """
+# Their amounts get the digits behind the point that those of this version and of earlier ones have.
+CREATE_REMEMBERED: Final = """
 CREATE TABLE IF NOT EXISTS reconciliation.breaks (
     break_id VARCHAR, rule VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
-    month DATE, currency VARCHAR, cause VARCHAR, used_amount {amount}, billed_amount {amount},
-    difference {amount}, rows BIGINT, first_seen TIMESTAMPTZ, last_seen TIMESTAMPTZ,
-    gone_at TIMESTAMPTZ, returned_at TIMESTAMPTZ
+    month DATE, currency VARCHAR, cause VARCHAR, used_amount DECIMAL(38, 0),
+    billed_amount DECIMAL(38, 0), difference DECIMAL(38, 0), rows BIGINT, first_seen TIMESTAMPTZ,
+    last_seen TIMESTAMPTZ, gone_at TIMESTAMPTZ, returned_at TIMESTAMPTZ
 );
+CREATE TABLE IF NOT EXISTS reconciliation.corrections (
+    month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, partner VARCHAR,
+    currency VARCHAR, amount_before DECIMAL(38, 0), amount_now DECIMAL(38, 0),
+    difference DECIMAL(38, 0), posted_to DATE, seen_at TIMESTAMPTZ
+);
+"""
+WIDEN: Final = "ALTER TABLE reconciliation.{} ALTER COLUMN {} SET DATA TYPE {}"
+# Besides the views, what the statements read and write.
+CREATE_TABLES: Final = """
 CREATE TABLE reconciliation.break_rows (
     rule VARCHAR, break_id VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
     month DATE, currency VARCHAR, cause VARCHAR, side VARCHAR, id VARCHAR, quantity {quantity},
@@ -128,7 +135,7 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     _clear(db)
     basis = dict.fromkeys(("match_by", "time_zone", "grace_days"))
     db.execute(CREATE_BASIS, {**basis, "digest": inputs.digest})
-    for name in LISTED:
+    for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
 
 
@@ -153,8 +160,8 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
 
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
-    about = (statement.name, statement.question, not reason, reason or None, statement.remedy)
-    if statement.name in LISTED:
+    if statement.question:
+        about = (statement.name, statement.question, not reason, reason or None, statement.remedy)
         db.execute(INSERT_RULE, about)
 
 
@@ -170,13 +177,15 @@ class _Engine:
         for table, rows in self.inputs.earlier.items():
             self._run_on_rows(f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
         self.roles = find_roles(self.db, self.mapping)
-        self._prepare()
-        for name in (*STEPS, *LISTED):
+        self._set_terms()
+        create_views(self.db, self.mapping, self.roles)
+        self._create_tables()
+        for name in STATEMENTS:
             self._evaluate(read_statement(name))
         create_finance_views(self.db, self.failed)
 
-    def _prepare(self) -> None:
-        """Create the views, and what the statements read and write besides them."""
+    def _set_terms(self) -> None:
+        """Set what the statements read besides rows."""
         mapping, roles, has = self.mapping, self.roles, self.roles.columns.keys()
         by_usage = not roles.missing(BY_USAGE)
         if not by_usage and (reason := roles.missing(BY_MONTH)):
@@ -196,16 +205,22 @@ class _Engine:
         basis = {name: terms[name] for name in ("match_by", "grace_days")}
         basis |= {"time_zone": mapping.time_zone, "digest": self.inputs.digest}
         self.db.execute(CREATE_BASIS, basis)
-        create_views(self.db, mapping, roles)
+
+    def _create_tables(self) -> None:
+        """Create what the statements read and write besides the views."""
+        self.db.execute(CREATE_REMEMBERED)
+        if reason := create_month_rows(self.db, self.inputs.closes):
+            self.failed["month_rows"] = reason
+        rows = self.db.table("month_rows")
+        types = dict(zip(rows.columns, rows.types, strict=True))
+        for table, amounts in REMEMBERED.items():
+            for amount in amounts:
+                self.db.execute(WIDEN.format(table, amount, types["amount"]))
         units = ", ".join(f"('{code}', {minor_unit(code)})" for code in DIGITS)
-        types = {measure: roles.decimal(measure) for measure in ("quantity", "amount")}
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
-        widen_amounts(self.db, "breaks", types["amount"])
         if self.inputs.decisions:
             decisions = pa.Table.from_pylist(list(self.inputs.decisions))
             self._run_on_rows("INSERT INTO break_decisions BY NAME", decisions)
-        if reason := create_month_rows(self.db, self.inputs.closes):
-            self.failed["month_rows"] = reason
 
     def _run_on_rows(self, statement: str, rows: Any) -> None:
         self.db.register("added_rows", rows)
@@ -214,13 +229,11 @@ class _Engine:
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
-        name = statement.name
-        kind = "VIEW" if name in VIEWS else "TABLE"
-        into = f"TEMP {STEPS[name]} {name}" if name in STEPS else f"{kind} reconciliation.{name}"
-        sql = CREATE_RESULT.format(into, statement.query)
+        name, reason = statement.name, self._missing(statement.needs.split())
+        schema = "" if "TEMP" in statement.kind else "reconciliation."
+        sql = CREATE_RESULT.format(f"{statement.kind} {schema}{name}", statement.query)
         if name in RULES:
             sql = INSERT_BREAKS.format(name, statement.query)
-        reason = self._missing(statement)
         if not reason:
             try:
                 self.db.execute(sql)
@@ -228,14 +241,12 @@ class _Engine:
                 reason = f"The query of {name} failed: {printable(error)}"
         if reason:
             self.failed[name] = reason
-            if name not in REMEMBERED:
+            if name not in (*RULES, *REMEMBERED):
                 with suppress(duckdb.Error):
                     self.db.execute(f"{sql} LIMIT 0")
         _insert_rule(self.db, statement, reason)
 
-    def _missing(self, statement: Statement) -> str:
+    def _missing(self, needs: Sequence[str]) -> str:
         """Return why a statement cannot be evaluated; empty if it can."""
-        failed = (self.failed[need] for need in statement.needs if need in self.failed)
-        return next(failed, "") or self.roles.missing(
-            need for need in statement.needs if "." in need
-        )
+        failed = (self.failed[need] for need in needs if need in self.failed)
+        return next(failed, "") or self.roles.missing(need for need in needs if "." in need)

@@ -17,7 +17,8 @@ from pipelines.core.files import durable_rename, private_folder, remove_folder, 
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import DIGITS, find_roles, scale_of, widen_amounts
+from pipelines.reconcile.roles import find_roles
+from pipelines.reconcile.statements import REMEMBERED
 
 SIGNED_FILE: Final = 0o400
 MANIFEST, MAPPING = "manifest.json", "mapping.toml"
@@ -37,11 +38,6 @@ WHERE lists.stream IN ('partners', 'usage', 'billing')
 ORDER BY list
 """
 CREATE_MONTHS: Final = """
-CREATE TABLE IF NOT EXISTS reconciliation.corrections (
-    month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, partner VARCHAR,
-    currency VARCHAR, amount_before DECIMAL(38, 0), amount_now DECIMAL(38, 0),
-    difference DECIMAL(38, 0), posted_to DATE, seen_at TIMESTAMPTZ
-);
 CREATE OR REPLACE TEMP TABLE closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE
@@ -60,8 +56,17 @@ FROM (
 ) AS rows
 WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
 """
+# Of amounts of earlier versions: only their type counts.
+REMEMBERED_ROWS: Final = """
+SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
+FROM reconciliation.{} AS rows
+WHERE false
+"""
 TYPED: Final = """
-SELECT rows.* REPLACE (rows.quantity::{} AS quantity, rows.amount::{} AS amount) FROM ({}) AS rows
+SELECT rows.* REPLACE (
+    rows.quantity::DECIMAL(38, {quantity}) AS quantity, rows.amount::DECIMAL(38, {amount}) AS amount
+)
+FROM ({query}) AS rows
 """
 VIEWS: Final = ("used", "billed")
 NEEDS: Final = [
@@ -121,7 +126,8 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 
     `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
-    cannot be compared, empty if they can; the view is empty then.
+    cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
+    types that hold those of today and of earlier versions too: where two types meet, DuckDB rounds.
     """
     standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
     closed = {close.month for close in standing.values()}
@@ -133,25 +139,25 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         about = (close.month, close.number, close.preparer, close.reviewer, close.closed_at)
         state = (close.version, close.reopened_at is not None, posted_to)
         db.execute(INSERT_MONTH, (*about, *state))
-    no_rows = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
+    of_today = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
+    no_rows = [of_today, *map(REMEMBERED_ROWS.format, REMEMBERED)]
     try:
-        _create_view(db, [no_rows, *_month_rows(db, standing)])
+        _create_view(db, [*no_rows, *_month_rows(db, standing)])
     except (PartnerSyncError, OSError, duckdb.Error) as error:
-        _create_view(db, [no_rows])
+        _create_view(db, no_rows)
         return printable(error)
     return ""
 
 
 def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
-    """Create view `month_rows` of statements, and give `corrections` the type of its amounts."""
+    """Create view `month_rows` of statements, with the digits behind the point of all of them."""
     columns = [dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries)]
-    quantity, amount = (  # that hold all of them: where two types meet, DuckDB rounds
-        f"DECIMAL({DIGITS},{max(scale_of(str(each[name])) for each in columns)})"
+    digits = {
+        name: max(int(str(each[name]).strip(")").partition(",")[2]) for each in columns)
         for name in ("quantity", "amount")
-    )
-    union = " UNION ALL ".join(TYPED.format(quantity, amount, each) for each in queries)
+    }
+    union = " UNION ALL BY NAME ".join(TYPED.format(query=each, **digits) for each in queries)
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
-    widen_amounts(db, "corrections", amount)
 
 
 def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:

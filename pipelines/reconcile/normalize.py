@@ -12,28 +12,28 @@ import duckdb
 
 from pipelines.config.mapping import Mapping
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import Column, Roles
+from pipelines.reconcile.roles import DAY, NUMBERS, Column, Roles
 
 PLACE: Final = """
-    history._key, history._scan_id, history._page, history._row,
-    history._valid_from, history._valid_to, history._end_reason
+    record._key, record._scan_id, record._page, record._row,
+    record._valid_from, record._valid_to, record._end_reason
 """
 PARTNERS: Final = f"""
 SELECT
-    history._connection AS connection, {{id}} AS partner, {{name}} AS name,
+    record._connection AS connection, {{id}} AS partner, {{name}} AS name,
     {{external_id}} AS external_id, {PLACE}
-FROM {{table}} AS history
+FROM {{table}} AS record
 WHERE {{holds}}
 """
 USED: Final = f"""
 WITH parts AS NOT MATERIALIZED (
     SELECT
-        history._connection AS connection, {{id}} AS id, {{partner}} AS partner,
+        record._connection AS connection, {{id}} AS id, {{partner}} AS partner,
         {{organization}} AS organization, {{month}} AS month, {{day}} AS day,
         {{currency}} AS currency, {{plan}} AS plan, {{metric}} AS metric,
         {{quantity}} AS quantity, {{price}} AS price, {{amount}} AS amount,
         {{recorded}} AS recorded_at, {{updated}} AS updated_at, {PLACE}
-    FROM {{table}} AS history
+    FROM {{table}} AS record
     WHERE {{holds}}
 )
 SELECT parts.*, {{key}} AS key
@@ -47,11 +47,11 @@ APART: Final = """CASE
             THEN coalesce({status}, 'no status') END"""
 BILLS: Final = f"""
 SELECT
-    history._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
+    record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
     {{issued}} AS issued_at, {{updated}} AS updated_at, {APART} AS apart,
     if({APART} = 'credit note', -abs({{amount}}), {{amount}}) AS amount, {PLACE}
-FROM {{table}} AS history
+FROM {{table}} AS record
 WHERE {{holds}}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do.
@@ -108,13 +108,13 @@ WHERE tables.database_name = current_database() AND tables.schema_name = 'histor
 """
 TIMES: Final = {"recorded", "updated", "issued"}
 BY_USAGE: Final = ("usage.id", "billing.line_usage")
+MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
 VIEWS: Final = {  # of which list, how, and what a row shares with those of the other side
     "partners": ("partners", PARTNERS, ""),
     "used": ("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),  # an id may be missing
     "bills": ("billing", BILLS, ""),
     "billed": ("billing", BILLED, "parts.reference"),
 }
-MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
 
 
 class Sides:
@@ -122,7 +122,6 @@ class Sides:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
         self._mapping, self._roles = mapping, roles
-        self._by_usage = not roles.missing(BY_USAGE)
         self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
 
     def query(self, view: str, *, every_version: bool = False) -> str:
@@ -135,14 +134,14 @@ class Sides:
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         if f"{side}.id" not in self._roles.columns:
-            columns["id"] = "history._key"
+            columns["id"] = "record._key"
         holds = "true" if every_version else "{}._valid_to IS NULL"
         return query.format(
             **columns,
-            key=reference if self._by_usage else MONTH,
+            key=MONTH if self._roles.missing(BY_USAGE) else reference,
             table=self._table(side),
             lines=self._table(self._roles.lines),
-            holds=holds.format("history"),
+            holds=holds.format("record"),
             holds_line=holds.format("line"),
         )
 
@@ -152,9 +151,8 @@ class Sides:
     def _column(self, side: str, name: str) -> str:
         """Return the expression of a role's column."""
         column = self._roles.columns.get(f"{side}.{name}")
-        row = "line" if name.startswith("line_") else "history"
-        value = f"{row}.{quote_identifier(column.name)}" if column else "NULL"
-        if name.endswith(("quantity", "price", "amount")):
+        value = column.value if column else "NULL"
+        if name.endswith(NUMBERS):
             return f"CAST({value} AS {self._roles.decimal(name.removeprefix('line_'))})"
         return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
 
@@ -162,13 +160,12 @@ class Sides:
         """Return the expression of the date in a column: a date, a time or a month."""
         if period is None:
             return "NULL::DATE"
-        value = f"history.{quote_identifier(period.name)}"
-        if period.type.startswith("TIMESTAMP") and self._mapping.time_zone == "UTC":
+        value, zone = period.value, self._mapping.time_zone
+        if period.type.startswith("TIMESTAMP") and zone == "UTC":
             return f"CAST(make_timestamp(epoch_us({value})) AS DATE)"  # a sixth of the time
         if period.type.startswith("TIMESTAMP"):
-            return f"CAST({value} AT TIME ZONE '{self._mapping.time_zone}' AS DATE)"
-        month = f"TRY_CAST({value} || '-01' AS DATE)"
-        return value if period.type == "DATE" else f"coalesce(TRY_CAST({value} AS DATE), {month})"
+            return f"CAST({value} AT TIME ZONE '{zone}' AS DATE)"
+        return value if period.type == "DATE" else DAY.format(value=value)
 
 
 def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
@@ -176,9 +173,8 @@ def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) 
     sides = Sides(db, mapping, roles)
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
-        if view != "billed":
-            history = sides.query(view, every_version=True)
-            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+        history = sides.query(view, every_version=True)
+        db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
 
 
 def _texts(values: Iterable[str]) -> str:

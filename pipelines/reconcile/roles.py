@@ -8,23 +8,21 @@ from typing import Final, NamedTuple
 import duckdb
 
 from pipelines.config.mapping import Mapping
-from pipelines.reconcile.statements import REMEMBERED
+from pipelines.core.text import quote_identifier
 
 SIDES: Final = ("partners", "usage", "billing")
 NUMBERS: Final = ("quantity", "price", "amount")
 COLUMNS: Final = """
-SELECT columns.stream, columns.path, columns.table_name, columns.column_name, columns.type
+SELECT
+    columns.stream, replace(substring(columns.path, 3), '[*]', '[]') AS path, columns.table_name,
+    columns.column_name, columns.type
 FROM meta.columns AS columns
 WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
+    AND columns.type NOT LIKE '%[]'
 ORDER BY columns.position
 """
-REMEMBERED_AMOUNTS: Final = f"""
-SELECT columns.data_type
-FROM duckdb_columns() AS columns
-WHERE columns.database_name = current_database() AND columns.schema_name = 'reconciliation'
-    AND columns.table_name IN {tuple(REMEMBERED)} AND columns.column_name = 'difference'
-"""
-DIGITS: Final = 38  # of the widest decimal
+# The date in a text, which may be a month.
+DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS DATE))"
 
 
 class Column(NamedTuple):
@@ -37,6 +35,16 @@ class Column(NamedTuple):
     type: str
 
     @property
+    def row(self) -> str:
+        """What statements call a row of its table."""
+        return "record" if self.table == self.stream else "line"
+
+    @property
+    def value(self) -> str:
+        """The column in a statement."""
+        return f"{self.row}.{quote_identifier(self.name)}"
+
+    @property
     def is_number(self) -> bool:
         """Whether it holds numbers."""
         return self.type.startswith(("DECIMAL", "BIGINT"))
@@ -44,32 +52,16 @@ class Column(NamedTuple):
     @property
     def scale(self) -> int:
         """Digits behind the decimal point."""
-        return scale_of(self.type)
-
-
-def scale_of(decimal: str) -> int:
-    """Return the digits behind the point that a type of DuckDB holds."""
-    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", decimal)
-    return int(found[1]) if found else 0
-
-
-def widen_amounts(db: duckdb.DuckDBPyConnection, table: str, decimal: str) -> None:
-    """Give the amounts of a table that remembers earlier versions another type."""
-    for column in REMEMBERED[table]:
-        alter = f"ALTER TABLE reconciliation.{table} ALTER COLUMN {column}"
-        db.execute(f"{alter} SET DATA TYPE {decimal}")
+        found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", self.type)
+        return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The column of each role (`usage.amount`); `unknown` says why each other role has none.
-
-    `least_scale` are the digits behind the point that amounts of earlier versions have.
-    """
+    """The column of each role (`usage.amount`); `unknown` says why each other role has none."""
 
     columns: dict[str, Column]
     unknown: dict[str, str]
-    least_scale: int = 0
 
     def missing(self, needs: Iterable[str]) -> str:
         """Return why roles are unknown; empty if all are known."""
@@ -91,18 +83,12 @@ class Roles:
         It is one for both: where two types meet, DuckDB rounds.
         """
         scales = [each.scale for role, each in self.columns.items() if role.endswith(measure)]
-        scales.append(self.least_scale if measure == "amount" else 0)
-        return f"DECIMAL({DIGITS},{max(scales)})"
+        return f"DECIMAL(38,{max(scales, default=0)})"
 
 
 def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
     """Return the columns of the three lists that hold single values, in their order."""
-    found = (Column(*row) for row in db.execute(COLUMNS).fetchall())
-    return [
-        each._replace(path=each.path.removeprefix("$.").replace("[*]", "[]"))
-        for each in found
-        if not each.type.endswith("[]")
-    ]
+    return [Column(*row) for row in db.execute(COLUMNS).fetchall()]
 
 
 def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
@@ -125,5 +111,4 @@ def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
     for role in of_lines:
         if known[role].table not in tables[:1]:
             unknown[role] = f"field {known.pop(role).path} is not in the list of lines ({role})"
-    earlier = [scale_of(kind) for (kind,) in db.execute(REMEMBERED_AMOUNTS).fetchall()]
-    return Roles(known, unknown, max(earlier, default=0))
+    return Roles(known, unknown)

@@ -25,16 +25,15 @@ TABLES: Final = (
     "corrections",
     "closes",
 )
-STEPS: Final = {  # to the others; temporary
-    "known_partners": "TABLE",
-    "sides": "VIEW",
-    "versions": "VIEW",
-    "odd_keys": "TABLE",
-    "compared": "TABLE",
-    "changes": "TABLE",
-}
-VIEWS: Final = {"matches"}  # of all pairs: stored, they would be a third of a version
-LISTED: Final = ("exceptions", "matches", *RULES, *TABLES)
+STEPS: Final = (
+    "known_partners",
+    "sides",
+    "versions",
+    "odd_keys",
+    "compared",
+    "changes",
+)  # to the others
+STATEMENTS: Final = (*STEPS, "exceptions", "paired", "matches", *RULES, *TABLES)
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
@@ -43,13 +42,17 @@ REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their a
 
 @dataclass(frozen=True)
 class Statement:
-    """One file of `sql/`: what it asks, and the roles and other statements that it needs."""
+    """One file of `sql/`: what it asks, and the roles and other statements that it needs.
+
+    Its result is a table of reconciliation, or what `kind` says: `TEMP TABLE`, `VIEW`.
+    """
 
     name: str
     query: str
-    question: str
-    remedy: str
-    needs: tuple[str, ...]
+    kind: str = "TABLE"
+    question: str = ""
+    remedy: str = ""
+    needs: str = ""
 
 
 @cache
@@ -57,9 +60,9 @@ def read_statement(name: str) -> Statement:
     """Return a statement."""
     file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
     text = files("pipelines.reconcile").joinpath(file).read_text("utf-8")
-    notes = {"question": "", "remedy": "", "needs": ""} | dict(
+    notes = dict(
         line.removeprefix("-- ").split(": ", 1)
         for line in text.splitlines()
-        if line.startswith(("-- question: ", "-- remedy: ", "-- needs: "))
+        if line.startswith(("-- kind: ", "-- question: ", "-- remedy: ", "-- needs: "))
     )
-    return Statement(name, text, notes["question"], notes["remedy"], tuple(notes["needs"].split()))
+    return Statement(name, text, **notes)

@@ -17,7 +17,6 @@ QUERIES: Final = (
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
-NEEDED: Final = ("exceptions", "summary", "breaks")  # without one of these, no figure is right
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 Row = dict[str, Any]
 
@@ -52,7 +51,7 @@ class Figures:
 
 def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
     """Return the figures of a version, without those of earlier ones. Raises duckdb.Error."""
-    rules = _read_rules(db)
+    rules = {row["rule"]: row for row in _fetch(db, RULES)}
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else QUERIES
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
@@ -61,26 +60,24 @@ def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
 
 def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
     """Return the differences of another version; None where it has none."""
-    if _find_problem(_read_rules(db)):
+    if _find_problem({row["rule"]: row for row in _fetch(db, RULES)}):
         return None
     rows = _evaluate(db, "currencies")
     return Earlier(title, {row["currency"]: row["difference"] for row in rows})
 
 
-def _read_rules(db: duckdb.DuckDBPyConnection) -> dict[str, Row]:
-    return {row["rule"]: row for row in _fetch(db, RULES)}
-
-
 def _find_problem(rules: dict[str, Row]) -> str:
-    """Return why usage was not compared with billing, and what to do; empty if it was."""
+    """Return why usage was not compared with billing, and what to do; empty if it was.
+
+    The summary needs all rules and tables without which no figure is right.
+    """
     if not rules:
         return "This version has no reconciliation. Run `partner-sync versions build`."
-    missing = (rules[name]["reason"] for name in NEEDED if not rules[name]["evaluated"])
-    reason = next(missing, "").rstrip(".")
-    if not reason:
-        return ""
+    reason = (rules["summary"]["reason"] or "").rstrip(".")
+    if not reason or "partner-sync" in reason:
+        return reason and f"{reason}."
     remedy = "Report it as a defect of partner-sync." if "failed" in reason else REMEDY
-    return f"{reason}." if "partner-sync" in reason else f"{reason}. {remedy}"
+    return f"{reason}. {remedy}"
 
 
 def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from pipelines.core.currencies import USUAL_DIGITS
 from pipelines.core.text import printable
-from pipelines.reports.chart import place_bars
-from pipelines.reports.queries import Figures, Row
+from pipelines.reports.chart import axis_of
+from pipelines.reports.queries import Figures
 from pipelines.reports.text import digits_of, format_amount, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
@@ -61,13 +61,6 @@ def render_index(reports: Sequence[PastReport]) -> str:
     return _environment().get_template("index.html").render(reports=reports)
 
 
-def draw_chart(currency: str | None, months: Sequence[Row]) -> Markup:
-    """Return an SVG with two bars a month, for one month or more: used and billed."""
-    drawing = _environment().get_template("chart.svg")
-    label = f"Used and billed by month in {currency or 'no currency'}; amounts in the table below"
-    return Markup(drawing.render(place_bars(currency, months), label=label))  # noqa: S704 - escaped
-
-
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -80,7 +73,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters["marked"] = _marked
-    made.globals |= {"draw_chart": draw_chart, "wrong": WRONG, "to_do": TO_DO}
+    made.globals |= {"axis_of": axis_of, "wrong": WRONG, "to_do": TO_DO}
     return made
 
 

@@ -1,3 +1,4 @@
+-- kind: TEMP TABLE
 -- needs: month_rows
 -- Most records of closed months are as they were signed off: only the others are grouped by all
 -- that identifies a record.

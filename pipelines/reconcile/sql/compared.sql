@@ -1,3 +1,4 @@
+-- kind: TEMP TABLE
 -- needs: odd_keys
 -- Rows of keys that are not plainly balanced.
 SELECT

@@ -1,3 +1,4 @@
+-- kind: VIEW
 -- question: Does each used record, or each partner's month, agree with what is billed?
 -- needs: exceptions
 -- remedy: See the breaks of the partner and month.

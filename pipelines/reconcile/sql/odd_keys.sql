@@ -1,3 +1,4 @@
+-- kind: TEMP TABLE
 -- needs: match
 -- Keys that are not plainly balanced: only their rows are compared one by one. One used record that
 -- one line bills to the last digit is plainly balanced, and so is a partner's month of equal sums.

@@ -1,3 +1,4 @@
+-- kind: TEMP VIEW
 -- Rows of usage and lines of bills that are compared.
 SELECT 'usage' AS side, used.*, hash(used.connection, used.key) AS hash
 FROM reconciliation.used AS used

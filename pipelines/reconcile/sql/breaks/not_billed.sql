@@ -12,11 +12,8 @@ SELECT
     CASE WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
-FROM compared AS used
-JOIN reconciliation.exceptions AS exceptions
-    ON exceptions.connection = used.connection AND exceptions.key = used.key
-    AND exceptions.currency IS NOT DISTINCT FROM used.currency
+FROM paired AS used
 LEFT JOIN issued
     ON issued.connection = used.connection AND issued.partner = used.partner
     AND issued.month = used.month
-WHERE exceptions.status = 'not billed' AND used.side = 'usage'
+WHERE used.status = 'not billed' AND used.side = 'usage'

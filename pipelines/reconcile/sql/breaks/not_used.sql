@@ -2,8 +2,5 @@
 -- needs: exceptions billing.partner
 -- remedy: Ask which usage the bill is for before it is paid. Lines without a reference are fees.
 SELECT billed.*, billed.bill AS subject, 'billed without usage' AS cause
-FROM compared AS billed
-JOIN reconciliation.exceptions AS exceptions
-    ON exceptions.connection = billed.connection AND exceptions.key = billed.key
-    AND exceptions.currency IS NOT DISTINCT FROM billed.currency
-WHERE exceptions.status = 'not used' AND billed.side = 'billing' AND billed.apart IS NULL
+FROM paired AS billed
+WHERE billed.status = 'not used' AND billed.side = 'billing' AND billed.apart IS NULL
