@@ -1,12 +1,10 @@
 """What the rows of a published version say about a field: shares of values, sums, products.
 
-Shares are over all current rows. Sums and products are over a sample that is spread over the table,
-in exact decimals.
+Shares are over all current rows. Sums and products are over a sample, in exact decimals.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from itertools import permutations
@@ -16,56 +14,52 @@ import duckdb
 
 from pipelines.config.mapping import FIELD_PATH
 from pipelines.core.currencies import CODES, minor_unit
-from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import Column, read_columns
+from pipelines.reconcile.roles import DAY, Column, read_columns
 
-ITEM: Final = "[]"
 MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match  # lists in lists are no lines
 LABELS: Final = ("VARCHAR", "BIGINT")
-SAMPLE_ROWS: Final = 2_000  # about
 FEW: Final = 20  # different values that a status or kind has at most
 SOME: Final = 0.5  # of values that differ: what counts from 1 in every record refers to nothing
 FEWEST_ROWS: Final = 5  # that show a product
-HASHES: Final = 1_000_000  # that are in memory at once; 128 MB hold twice as many
 EXACT_DIGITS: Final = 100  # the product of two decimals has 76
 KEYS: Final = """
 SELECT loads.stream, max_by(loads.key, loads.valid_time) FROM meta.loads AS loads GROUP BY ALL
 """
 # The first condition of each is fast, and spares most values the second one.
-CODE: Final = f"CASE WHEN length({{value}}) = 3 THEN {{value}} IN {tuple(sorted(CODES))} END"
-TIME: Final = """
-CASE WHEN {value} BETWEEN '0' AND ':'
-    THEN coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS DATE)) IS NOT NULL END
+CODE: Final = f"CASE WHEN length({{0.value}}) = 3 THEN {{0.value}} IN {tuple(sorted(CODES))} END"
+TIME: Final = f"""
+CASE WHEN {{0.value}} BETWEEN '0' AND ':' THEN {DAY.format(value="{0.value}")} IS NOT NULL END
 """
 COUNTS: Final = """
-count({{value}}), approx_count_distinct({{value}}), count({{value}}) FILTER ({code}),
-count({{value}}) FILTER ({time})
+count({0.value}), approx_count_distinct({0.value}), count({0.value}) FILTER ({1}),
+count({0.value}) FILTER ({2})
 """
-ROWS: Final = "count(*), count(DISTINCT {row}._connection) FROM current.{table} AS {row}"
-# Numbers of another type than that of hashes would make it eight times as slow.
-HASHED: Final = """
-SELECT hash({row}._connection, CAST({value} AS VARCHAR)) AS _hash
-FROM current.{table} AS {row}
-WHERE {value} IS NOT NULL AND _hash % $parts::UBIGINT = $part::UBIGINT
+SHARES: Final = """
+SELECT count(*), count(DISTINCT {0.row}._connection), {1}
+FROM {0.source}
 """
-FOUND: Final = "SELECT count(*) FROM ({}) AS one WHERE one._hash IN ({})"
-UNIQUE: Final = "SELECT count(DISTINCT one._hash) FROM ({}) AS one"
 VALUES: Final = """
-SELECT DISTINCT {value}
-FROM current.{table} AS {row}
-WHERE {value} IS NOT NULL
-ORDER BY ALL
+SELECT DISTINCT {0.row}._connection AS connection, CAST({0.value} AS VARCHAR) AS value
+FROM {0.source}
+WHERE {0.value} IS NOT NULL
 """
-SAMPLE: Final = """
-SELECT hash({sampled}) AS _hash, {values}
-FROM current.{stream} AS record {lines}
-WHERE _hash % {step} = 0
+FOUND: Final = """
+SELECT count(*)
+FROM (
+    SELECT {0.row}._connection AS connection, CAST({0.value} AS VARCHAR) AS value FROM {0.source}
+) AS one
+SEMI JOIN ({1}) AS target ON target.connection = one.connection AND target.value = one.value
 """
-RECORD: Final = "record._connection, record._key"
-ITEM_OF: Final = "line._connection, line._parent_key, line._index"
+SAMPLED: Final = "USING SAMPLE reservoir(2000 ROWS) REPEATABLE (1)"
 LINES: Final = """
-JOIN current.{} AS line ON line._connection = record._connection AND line._parent_key = record._key
+JOIN {0.source} ON line._connection = record._connection AND line._parent_key = record._key
 """
+SUMS: Final = f"""
+SELECT list({{0.value}}), {{1}}
+FROM (FROM current.{{0.stream}} {SAMPLED}) AS record {LINES}
+GROUP BY record._connection, record._key, {{1}}
+"""
+ROWS: Final = "SELECT {1} FROM current.{0.stream} AS record {2} " + SAMPLED
 
 
 @dataclass(frozen=True)
@@ -75,6 +69,12 @@ class Share:
     part: int
     whole: int
 
+    @classmethod
+    def of(cls, answers: Iterable[bool]) -> "Share":
+        """Return how many answers are yes."""
+        found = [*answers]
+        return cls(sum(found), len(found))
+
     @property
     def value(self) -> float:
         """The share from 0 to 1; 0 of nothing."""
@@ -83,9 +83,6 @@ class Share:
     def __str__(self) -> str:
         percent = self.part * 1000 // (self.whole or 1) / 10
         return f"{self.part:,} of {self.whole:,} ({percent:g} %)"
-
-
-Products = dict[tuple[Column, ...], Share]
 
 
 class Evidence:
@@ -104,9 +101,8 @@ class Evidence:
 
     def _measure(self, columns: Sequence[Column]) -> None:
         """Read a table once for the shares of all of its columns."""
-        query, counts = _filled(ROWS, columns[0]), map(_counts, columns)
-        (counted,) = self._db.execute(f"SELECT {', '.join(counts)}, {query}").fetchall()
-        *found, rows, connections = counted
+        counts = ", ".join(map(_counts, columns))
+        ((rows, connections, *found),) = self._rows(SHARES.format(columns[0], counts))
         for at, column in enumerate(columns if rows else ()):
             values, distinct, codes, times = found[4 * at : 4 * at + 4]
             is_few = column.type == "VARCHAR" and distinct <= FEW
@@ -122,90 +118,69 @@ class Evidence:
 
     def is_unique(self, column: Column) -> bool:
         """Whether every row has a text or a whole number, and all differ in a connection."""
-        found, rows = self.shares[column], self.shares[column]["labels"].whole
-        if found["labels"].part < rows or found["different"].value < SOME:
+        labels, different = (self.shares[column][kind] for kind in ("labels", "different"))
+        if labels.part < labels.whole or different.value < SOME:
             return False
-        return self._in_parts(UNIQUE.format(_filled(HASHED, column)), rows) == rows
+        count = f"SELECT count(*) FROM ({VALUES.format(column)}) AS one"
+        return self._rows(count) == [(labels.whole,)]
 
     def found(self, column: Column, target: Column) -> Share:
         """Return the share of values that are values of another column in the same connection."""
         if column.type not in LABELS:
             return Share(0, 0)
-        query = FOUND.format(_filled(HASHED, column), _filled(HASHED, target))
-        part = self._in_parts(query, self.shares[target]["filled"].part)
+        ((part,),) = self._rows(FOUND.format(column, VALUES.format(target)))
         return Share(part, self.shares[column]["filled"].part)
 
     def values(self, column: Column) -> list[str]:
         """Return the different values of a column that has few, in their order."""
-        return [value for (value,) in self._db.execute(_filled(VALUES, column)).fetchall()]
+        return sorted({value for _connection, value in self._rows(VALUES.format(column))})
 
     def sums(self, line: Column, totals: Sequence[Column]) -> dict[Column, Share]:
         """Return for which share of sampled bills a column of lines adds up to each of bills."""
-        sums, bills, shares = defaultdict[int, Decimal](Decimal), {}, {}
+        bills = self._rows(SUMS.format(line, ", ".join(each.value for each in totals)))
         with localcontext(prec=EXACT_DIGITS):
-            for bill, amount, *amounts in self._sample([line, *totals], totals[0]):
-                sums[bill] += amount or 0
-                bills[bill] = amounts
-        for at, total in enumerate(totals):
-            known = {
-                bill: amounts[at] for bill, amounts in bills.items() if amounts[at] is not None
-            }
-            equal = sum(amount == sums[bill] for bill, amount in known.items())
-            shares[total] = Share(equal, len(known))
-        return shares
+            sums = [sum(filter(None, amounts), Decimal(0)) for amounts, *_totals in bills]
+        return {
+            total: Share.of(
+                bill[at] == added
+                for bill, added in zip(bills, sums, strict=True)
+                if bill[at] is not None
+            )
+            for at, total in enumerate(totals, start=1)
+        }
 
-    def products(self, numbers: Sequence[Column], currency: Column | None) -> Products:
+    def products(
+        self, numbers: Sequence[Column], currency: Column | None
+    ) -> dict[tuple[Column, ...], Share]:
         """Return in which share of sampled rows two columns multiply to a third, in both orders.
 
         A product is exact to half a minor unit. Zeros and factors of 1 show nothing.
         """
-        asked = [*numbers, *([currency] if currency else [])]
-        sample = self._sample(asked, numbers[0]) if numbers else []
-        rows = [(minor_unit(row[-1] if currency else None), row[1:]) for row in sample]
-        found = Products()
+        if not numbers:
+            return {}
+        values = ", ".join(each.value if each else "NULL" for each in (*numbers, currency))
+        lines = LINES.format(numbers[0]) if numbers[0].row == "line" else ""
+        rows = self._rows(ROWS.format(numbers[0], values, lines))
+        found = dict[tuple[Column, ...], Share]()
         with localcontext(prec=EXACT_DIGITS):
             for one, two, amount in permutations(range(len(numbers)), 3):
                 if one > two:
                     continue
-                exact = [
-                    abs(row[one] * row[two] - row[amount]) * 2 <= unit
-                    for unit, row in rows
+                share = Share.of(
+                    abs(row[one] * row[two] - row[amount]) * 2 <= minor_unit(row[-1])
+                    for row in rows
                     if row[one] and row[two] and row[amount] and 1 not in {row[one], row[two]}
-                ]
-                if len(exact) >= FEWEST_ROWS:
-                    share = Share(sum(exact), len(exact))
+                )
+                if share.whole >= FEWEST_ROWS:
                     found[numbers[one], numbers[two], numbers[amount]] = share
                     found[numbers[two], numbers[one], numbers[amount]] = share
         return found
 
-    def _sample(self, columns: Sequence[Column], of: Column) -> list[tuple[Any, ...]]:
-        """Return values of some rows of the table of column `of`.
-
-        If that is of records and the first column is of lines, all lines of these records.
-        """
-        first, values = columns[0], ", ".join(_filled("{value}", each) for each in columns)
-        lines = LINES.format(quote_identifier(first.table)) if ITEM in first.path else ""
-        sampled = ITEM_OF if ITEM in of.path else RECORD
-        step = -(-self.shares[of]["filled"].whole // SAMPLE_ROWS)
-        terms = {"values": values, "stream": of.stream, "lines": lines, "step": step}
-        query = SAMPLE.format(sampled=sampled, **terms)
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
         return self._db.execute(query).fetchall()
-
-    def _in_parts(self, query: str, rows: int) -> int:
-        """Return the sum of a count over values in as many parts as keep them in memory."""
-        parts = rows // HASHES + 1
-        bound = ({"parts": parts, "part": part} for part in range(parts))
-        return sum(self._db.execute(query, each).fetchall()[0][0] for each in bound)
-
-
-def _filled(query: str, column: Column) -> str:
-    """Return a query, or a part of one, for a column of a table of records or lines."""
-    row, name = "line" if ITEM in column.path else "record", quote_identifier(column.name)
-    return query.format(row=row, value=f"{row}.{name}", table=quote_identifier(column.table))
 
 
 def _counts(column: Column) -> str:
     if column.type == "VARCHAR":
-        return _filled(COUNTS.format(code=CODE, time=TIME), column)
-    is_time = column.type.startswith(("DATE", "TIMESTAMP"))
-    return _filled(COUNTS.format(code="false", time=is_time), column)
+        return COUNTS.format(column, CODE.format(column), TIME.format(column))
+    return COUNTS.format(column, "false", column.type.startswith(("DATE", "TIMESTAMP")))

@@ -12,7 +12,7 @@ import duckdb
 
 from pipelines.config import mapping
 from pipelines.config.mapping import PartnerRoles
-from pipelines.reconcile.evidence import FEW, ITEM, SOME, Evidence, Share
+from pipelines.reconcile.evidence import FEW, SOME, Evidence, Share
 from pipelines.reconcile.roles import NUMBERS, SIDES, Column
 
 SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
@@ -120,7 +120,7 @@ class _Search:
         free = [
             each
             for each in self._evidence.shares
-            if each.stream == side and (ITEM in each.path) == is_line
+            if each.stream == side and (each.row == "line") == is_line
         ]
         if is_line and name != "line_usage":
             tables = {reference.table} if reference else {each.table for each in free}
@@ -240,7 +240,7 @@ def _words(name: str) -> list[str]:
 
 def _rank(role: str, column: Column) -> float:
     """Return how well a field is named for a role, 0 the best; UNNAMED if it is not."""
-    found = set(_words(column.path.rpartition(f"{ITEM}.")[2]))
+    found = set(_words(column.path.rpartition("[].")[2]))
     usual = NAMES.get(role.partition(".")[2].removeprefix("line_"))
     for place, name in enumerate(usual.split(", ") if usual and not OTHERS & found else ()):
         if found >= set(name.split()) or name.replace(" ", "") in found:

@@ -45,6 +45,11 @@ class Column(NamedTuple):
         return f"{self.row}.{quote_identifier(self.name)}"
 
     @property
+    def source(self) -> str:
+        """Its current rows in a statement."""
+        return f"current.{quote_identifier(self.table)} AS {self.row}"
+
+    @property
     def is_number(self) -> bool:
         """Whether it holds numbers."""
         return self.type.startswith(("DECIMAL", "BIGINT"))

@@ -12,7 +12,6 @@ from markupsafe import Markup, escape
 
 from pipelines.core.currencies import USUAL_DIGITS
 from pipelines.core.text import printable
-from pipelines.reports.chart import axis_of
 from pipelines.reports.queries import Figures
 from pipelines.reports.text import digits_of, format_amount, format_month, format_time
 
@@ -28,6 +27,9 @@ TO_DO: Final = {  # what the remedy of a rule says of several causes
     "changed after the bill": "Ask for a correction of the bill.",
 }
 CODE: Final = re.compile(r"`([^`]+)`")
+STEPS: Final = 4  # between the lowest and the highest amount of a chart, at most
+ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
+UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, and as a point
 
 
@@ -37,6 +39,14 @@ class PastReport(NamedTuple):
     version: int
     file: str
     written_at: datetime
+
+
+class Axis(NamedTuple):
+    """The amounts of a chart, from `low` to `high`; a text for each round one, which has a line."""
+
+    low: Decimal
+    high: Decimal
+    ticks: dict[Decimal, str]
 
 
 def render_report(figures: Figures) -> str:
@@ -59,6 +69,23 @@ def render_report(figures: Figures) -> str:
 def render_index(reports: Sequence[PastReport]) -> str:
     """Return the page that links to the reports."""
     return _environment().get_template("index.html").render(reports=reports)
+
+
+def axis_of(amounts: Sequence[Decimal]) -> Axis:
+    """Return an axis with zero and every amount on it."""
+    low, high = min(Decimal(0), *amounts), max(Decimal(0), *amounts)
+    span = (high - low) or Decimal(STEPS)
+    power = Decimal(1).scaleb((span / STEPS).adjusted())
+    step = next(each * power for each in ROUND if each * power * STEPS >= span)
+    high = high if high > low else step
+    lines = [number * step for number in range(int(low / step), int(high / step) + 1)]
+    return Axis(low, high, {amount: _shorten(amount) for amount in lines})
+
+
+def _shorten(amount: Decimal) -> str:
+    """Return a round amount in few letters: 2.5 m."""
+    size, unit = next((each for each in UNITS if abs(amount) >= each[0]), UNITS[-1])
+    return f"{(amount / size).normalize():,f}{unit}".replace("-", "\u2212")
 
 
 @cache

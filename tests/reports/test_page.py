@@ -10,9 +10,8 @@ from pathlib import Path
 from pipelines.app.close import Signing, close_month
 from pipelines.app.report import read_published, write_report
 from pipelines.config.connections import add_connection
-from pipelines.reports.chart import axis_of
 from pipelines.reports.queries import Figures
-from pipelines.reports.render import render_report
+from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.app.conftest import session_of
 from tests.cli.conftest import Cli

@@ -43,9 +43,8 @@ WHERE breaks.state <> 'resolved';
 
 CREATE OR REPLACE VIEW finance.partners AS
 SELECT
-    coalesce(ids.partner_name, ids.partner) AS partner, ids.external_id,
-    ids.external_id_before, ids.finding, ids.last_month, ids.connection,
-    ids.partner AS partner_id
+    coalesce(ids.partner_name, ids.partner) AS partner,
+    ids.* EXCLUDE (connection, partner, partner_name), ids.connection, ids.partner AS partner_id
 FROM reconciliation.external_ids AS ids;
 
 CREATE OR REPLACE VIEW finance.unbilled_usage AS
@@ -87,10 +86,9 @@ LEFT JOIN finance.names AS names
 
 CREATE OR REPLACE VIEW finance.balances AS
 SELECT
-    coalesce(names.partner, balances.partner, 'no partner') AS partner, balances.currency,
-    balances.month, balances.opening, balances.rated, balances.late, balances.restated,
-    balances.billed, balances.credited, balances.adjusted, balances.closing,
-    balances.connection, balances.partner AS partner_id
+    coalesce(names.partner, balances.partner, 'no partner') AS partner,
+    balances.* EXCLUDE (connection, partner, difference), balances.connection,
+    balances.partner AS partner_id
 FROM reconciliation.rollforward AS balances
 LEFT JOIN finance.names AS names
     ON names.connection = balances.connection AND names.partner_id = balances.partner;

@@ -9,9 +9,11 @@ WITH first_read AS (  -- of records that have changed
 ), counted AS NOT MATERIALIZED (
     SELECT
         versions.connection, versions.partner, versions.currency, versions.month,
-        if(versions.side = 'usage', versions.amount, -versions.amount) AS amount, versions.side,
+        if(versions.side = 'usage', versions.amount, -versions.amount) AS amount,
         versions.apart, versions._valid_from, versions._valid_to,
-        versions.recorded_at::DATE AS recorded, first_read.time AS first_read
+        versions.recorded_at::DATE AS recorded, first_read.time AS first_read,
+        if(versions.side = 'usage', 'restated', 'adjusted') AS changed,
+        if(versions.side = 'usage', 'rated', 'billed') AS added
     FROM versions
     LEFT JOIN first_read
         ON first_read.connection = versions.connection AND first_read.side = versions.side
@@ -23,17 +25,17 @@ WITH first_read AS (  -- of records that have changed
         greatest(counted.month, date_trunc('month', if(
             counted._valid_from > counted.first_read, counted._valid_from::DATE, counted.recorded
         ))::DATE) AS month,
-        CASE WHEN counted._valid_from > counted.first_read
-                THEN if(counted.side = 'usage', 'restated', 'adjusted')
-             WHEN counted.side = 'billing' THEN if(counted.apart IS NULL, 'billed', 'credited')
+        CASE WHEN counted._valid_from > counted.first_read THEN counted.changed
+             WHEN counted.apart IS NOT NULL THEN 'credited'
              WHEN date_trunc('month', counted.recorded) > counted.month THEN 'late'
-             ELSE 'rated' END AS kind
+             ELSE counted.added END AS kind,
+        if(counted._valid_to IS NULL AND counted.month IS NOT NULL, counted.amount, 0) AS held
     FROM counted
     UNION ALL BY NAME
     SELECT
         counted.* EXCLUDE (month) REPLACE (-counted.amount AS amount),
         greatest(counted.month, date_trunc('month', counted._valid_to)::DATE) AS month,
-        if(counted.side = 'usage', 'restated', 'adjusted') AS kind
+        counted.changed AS kind, 0 AS held
     FROM counted
     WHERE counted._valid_to IS NOT NULL
 ), moved AS (
@@ -45,35 +47,18 @@ WITH first_read AS (  -- of records that have changed
         coalesce(-sum(posted.amount) FILTER (posted.kind = 'billed'), 0) AS billed,
         coalesce(-sum(posted.amount) FILTER (posted.kind = 'credited'), 0) AS credited,
         coalesce(-sum(posted.amount) FILTER (posted.kind = 'adjusted'), 0) AS adjusted,
-        sum(posted.amount) AS change
+        sum(posted.amount) AS change, sum(posted.held) AS held
     FROM posted
     WHERE posted.month IS NOT NULL AND posted.amount IS NOT NULL
     GROUP BY posted.connection, posted.partner, posted.currency, posted.month
-), closed AS (
-    SELECT
-        moved.* EXCLUDE (change),
-        sum(moved.change) OVER (
-            PARTITION BY moved.connection, moved.partner, moved.currency ORDER BY moved.month
-        ) AS closing,
-        closing - moved.change AS opening,
-        moved.month = max(moved.month) OVER (
-            PARTITION BY moved.connection, moved.partner, moved.currency
-        ) AS is_newest
-    FROM moved
-), direct AS (
-    SELECT
-        counted.connection, counted.partner, counted.currency, sum(counted.amount) AS closing
-    FROM counted
-    WHERE counted._valid_to IS NULL AND counted.month IS NOT NULL
-    GROUP BY counted.connection, counted.partner, counted.currency
 )
 SELECT
-    closed.connection, closed.partner, closed.currency, closed.month, closed.opening,
-    closed.rated, closed.late, closed.restated, closed.billed, closed.credited, closed.adjusted,
-    closed.closing,
-    CASE WHEN closed.is_newest THEN closed.closing - coalesce(direct.closing, 0) END AS difference
-FROM closed
-LEFT JOIN direct ON direct.connection = closed.connection
-    AND direct.partner IS NOT DISTINCT FROM closed.partner
-    AND direct.currency IS NOT DISTINCT FROM closed.currency
+    moved.connection, moved.partner, moved.currency, moved.month,
+    sum(moved.change) OVER (one ORDER BY moved.month) - moved.change AS opening,
+    moved.rated, moved.late, moved.restated, moved.billed, moved.credited, moved.adjusted,
+    opening + moved.change AS closing,
+    CASE WHEN moved.month = max(moved.month) OVER one
+        THEN closing - sum(moved.held) OVER one END AS difference
+FROM moved
+WINDOW one AS (PARTITION BY moved.connection, moved.partner, moved.currency)
 ORDER BY ALL

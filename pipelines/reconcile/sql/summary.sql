@@ -36,37 +36,34 @@ WITH sides AS (
         (breaks.uncertain IS NULL)::INTEGER AS open_breaks
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
-), months AS (
-    SELECT
-        sides.connection, sides.partner, sides.month, sides.currency,
-        coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
-        sum(sides.used_quantity) AS used_quantity,
-        sum(sides.used_amount) AS used_amount,
-        coalesce(sum(sides.bills), 0)::BIGINT AS bills,
-        sum(sides.billed_amount) AS billed_amount,
-        sum(sides.fees) AS fees,
-        sum(sides.credited_amount) AS credited_amount,
-        sum(sides.not_counted_amount) AS not_counted_amount,
-        sum(sides.tolerated) AS tolerated,
-        coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
-        bool_or(sides.is_wrong) AS is_wrong,
-        bool_or(sides.is_tentative) AS is_tentative
-    FROM sides
-    GROUP BY ALL
 )
 SELECT
-    months.* EXCLUDE (is_wrong, is_tentative), partners.name AS partner_name,
-    coalesce(months.billed_amount, 0) + coalesce(months.credited_amount, 0)
-        - coalesce(months.used_amount, 0) AS difference,
+    sides.connection, sides.partner, sides.month, sides.currency,
+    coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
+    sum(sides.used_quantity) AS used_quantity,
+    sum(sides.used_amount) AS used_amount,
+    coalesce(sum(sides.bills), 0)::BIGINT AS bills,
+    sum(sides.billed_amount) AS billed_amount,
+    sum(sides.fees) AS fees,
+    sum(sides.credited_amount) AS credited_amount,
+    sum(sides.not_counted_amount) AS not_counted_amount,
+    sum(sides.tolerated) AS tolerated,
+    coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
+    partners.name AS partner_name,
+    coalesce(sum(sides.billed_amount), 0) + coalesce(sum(sides.credited_amount), 0)
+        - coalesce(sum(sides.used_amount), 0) AS difference,
     CASE
-        WHEN months.is_tentative THEN 'tentative'
-        WHEN months.is_wrong OR abs(difference) > coalesce(months.fees, 0)
+        WHEN bool_or(sides.is_tentative) THEN 'tentative'
+        WHEN bool_or(sides.is_wrong) OR abs(difference) > coalesce(sum(sides.fees), 0)
             + getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
-            + abs(coalesce(months.tolerated, 0)) THEN 'out of balance'
+            + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
         WHEN difference = 0 THEN 'balanced'
         ELSE 'within tolerance'
     END AS verdict
-FROM months
+FROM sides
 LEFT JOIN known_partners AS partners
-    ON partners.connection = months.connection AND partners.partner = months.partner
-LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = months.currency
+    ON partners.connection = sides.connection AND partners.partner = sides.partner
+LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = sides.currency
+GROUP BY
+    sides.connection, sides.partner, sides.month, sides.currency, partners.name,
+    currencies.minor_unit
