@@ -17,7 +17,7 @@ from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import scans
 from pipelines.metadata.tables import Scan
-from pipelines.metadata.versions import KEPT, list_versions
+from pipelines.metadata.versions import VersionStatus, list_versions
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
@@ -186,7 +186,11 @@ class CheckContext:
     @cached_property
     def versions(self) -> list[int]:
         """The versions that were published and have a file."""
-        return [row.number for row in list_versions(self.metadata) if row.status in KEPT]
+        return [
+            row.number
+            for row in list_versions(self.metadata)
+            if row.status == VersionStatus.PUBLISHED
+        ]
 
     def require_readable(self) -> None:
         """Raise CannotKnow if the published version is unreadable."""

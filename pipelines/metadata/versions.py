@@ -9,18 +9,11 @@ from pipelines.metadata.tables import VersionRow
 
 
 class VersionStatus(StrEnum):
-    """State of a version: PUBLISHED ones were published at some time and have a file.
-
-    So does the CHECKPOINT, which is kept for good: it holds every scan whose file was pruned.
-    """
+    """State of a version: PUBLISHED ones were published at some time and have a file."""
 
     BUILDING = "building"
     PUBLISHED = "published"
-    CHECKPOINT = "checkpoint"
     DELETED = "deleted"
-
-
-KEPT = (VersionStatus.PUBLISHED, VersionStatus.CHECKPOINT)
 
 
 def list_versions(session: Session) -> list[VersionRow]:

@@ -7,9 +7,9 @@ from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan
-from pipelines.metadata.versions import KEPT, list_versions
+from pipelines.metadata.versions import VersionStatus, list_versions
 from pipelines.publish import versions
-from pipelines.publish.stores import OnNote, Stores
+from pipelines.publish.versions import OnNote, Stores
 
 Row = dict[str, Any]
 
@@ -21,7 +21,7 @@ def prune(
 
     A loaded scan goes only if the published version holds it. The oldest version that holds all
     pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing.
-    Raises BuildFailed where the checkpoint was changed, LockHeld, StorageFailed.
+    Raises PartnerSyncError where the checkpoint was changed.
     """
     with versions.change_versions(stores, on_note):
         published = stores.warehouse.published()
@@ -35,7 +35,7 @@ def prune(
             for row in rows
             # Without a pruned scan, nothing could be built on a version any more.
             if (row.created_at < before or (keeper and row.number < keeper.number))
-            and row.status in KEPT
+            and row.status == VersionStatus.PUBLISHED
             and row.number not in {each.number for each in (published, keeper) if each}
         ]
         if not dry_run:

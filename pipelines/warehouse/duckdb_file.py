@@ -16,7 +16,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.config.home import Home
-from pipelines.core.errors import BuildFailed, LockHeld, StorageFailed, VersionNotFound
+from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
 
@@ -64,9 +64,9 @@ class Version:
     path: Path
 
     def file(self) -> Path:
-        """Return the path of the file. Raises VersionNotFound where it is lost."""
+        """Return the path of the file. Raises PartnerSyncError where it is lost."""
         if not self.path.is_file():
-            raise VersionNotFound(
+            raise PartnerSyncError(
                 f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
                 "changed.",
                 "Run `partner-sync versions list`, then `partner-sync versions rollback` to one "
@@ -87,7 +87,7 @@ class Warehouse:
         """Open version `number` for writing, a hidden copy of `base`; delete it in the end.
 
         It stays if the block calls `commit`. Deletes what killed builds left; the caller holds the
-        lock `build`. Raises StorageFailed or VersionNotFound.
+        lock `build`. Raises PartnerSyncError.
         """
         part = self._part(number)
         try:
@@ -106,8 +106,7 @@ class Warehouse:
         """Finish a version: reopen it, compare it with what was written, make it durable, rename.
 
         Not published yet. With `rewrite`, nothing of deleted rows remains in the file. Raises
-        BuildFailed for other rows, StorageFailed, and duckdb.Error for what cannot be written or
-        read.
+        PartnerSyncError for other rows, and duckdb.Error for what cannot be written or read.
         """
         version, part = self._version(number), self._part(number)
         written = _control_totals(db)
@@ -115,7 +114,7 @@ class Warehouse:
         with closing(_connect(part, self.memory_limit, read_only=True)) as reader:
             tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
         if tables:
-            raise BuildFailed(
+            raise PartnerSyncError(
                 f"Version {number} is not what was written: other rows in "
                 f"{', '.join(sorted(tables))}. It is not published. Analysts still see the version "
                 "before it.",
@@ -128,7 +127,7 @@ class Warehouse:
         return version
 
     def publish(self, version: Version) -> None:
-        """Point the symlink to a version. Raises VersionNotFound or StorageFailed."""
+        """Point the symlink to a version. Raises PartnerSyncError."""
         target = version.file().relative_to(self.home.root)
         self.published()  # refuses to overwrite a file that is not our symlink
         with _writing(self.home.link):
@@ -154,10 +153,10 @@ class Warehouse:
         return self._version(int(found[1]))
 
     def require_published(self) -> Version:
-        """Return the version that the symlink names. Raises VersionNotFound, StorageFailed."""
+        """Return the version that the symlink names. Raises PartnerSyncError."""
         if version := self.published():
             return version
-        raise VersionNotFound(
+        raise PartnerSyncError(
             "Nothing is published yet, so there are no rows to read.", "Run `partner-sync sync`."
         )
 
@@ -170,7 +169,7 @@ class Warehouse:
         """Open a version read-only (None: the published one).
 
         Opens a private copy where the file cannot be shared: another process has it open for
-        writing, or this one with other settings. Raises VersionNotFound, StorageFailed.
+        writing, or this one with other settings. Raises PartnerSyncError.
         """
         version = self.require_published() if number is None else self._version(number)
         file, folder = version.file(), self.home.versions

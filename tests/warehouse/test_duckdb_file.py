@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from pipelines.config.home import Home
-from pipelines.core.errors import BuildFailed, StorageFailed, VersionNotFound
+from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.warehouse.versions import add_version, analyst, numbers
 
@@ -24,7 +24,7 @@ def names(warehouse: Warehouse) -> list[str]:
 
 def test_versions_are_read_only_files_and_a_symlink_names_one(warehouse: Warehouse) -> None:
     assert warehouse.published() is None
-    with pytest.raises(VersionNotFound, match="Nothing is published yet"):
+    with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         warehouse.open()
     first = add_version(warehouse, 1)
     assert warehouse.home.link.readlink() == Path("versions/v00000001.duckdb")
@@ -98,7 +98,7 @@ def test_a_build_that_is_not_what_was_written_is_not_finished(warehouse: Warehou
         db.execute("UPDATE numbers SET n = 7")
         copy = shutil.copyfile(version.path, version.path.with_name("copy"))
         copy.rename(version.path.with_name(".v00000002.building"))
-        with pytest.raises(BuildFailed, match=other_rows):
+        with pytest.raises(PartnerSyncError, match=other_rows):
             warehouse.commit(db, 2)
     assert warehouse.versions() == [version]
 
