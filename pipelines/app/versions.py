@@ -5,8 +5,9 @@ from typing import Any
 from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata import scans, versions
+from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
+from pipelines.metadata.tables import VersionRow
 from pipelines.publish.build import rebuild
 from pipelines.publish.versions import checkpoint, rollback
 
@@ -18,7 +19,7 @@ def list_versions(session: AppSession) -> list[dict[str, Any]]:
     published, files = session.warehouse.published(), session.warehouse.versions()
     marks = {checkpoint(session): " (checkpoint)"}
     with session.metadata.transaction() as db:
-        rows = {row.number: row for row in versions.list_versions(db)}
+        rows = {row.number: row for row in db.query(VersionRow)}
     return [
         {
             "version": version.number,

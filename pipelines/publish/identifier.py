@@ -33,24 +33,22 @@ WHERE tables.schema_name = 'history' AND tables.database_name = current_database
 GROUP BY tables.table_name
 ORDER BY tables.table_name DESC
 """
-# Rows that may contain it, with `raw`, a record of their values: those at a known position, those
-# whose text contains `$1`, and those with something escaped, which `$1` does not find.
+# Rows that may contain it, with their values and a JSON text: those whose text contains `$1`, those
+# with something escaped, which `$1` does not find, and those at a known position.
 SELECT_ROWS: Final = """
-SELECT
-    record._scan_id, record._page, record._row,
-    concat('{{"":[', json_array({values}), ',', coalesce(history._extra, 'null'), ']}}') AS raw
+SELECT record._scan_id, record._page, record._row, {texts} AS texts, history._extra
 FROM history.{table} AS history
 JOIN history.{stream} AS record
     ON (record._connection, record._key, record._valid_from)
     = (history._connection, history.{key}, history._valid_from)
-WHERE contains(replace(concat_ws(',', {texts}history._extra), '.', ''), $1)
+WHERE contains(replace(concat_ws(',', array_to_string(texts, ','), history._extra), '.', ''), $1)
     OR contains(history._extra, '\\')
     OR (record._scan_id, record._page, record._row) IN (
         SELECT (positions.scan_id, positions.page, positions.row) FROM positions
     )
 """
 SELECT_QUARANTINED: Final = """
-SELECT records.scan_id, records.page, records.row, records.raw
+SELECT records.scan_id, records.page, records.row, [] AS texts, records.raw
 FROM quarantine.records AS records
 WHERE contains(replace(records.raw, '.', ''), $1)
     OR contains(records.raw, '\\')
@@ -133,8 +131,11 @@ class Identifier:
         for query in (SELECT_QUARANTINED, *queries):
             db.execute(query, [self._needle])
             while rows := db.fetchmany(MANY):
-                at = ((row[:3], row[3].encode()) for row in rows)
-                found.update(each for each, raw in at if each in known or self.is_in_record(raw))
+                for scan_id, page, row, texts, raw in rows:
+                    at = (scan_id, page, row)
+                    is_found = at in known or self._is_in(texts)
+                    if is_found or (raw and self.is_in_record(raw.encode())):
+                        found.add(at)
         return found
 
     def delete_from(self, db: duckdb.DuckDBPyConnection, positions: AbstractSet[Position]) -> None:
@@ -160,18 +161,13 @@ def _tables(db: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
     """Yield what statements need to know of each table of history."""
     for table, columns in db.execute(TABLES).fetchall():
         stream, _, items = table.partition("__")
-        values = [
-            f"CAST(history.{quote_identifier(name)} AS VARCHAR{'[]' * is_list})"
-            for name, is_list in columns or ()
-        ]
-        texts = [  # of a list, VARCHAR would quote and escape the items
-            f"array_to_string({value}, ','), " if is_list else f"{value}, "
-            for value, (_, is_list) in zip(values, columns or (), strict=True)
-        ]
+        texts = ["[]::VARCHAR[]"]
+        for name, is_list in columns or ():
+            column = f"history.{quote_identifier(name)}"
+            texts.append(f"CAST({column} AS VARCHAR[])" if is_list else f"[{column}::VARCHAR]")
         yield {
             "table": quote_identifier(table),
             "stream": quote_identifier(stream),
             "key": "_parent_key" if items else "_key",
-            "values": ", ".join(values),
-            "texts": "".join(texts),
+            "texts": f"list_concat({', '.join(texts)})",
         }

@@ -6,8 +6,7 @@ from typing import Any
 from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
-from pipelines.metadata.tables import Scan
-from pipelines.metadata.versions import VersionStatus, list_versions
+from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import versions
 from pipelines.publish.versions import OnNote, Stores
 
@@ -28,14 +27,14 @@ def prune(
         loaded = versions.loaded_scans(stores.warehouse, published)
         with stores.metadata.transaction() as session:
             scans = prunable_scans(session, loaded, before)
-            rows = list_versions(session)
+            kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)
+            rows = session.scalars(kept.order_by(VersionRow.number)).all()
         keeper = versions.checkpoint(stores, loaded.intersection(scan.scan_id for scan in scans))
         old = [
             row.number
             for row in rows
             # Without a pruned scan, nothing could be built on a version any more.
             if (row.created_at < before or (keeper and row.number < keeper.number))
-            and row.status == VersionStatus.PUBLISHED
             and row.number not in {each.number for each in (published, keeper) if each}
         ]
         if not dry_run:

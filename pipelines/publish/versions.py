@@ -18,8 +18,7 @@ from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import ScanStatus, set_status
-from pipelines.metadata.tables import Decision, Scan, VersionRow
-from pipelines.metadata.versions import VersionStatus, list_versions
+from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 OnNote = Callable[[str], None]
@@ -73,7 +72,7 @@ def _reconcile(stores: Stores) -> None:
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
-        rows = {row.number: row for row in list_versions(session)}
+        rows = {row.number: row for row in session.scalars(select(VersionRow))}
     for number in files.keys() - rows.keys():
         rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
         rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])

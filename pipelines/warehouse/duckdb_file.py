@@ -17,10 +17,11 @@ import duckdb
 
 from pipelines.config.home import Home
 from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
-from pipelines.core.files import durable_rename, swap_symlink, sync_file
+from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
 
 PUBLISHED_FILE: Final = 0o444
+BUILD: Final = "versions build"
 NAME: Final = re.compile(r"v(\d{8,})\.duckdb")
 
 SETTINGS: Final[dict[str, Any]] = {
@@ -91,7 +92,7 @@ class Warehouse:
         """
         part = self._part(number)
         try:
-            with _writing(part):
+            with storing(part, BUILD):
                 _delete(self.home.versions, ".v*")
                 if base is not None:
                     shutil.copyfile(base.file(), part)
@@ -120,7 +121,7 @@ class Warehouse:
                 "before it.",
                 "Check the disk, then run `partner-sync versions build`.",
             )
-        with _writing(version.path):
+        with storing(version.path, BUILD):
             part.chmod(PUBLISHED_FILE)
             sync_file(part)
             durable_rename(part, version.path)
@@ -130,7 +131,7 @@ class Warehouse:
         """Point the symlink to a version. Raises PartnerSyncError."""
         target = version.file().relative_to(self.home.root)
         self.published()  # refuses to overwrite a file that is not our symlink
-        with _writing(self.home.link):
+        with storing(self.home.link, BUILD):
             swap_symlink(self.home.link, str(target))
 
     def published(self) -> Version | None:
@@ -175,19 +176,17 @@ class Warehouse:
         file, folder = version.file(), self.home.versions
         with suppress(LockHeld):
             return _connect(file, self.memory_limit, read_only=True)
-        with _writing(folder), tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy:
+        with (
+            storing(folder, BUILD),
+            tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy,
+        ):
             shutil.copyfile(file, copy.name)
             return _connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
 
     def drop(self, number: int) -> None:
-        """Delete a version's file. Raises StorageFailed for the published one."""
+        """Delete the file of a version that is not published. Raises StorageFailed."""
         version = self._version(number)
-        if version == self.published():
-            raise StorageFailed(
-                f"Version {number} is published and cannot be deleted.",
-                "Run `partner-sync versions rollback` to publish another one first.",
-            )
-        with _writing(version.path):
+        with storing(version.path, BUILD):
             version.path.unlink(missing_ok=True)
             sync_file(self.home.versions)
 
@@ -258,15 +257,3 @@ def _control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int,
 def _delete(folder: Path, pattern: str) -> None:
     for path in folder.glob(pattern):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    """Raise StorageFailed for what the disk refuses."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(
-            f"{file} cannot be written: {error.strerror}. Analysts still see the version before.",
-            "Make room or correct the permissions, then run `partner-sync versions build`.",
-        ) from error

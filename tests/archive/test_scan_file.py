@@ -88,7 +88,7 @@ def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
     for room, write in ((2000, lambda: scan.append(large)), (100, lambda: scan.seal(proof()))):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))  # as on a full disk
         try:
-            with pytest.raises(StorageFailed, match=r"Cannot write .*before are kept"):
+            with pytest.raises(StorageFailed, match=r"cannot be written: .* already is kept"):
                 write()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
