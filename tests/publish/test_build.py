@@ -249,6 +249,7 @@ def test_rows_of_versions_follow_the_files(published: Stores) -> None:
     for number in (2, 3, 5):  # 2 is of a killed build, 3 was deleted, 5 is newer than the rows
         shutil.copyfile(version.path, version.path.with_name(f"v{number:08}.duckdb"))
     shutil.copyfile(version.path, version.path.with_name(".v00000006.building"))
+    version.path.with_name(".v00000006.building.spill").mkdir()
     with published.metadata.transaction() as session:
         for number, status in ((2, "building"), (3, "deleted"), (4, "published"), (6, "building")):
             session.add(VersionRow(number=number, status=status, created_at=BEGIN))
