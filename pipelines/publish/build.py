@@ -9,7 +9,7 @@ from sqlalchemy import select
 from pipelines.config.streams import Stream
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
-from pipelines.load.load import LoadPolicy, LoadResult, load_scan
+from pipelines.load.load import LoadResult, load_scan
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, reconciliation, versions
@@ -142,16 +142,11 @@ class _Building:
         """
         self.on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
         stream = self.stores.settings.streams.get(scan.stream) or Stream.model_construct()
-        policy = LoadPolicy(
-            contract=stream.contract,
-            max_deleted_share=stream.max_deleted_share,
-            allow_empty=stream.allow_empty,
-            approved=scan.status == ScanStatus.APPROVED or scan.scan_id in self.known,
-        )
+        approved = scan.status == ScanStatus.APPROVED or scan.scan_id in self.known
         try:
             sealed = self.stores.archive.open_sealed(scan)
             requests = catalog.list_requests(sealed)
-            result = load_scan(db, sealed, policy)
+            result = load_scan(db, sealed, stream, approved=approved)
         except Exception as error:
             # `change_versions` raises an interrupt again, `write_version` says what was refused.
             if isinstance(error.__cause__, KeyboardInterrupt) or versions.storage_error(error):
