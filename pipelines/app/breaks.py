@@ -80,7 +80,7 @@ def read_breaks(
     """Return breaks, most severe first, then by the size of the difference.
 
     Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
-    ConfigurationError for an unknown value or without breaks, VersionNotFound.
+    ConfigurationError for an unknown value or without breaks, PartnerSyncError.
     """
     with open_reconciled(session, "breaks") as (_version, db):
         bound = chosen._asdict()

@@ -22,8 +22,7 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.tables import Close
 from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
-from pipelines.publish.stores import OnNote
-from pipelines.publish.versions import change_versions, require_unchanged
+from pipelines.publish.versions import OnNote, change_versions, require_unchanged
 from pipelines.reconcile.months import month_after, write_copy
 from pipelines.reconcile.roles import SIDES
 from pipelines.warehouse.duckdb_file import Version

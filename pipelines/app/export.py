@@ -62,7 +62,7 @@ def export_tables(
     `folder`, which must be new or empty, or not at all; without one they are in the home, and
     replace an export of the same version.
 
-    Raises ConfigurationError for what is unknown, StorageFailed, VersionNotFound.
+    Raises ConfigurationError for what is unknown, PartnerSyncError.
     """
     url = None if target in {*FORMATS, DBT} else _database_url(target, folder)
     version = session.warehouse.require_published()

@@ -17,8 +17,7 @@ from pipelines.metadata.tables import Scan
 from pipelines.publish import erase, prune
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.reconciliation import read_closes
-from pipelines.publish.stores import OnNote
-from pipelines.publish.versions import require_unchanged
+from pipelines.publish.versions import OnNote, require_unchanged
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Version
 

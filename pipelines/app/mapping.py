@@ -27,7 +27,7 @@ HEAD: Final = """\
 def propose(session: AppSession) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
-    `problem` says what is wrong with the latter. Raises VersionNotFound, ConfigurationError.
+    `problem` says what is wrong with the latter. Raises PartnerSyncError, ConfigurationError.
     """
     version = session.warehouse.require_published()
     current = read_mapping(session.home.mapping_file)
@@ -47,7 +47,7 @@ def propose(session: AppSession) -> list[Row]:
 def accept(session: AppSession, *, replace: bool = False) -> str:
     """Write the proposals to mapping.toml; return what was done, as a sentence.
 
-    With `replace`, what a person set stays where nothing is proposed. Raises VersionNotFound, and
+    With `replace`, what a person set stays where nothing is proposed. Raises PartnerSyncError, and
     ConfigurationError where the file differs, or a field in it exists in no record.
     """
     file, rows = session.home.mapping_file, propose(session)

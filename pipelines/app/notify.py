@@ -58,7 +58,7 @@ def send_test(session: AppSession) -> list[Row]:
 
 
 def notify_summary(session: AppSession) -> None:
-    """Send the totals of the published version. Raises VersionNotFound, StorageFailed.
+    """Send the totals of the published version. Raises PartnerSyncError.
 
     A failure to send is recorded, and a check finds it.
     """

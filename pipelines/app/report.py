@@ -26,7 +26,7 @@ def read_published(session: AppSession) -> Figures:
     Earlier is the newest older version that has figures, and the last close while its version is
     kept.
 
-    Raises VersionNotFound, StorageFailed.
+    Raises PartnerSyncError.
     """
     number = session.warehouse.require_published().number
     try:

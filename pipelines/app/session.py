@@ -14,7 +14,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Decision
-from pipelines.publish.stores import Stores
+from pipelines.publish.versions import Stores
 from pipelines.warehouse.duckdb_file import Warehouse
 
 

@@ -33,7 +33,7 @@ from pipelines.metadata.runs import Outcome, close_dead_runs
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
-from pipelines.publish.stores import OnNote, Stores
+from pipelines.publish.versions import OnNote, Stores
 
 __all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
 MakeVersion = Callable[[Stores, OnNote], BuildResult]

@@ -14,7 +14,7 @@ from pipelines.checks.context import ListName
 from pipelines.core.errors import (
     ArchiveDamaged,
     ConfigurationError,
-    ScanNotFound,
+    PartnerSyncError,
     UnexpectedAnswer,
 )
 from pipelines.core.text import printable, quote_identifier
@@ -75,8 +75,8 @@ UNPROVEN: Final = "The row is as it was loaded, but cannot be compared with what
 def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
     """Return every version of a record, and its records in quarantine, each with its evidence.
 
-    Raises ConfigurationError for a list or a key that there is not, ScanNotFound for a list that is
-    not published, VersionNotFound, StorageFailed.
+    Raises ConfigurationError for a list or a key that there is not, PartnerSyncError where nothing
+    is published.
     """
     version, table = session.warehouse.require_published(), quote_identifier(stream)
     of_key = {"connection": connection, "key": key}
@@ -85,7 +85,7 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
         loads = select(db, LOADS, of_list)
         if not loads:
             session.lists([connection], [stream])  # raises for one that is not configured
-            raise ScanNotFound(
+            raise PartnerSyncError(
                 f"No scan of {connection}/{stream} is published, so there is no record to trace.",
                 "Run `partner-sync sync`, then `partner-sync status`.",
             )

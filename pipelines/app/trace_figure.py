@@ -91,7 +91,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     """Add the figures of a partner (identifier or name) in a month (2026-09) up again.
 
     Returns the rows of each figure with the amounts in their raw records, and both sums. Raises
-    ConfigurationError for what is unknown or not mapped, VersionNotFound, StorageFailed.
+    ConfigurationError for what is unknown or not mapped, PartnerSyncError.
     """
     bound = {"partner": partner, "month": month, "currency": currency}
     with open_reconciled(session, "summary") as opened:

@@ -4,27 +4,29 @@ from typing import Any
 
 from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
-from pipelines.core.errors import ScanNotFound, VersionNotFound
-from pipelines.metadata import scans, versions
+from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
+from pipelines.metadata.tables import VersionRow
 from pipelines.publish.build import rebuild
-from pipelines.publish.versions import rollback
+from pipelines.publish.versions import checkpoint, rollback
 
 __all__ = ["decide_held_scan", "list_versions", "rebuild", "roll_back"]
 
 
 def list_versions(session: AppSession) -> list[dict[str, Any]]:
-    """Return the versions whose files exist, newest first."""
+    """Return the versions whose files exist, newest first. `content` names the checkpoint."""
     published, files = session.warehouse.published(), session.warehouse.versions()
+    marks = {checkpoint(session): " (checkpoint)"}
     with session.metadata.transaction() as db:
-        rows = {row.number: row for row in versions.list_versions(db)}
+        rows = {row.number: row for row in db.query(VersionRow)}
     return [
         {
             "version": version.number,
             "published": version == published,
             "bytes": version.path.stat().st_size,
             "created_at": row and row.created_at,
-            "content": row.note if row else "",
+            "content": (row.note if row else "") + marks.get(version, ""),
         }
         for version, row in ((each, rows.get(each.number)) for each in reversed(files))
     ]
@@ -37,7 +39,7 @@ def roll_back(session: AppSession, number: int | None, reason: str, progress: Pr
         kept = (version.number for version in session.warehouse.versions())
         number = max((each for each in kept if published and each < published.number), default=None)
     if number is None:
-        raise VersionNotFound(
+        raise PartnerSyncError(
             "There is no older version. Nothing was changed.",
             "Run `partner-sync versions list` to see which versions are kept.",
         )
@@ -62,7 +64,7 @@ def decide_held_scan(
     with session.metadata.transaction() as db:
         held = [each for each in scans.held_scans(db) if (each.connection, each.stream) == about]
         if not held:
-            raise ScanNotFound(
+            raise PartnerSyncError(
                 f"No scan of {connection}/{stream} is held. Nothing was changed.",
                 "Run `partner-sync status` to see what waits for a decision.",
             )

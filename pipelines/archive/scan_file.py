@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
 from pipelines.core.completeness import Completeness
-from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from pipelines.core.files import durable_rename, private_folder, write_durably
+from pipelines.core.errors import ArchiveDamaged
+from pipelines.core.files import durable_rename, private_folder, storing, write_durably
 from pipelines.metadata.tables import Scan
 
 IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
@@ -41,19 +41,6 @@ def _damage_named(path: Path) -> Iterator[None]:
             f"Scan file {path} is damaged: {reason}. It is not loaded; published versions are "
             "untouched.",
             "Restore the file from a backup, or run `partner-sync sync` to read the list again.",
-        ) from error
-
-
-@contextmanager
-def _failure_named(path: Path) -> Iterator[None]:
-    """Raise StorageFailed where the disk does not store what is written."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(
-            f"Cannot write scan file {path}: {error.strerror}. The pages before are kept; analysts "
-            "still see the published version.",
-            "Make room or correct the permissions, then run `partner-sync sync` to resume.",
         ) from error
 
 
@@ -99,7 +86,7 @@ class OpenScan:
     def create(cls, path: Path, header: ScanHeader) -> Self:
         """Start a scan file. Raises StorageFailed."""
         first = lines.START.followed_by_line(header)
-        with _failure_named(path):
+        with storing(path):
             write_durably(open_path(path), first.content)
         return cls(path, header, first)
 
@@ -138,13 +125,13 @@ class OpenScan:
         `original` is the digest of the file before records were erased.
         """
         self._write(Seal(completeness, original))
-        with _failure_named(self.path):
+        with storing(self.path):
             durable_rename(open_path(self.path), self.path)
         return SealedScan.open(self.path)
 
     def _write(self, line: lines.Line, *, durable: bool = True) -> None:
         frame = self._last.followed_by_line(line)
-        with _failure_named(self.path), open_path(self.path).open("r+b") as file:
+        with storing(self.path), open_path(self.path).open("r+b") as file:
             file.truncate(self._last.end)  # a part that a full disk has left would end the file
             file.seek(self._last.end)
             file.write(frame.content)
@@ -189,15 +176,13 @@ class SealedScan:
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
-        part, rows = (
-            OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header),
-            {},
-        )
+        rows = dict[int, list[int]]()
+        part = OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header)
         for exchange in self.exchanges():
             rows[exchange.page] = exchange.rows_where(is_erased)
             part.append(exchange.without(rows[exchange.page]), durable=False)
         part.seal(self.completeness.without(rows), self.original)
-        with _failure_named(self.path):
+        with storing(self.path):
             durable_rename(part.path, self.path)
 
     def pages(self) -> Iterator[Exchange]:
@@ -251,7 +236,7 @@ class Archive:
         """Delete the files of scans that are not read now. Raises StorageFailed."""
         for scan in scans:
             path = self.folder / scan.file
-            with _failure_named(path):
+            with storing(path):
                 path.unlink(missing_ok=True)
                 open_path(path).unlink(missing_ok=True)
 

@@ -17,7 +17,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, is_running
-from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.scans import ScanStatus, held_scans
 from pipelines.metadata.tables import ApiSpec, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
@@ -34,7 +34,7 @@ def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[st
     if context.published.problem:
         yield f"Analysts cannot read the warehouse. {context.published.problem}"
     elif context.published.version is None:
-        if not context.versions:
+        if not context.versions():
             raise CannotKnow("Nothing is published yet.")
         yield "The symlink of the warehouse is gone. Analysts find no file; versions are kept."
 
@@ -43,7 +43,7 @@ def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[st
 def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the newest version the published one?"""
     seen = context.version().number
-    if newer := [str(number) for number in context.versions if number > seen]:
+    if newer := [str(number) for number in context.versions() if number > seen]:
         yield (
             f"Analysts see version {seen}, which was published again. Newer versions exist: "
             f"{', '.join(newer)}."
@@ -162,8 +162,9 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does no scan of the list wait for approval?"""
     context.scan(about)
-    if held := context.held.get(about):
-        yield _about_scan(context, held, f"waits for approval: {held.reason}")
+    for held in held_scans(context.metadata):
+        if about == (held.connection, held.stream):
+            yield _about_scan(context, held, f"waits for approval: {held.reason}")
 
 
 @Check(READ_LIST, Severity.ERROR)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from pipelines.config.settings import Settings
@@ -16,8 +17,7 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import scans
-from pipelines.metadata.tables import Scan
-from pipelines.metadata.versions import KEPT, list_versions
+from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
@@ -169,24 +169,15 @@ class CheckContext:
     now: datetime
 
     @cached_property
-    def newest(self) -> dict[ListName, Scan | None]:
-        """The newest sealed scan of each list."""
-        return {each: scans.newest_sealed(self.metadata, *each) for each in self.lists}
-
-    @cached_property
-    def held(self) -> dict[ListName, Scan]:
-        """The scan of each list that waits for a person."""
-        return _by_list(scans.held_scans(self.metadata))
-
-    @cached_property
     def waiting(self) -> dict[ListName, Scan]:
         """The newest scan of each list that waits for a build."""
-        return _by_list(scans.buildable_scans(self.metadata, self.published.scan_ids))
+        found = scans.buildable_scans(self.metadata, self.published.scan_ids)
+        return {ListName(scan.connection, scan.stream): scan for scan in found}
 
-    @cached_property
     def versions(self) -> list[int]:
-        """The versions that were published and have a file."""
-        return [row.number for row in list_versions(self.metadata) if row.status in KEPT]
+        """Return the versions that were published and have a file."""
+        kept = select(VersionRow.number).filter_by(status=VersionStatus.PUBLISHED)
+        return list(self.metadata.scalars(kept.order_by(VersionRow.number)))
 
     def require_readable(self) -> None:
         """Raise CannotKnow if the published version is unreadable."""
@@ -210,8 +201,6 @@ class CheckContext:
 
     def scan(self, about: ListName) -> Scan:
         """Return the newest sealed scan of a list. Raises CannotKnow without one."""
-        return known(self.newest[about], f"{about} was never read to its end.")
-
-
-def _by_list(found: list[Scan]) -> dict[ListName, Scan]:
-    return {ListName(scan.connection, scan.stream): scan for scan in found}
+        return known(
+            scans.newest_sealed(self.metadata, *about), f"{about} was never read to its end."
+        )

@@ -66,24 +66,12 @@ class UnexpectedAnswer(ServiceError):
     """The answer contradicts the interface document."""
 
 
-class ScanNotFound(PartnerSyncError):
-    """There is no scan for what was asked."""
-
-
 class ArchiveDamaged(PartnerSyncError):
     """A scan file is not what was written."""
 
 
 class LoadFailed(PartnerSyncError):
     """A scan could not be loaded."""
-
-
-class BuildFailed(PartnerSyncError):
-    """A version could not be built; the published version is untouched."""
-
-
-class VersionNotFound(PartnerSyncError):
-    """There is no such version."""
 
 
 class LockHeld(PartnerSyncError):

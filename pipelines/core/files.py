@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.core.errors import StorageFailed
@@ -9,22 +11,31 @@ from pipelines.core.errors import StorageFailed
 PRIVATE_FILE = 0o600
 
 
+@contextmanager
+def storing(path: Path, command: str = "sync") -> Iterator[None]:
+    """Raise StorageFailed for what the disk refuses; `command` is the one that goes on."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"{path} cannot be written: {error.strerror}. What is stored already is kept; analysts "
+            "still see the published version.",
+            f"Make room or correct the permissions, then run `partner-sync {command}`.",
+        ) from error
+
+
 def private_folder(path: Path) -> Path:
     """Create a folder that only its owner can read, with its parents. Raises StorageFailed."""
-    try:
+    with storing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageFailed(f"Cannot create {path}: {error.strerror}.") from error
     return path
 
 
 def remove_folder(path: Path) -> None:
     """Delete a folder with all that is in it, if there is one. Raises StorageFailed."""
-    try:
+    with storing(path):
         if path.exists():
             shutil.rmtree(path)
-    except OSError as error:
-        raise StorageFailed(f"Cannot delete {path}: {error.strerror}.") from error
 
 
 def sync_file(path: Path) -> None:

@@ -1,11 +1,10 @@
 """What a load has to say to people: why a scan waits for them, and what they should know."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from msgspec.structs import asdict
 
-from pipelines.config.values import Contract
+from pipelines.config.streams import Stream
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.history import Delta
@@ -46,22 +45,8 @@ Column {subject} {what}. Earlier versions of rows keep their values.
 INFORMATION = {"values_discarded", "column_changed"}
 
 
-@dataclass(frozen=True)
-class LoadPolicy:
-    """What a scan may do to the tables. `approved`: a person has approved this very scan."""
-
-    contract: Contract = "evolve"
-    max_deleted_share: float = 0.1
-    allow_empty: bool = False
-    approved: bool = False
-
-
-def reason_to_hold(delta: Delta, last_key: str | None, policy: LoadPolicy) -> str | None:
-    """Return why a scan must not be loaded without approval; None where it may be."""
-    return None if policy.approved else next(_reasons(delta, last_key, policy), None)
-
-
-def _reasons(delta: Delta, last_key: str | None, policy: LoadPolicy) -> Iterator[str]:
+def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Iterator[str]:
+    """Yield why a scan must not be loaded without approval."""
     stage, proof, schema = delta.stage, delta.stage.scan.completeness, delta.stage.schema
     key, rows, current, deleted = proof.memory.key, proof.rows, len(stage.current), delta.deleted
     if current and key != last_key:
@@ -72,7 +57,7 @@ def _reasons(delta: Delta, last_key: str | None, policy: LoadPolicy) -> Iterator
             f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
             "as a new one."
         )
-    if key is not None and stage.keyless > max(1, policy.max_deleted_share * rows):
+    if key is not None and stage.keyless > max(1, stream.max_deleted_share * rows):
         yield (
             f"{stage.keyless:,} of {rows:,} records have no readable value of the primary key "
             f"`{key}`. They would go to quarantine."
@@ -80,15 +65,15 @@ def _reasons(delta: Delta, last_key: str | None, policy: LoadPolicy) -> Iterator
     if key is None:  # a changed row is a deleted and a new one
         deleted -= delta.new
     if delta.deleted and not rows:
-        if not policy.allow_empty:
+        if not stream.allow_empty:
             yield f"The list is empty and had {current:,} rows. All of them would be deleted."
-    elif deleted > max(0, policy.max_deleted_share * current):
+    elif deleted > max(0, stream.max_deleted_share * current):
         yield (
             f"{deleted:,} of {current:,} rows are gone from the list, more than "
-            f"{policy.max_deleted_share:.0%}. They would be deleted."
+            f"{stream.max_deleted_share:.0%}. They would be deleted."
         )
     columns = sorted(".".join(names) for names in schema.new_types)
-    if policy.contract == "freeze" and schema.known and columns:
+    if stream.contract == "freeze" and schema.known and columns:
         named = ", ".join(columns[:MOST_NAMED]) + (", …" if len(columns) > MOST_NAMED else "")
         yield (
             f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "

@@ -8,16 +8,15 @@ from tempfile import TemporaryFile
 import duckdb
 
 from pipelines.archive.scan_file import SealedScan
+from pipelines.config.streams import Stream
 from pipelines.core.errors import LoadFailed
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable
-from pipelines.load.findings import LoadPolicy, list_findings, reason_to_hold
+from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
 from pipelines.load.schema import CREATE_COLUMNS, read_schema, write_schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import CREATE_LOADS, CREATE_QUARANTINE, Target
-
-__all__ = ["LoadPolicy", "LoadResult", "load_scan"]
 
 TICK = timedelta(microseconds=1)
 SCHEMAS = [
@@ -47,15 +46,18 @@ class LoadResult:
     findings: tuple[Finding, ...] = ()
 
 
-def load_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, policy: LoadPolicy) -> LoadResult:
+def load_scan(
+    db: duckdb.DuckDBPyConnection, scan: SealedScan, stream: Stream, *, approved: bool = False
+) -> LoadResult:
     """Load a scan in one transaction. Raises LoadFailed; the tables are then unchanged.
 
-    Loading the same scan again touches no row. Guards run before the first write.
+    Loading the same scan again touches no row. Guards run before the first write, unless a person
+    has approved this very scan.
     """
     try:
         db.execute("BEGIN TRANSACTION")
         try:
-            result = _load(Target(db, scan), policy)
+            result = _load(Target(db, scan), stream, approved=approved)
             db.execute("ROLLBACK" if result.held else "COMMIT")
         except BaseException:
             with suppress(duckdb.Error):  # a COMMIT that failed has ended the transaction
@@ -71,21 +73,22 @@ def load_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, policy: LoadPolic
     return result
 
 
-def _load(target: Target, policy: LoadPolicy) -> LoadResult:
+def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     """Read what is new in the scan, compare, ask the guards, write."""
     for statement in CREATE:
         target.run(statement)
     last_time, last_key, is_loaded = target.run(SELECT_LAST)[0]
     if is_loaded:
         return LoadResult(target.scan.scan_id)
-    schema = read_schema(target, policy.contract)
+    schema = read_schema(target, stream.contract)
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
         stage = Stage(target.scan, schema, current_digests(target), file)
         stage.read()
         schema.decide()
         delta = compare(target, stage)
-        if held := reason_to_hold(delta, last_key, policy):
+        held = next(reasons_to_hold(delta, last_key, stream), None)
+        if held and not approved:
             return LoadResult(target.scan.scan_id, held=held)
         time = target.scan.completeness.ended_at
         return _write(target, delta, max(time, last_time + TICK) if last_time else time)

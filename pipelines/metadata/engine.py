@@ -20,11 +20,11 @@ from sqlalchemy.orm import Session
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
-from pipelines.core.files import PRIVATE_FILE
+from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import Base
 
-HEAD = "0003"  # the newest revision in migrations/versions
+HEAD = "0001"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
@@ -107,10 +107,8 @@ class Metadata:
 
 
 def _sqlite(file: Path, busy_seconds: float) -> Engine:
-    try:
+    with storing(file):
         file.touch(mode=PRIVATE_FILE)
-    except OSError as error:
-        raise _storage_failed(str(file), error.strerror or "") from error
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
     url = URL.create("sqlite", database=str(file))
     options = {"timeout": busy_seconds, "isolation_level": None}  # we begin transactions ourselves

@@ -1,6 +1,7 @@
 """The metadata database: mapped classes. `migrations/` creates and changes its tables."""
 
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, DateTime, Dialect, Index, String, TypeDecorator
@@ -179,13 +180,21 @@ class Decision(Base, kw_only=True):
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
 
 
+class VersionStatus(StrEnum):
+    """State of a version: PUBLISHED ones were published at some time and have a file."""
+
+    BUILDING = "building"
+    PUBLISHED = "published"
+    DELETED = "deleted"
+
+
 class VersionRow(Base, kw_only=True):
     """One version of the warehouse. The symlink says which is published."""
 
     __tablename__ = "versions"
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    status: Mapped[str] = mapped_column(default="building")  # see `VersionStatus`
+    status: Mapped[str] = mapped_column(default=VersionStatus.BUILDING)
     base: Mapped[int | None] = mapped_column(default=None)
     sha256: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime]

@@ -1,6 +1,6 @@
 """Writes schema `meta`: what a version is made of and what is known of it; and all comments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any, Final
 
@@ -8,7 +8,6 @@ import duckdb
 import msgspec
 import pyarrow as pa
 from sqlalchemy import JSON, ColumnElement, String, cast, select
-from sqlalchemy.dialects import postgresql
 
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
@@ -31,7 +30,6 @@ CREATE TABLE IF NOT EXISTS meta.load_findings (
 );
 """
 NAMES: Final = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
-REPLACE: Final = "CREATE OR REPLACE TABLE meta.{} ({})"
 VIEWS: Final = """
 CREATE OR REPLACE VIEW meta.completeness AS
 SELECT loads.* EXCLUDE (day, valid_time, new, changed, deleted, unchanged, quarantined)
@@ -69,7 +67,12 @@ COMMENTS: Final = {
     for keys, _, text in [line.partition(": ")]
     for key in keys.split()
 }
-DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call] # names types as DuckDB does
+ARROW_TYPES: Final = {
+    str: pa.string(),
+    int: pa.int32(),
+    bool: pa.bool_(),
+    object: pa.timestamp("us", tz="UTC"),  # what SQLAlchemy says of UtcTime
+}
 UNCOMMENTED: Final = """
 SELECT bare.kind, bare.schema_name, bare.name, bare.column_name
 FROM (
@@ -87,10 +90,10 @@ WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT b
 """
 
 
-def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable[Finding]) -> None:
-    """Record the requests of a scan that was loaded, and what its load had to say."""
-    proof, about = scan.completeness, {"scan_id": scan.scan_id}
-    requests = [
+def list_requests(scan: SealedScan) -> list[dict[str, Any]]:
+    """Return a row for each request of a scan. Raises ArchiveDamaged."""
+    proof = scan.completeness
+    return [
         {
             **msgspec.structs.asdict(scan.header),
             **{name: getattr(exchange, name) for name in NAMES},  # not the body
@@ -102,13 +105,25 @@ def add_scan(db: duckdb.DuckDBPyConnection, scan: SealedScan, findings: Iterable
         }
         for exchange in scan.exchanges()
     ]
-    db.execute(APPENDED)
-    _insert(db, "requests", requests)
-    _insert(db, "load_findings", [about | msgspec.structs.asdict(each) for each in findings])
 
 
 def _count(rows: Ranges) -> int:
     return sum(end - first for first, end in rows)
+
+
+def add_scan(
+    db: duckdb.DuckDBPyConnection,
+    scan_id: str,
+    requests: list[dict[str, Any]],
+    findings: Iterable[Finding],
+) -> None:
+    """Record the requests of a scan that was loaded, and what its load had to say."""
+    db.execute(APPENDED)
+    reported = [{"scan_id": scan_id} | msgspec.structs.asdict(each) for each in findings]
+    for table, rows in (("requests", requests), ("load_findings", reported)):
+        columns = db.execute(f"FROM meta.{table} LIMIT 0").to_arrow_table().schema
+        added = pa.Table.from_pylist(rows, columns)  # noqa: F841 - DuckDB finds it by its name
+        db.execute(f"INSERT INTO meta.{table} FROM added")
 
 
 def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
@@ -120,23 +135,15 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
         }
     db.begin()  # one commit waits for the disk once
     for table, rows in found.items():
-        columns = (f"{each.name} {each.type.compile(DIALECT)}" for each in SHOWN[table])
-        db.execute(REPLACE.format(table, ", ".join(columns)))
-        _insert(db, table, rows)
+        columns = [(each.name, ARROW_TYPES[each.type.python_type]) for each in SHOWN[table]]
+        shown = pa.Table.from_pylist(rows, pa.schema(columns))  # noqa: F841 - as above
+        db.execute(f"CREATE OR REPLACE TABLE meta.{table} AS FROM shown")
     db.execute(VIEWS)
     for kind, *parts in db.execute(UNCOMMENTED).fetchall():
         name = ".".join(quote_identifier(part) for part in parts if part)
         text = _text(kind, *parts).replace("'", "''")
         db.execute(f"COMMENT ON {kind} {name} IS '{text}'")
     db.commit()
-
-
-def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[Any, Any]]) -> None:
-    """Insert rows; values without a column are ignored."""
-    columns = db.execute(f"SELECT * FROM meta.{table} LIMIT 0").to_arrow_table().schema
-    db.register("added_rows", pa.Table.from_pylist(rows, columns))
-    db.execute(f"INSERT INTO meta.{table} FROM added_rows")
-    db.unregister("added_rows")
 
 
 def _text(kind: str, schema: str, table: str, column: str | None) -> str:

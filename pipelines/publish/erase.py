@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
@@ -14,11 +15,16 @@ from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
 from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
-from pipelines.publish import versions
-from pipelines.publish.build import finish, writing
+from pipelines.publish.build import finish
 from pipelines.publish.identifier import Identifier, Position
 from pipelines.publish.reconciliation import read_inputs
-from pipelines.publish.stores import OnNote, Stores
+from pipelines.publish.versions import (
+    OnNote,
+    Stores,
+    change_versions,
+    publish_version,
+    write_version,
+)
 from pipelines.warehouse.duckdb_file import Version
 
 ERASED: Final = "[erased]"
@@ -26,39 +32,36 @@ Row = dict[str, Any]
 Ask = Callable[[list[Row]], bool]
 
 
-@dataclass
-class Found:
-    """Scans and versions that contain an identifier, with the positions of these records.
+class Found(NamedTuple):
+    """A scan or version that contains an identifier, with the positions of these records.
 
     None: the file of a scan that never ended cannot be read.
     """
 
-    scans: list[tuple[Scan, set[Position] | None]] = field(default_factory=list)
-    versions: dict[Version, set[Position]] = field(default_factory=dict)
+    source: Scan | Version
+    file: Path
+    positions: set[Position] | None
 
-    def rows(self, stores: Stores) -> list[Row]:
-        """Return a row for each file."""
-        files = [(stores.archive.folder / scan.file, at) for scan, at in self.scans]
-        files += [(version.path, at) for version, at in self.versions.items()]
-        return [{"file": str(file), "records": at and len(at)} for file, at in files]
+    def row(self) -> Row:
+        """Return what is shown of the file."""
+        return {"file": str(self.file), "records": self.positions and len(self.positions)}
 
 
-def find(stores: Stores, identifier: Identifier, on_note: OnNote) -> Found:
+def find(stores: Stores, identifier: Identifier, on_note: OnNote) -> list[Found]:
     """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
-    found, known = Found(), set[Position]()
+    found, known = list[Found](), set[Position]()
     with stores.metadata.transaction() as session:
         scans = session.scalars(select(Scan).order_by(Scan.started_at)).all()
     for scan in scans:
         on_note(f"Searching the scan of {scan.connection}/{scan.stream} of {scan.day}.")
         positions = _search(stores, scan, identifier)
         known |= positions or set()
-        found.scans += [] if positions == set() else [(scan, positions)]
+        found.append(Found(scan, stores.archive.folder / scan.file, positions))
     for version in stores.warehouse.versions():
         on_note(f"Searching version {version.number}.")
         with closing(stores.warehouse.open(version.number)) as db:
-            if positions := identifier.positions_in(db, known):
-                found.versions[version] = positions
-    return found
+            found.append(Found(version, version.path, identifier.positions_in(db, known)))
+    return [each for each in found if each.positions != set()]
 
 
 def _search(stores: Stores, scan: Scan, identifier: Identifier) -> set[Position] | None:
@@ -90,28 +93,28 @@ def erase(
     """
     with _nobody_else(stores, on_note):
         found = find(stores, identifier, on_note)
-        rows = found.rows(stores)
+        rows = [each.row() for each in found]
         with stores.metadata.transaction() as session:
             begun = {each.subject for each in unfinished_erasures(session)}
         if not rows and decision.subject not in begun:
             raise ConfigurationError("No file contains the identifier. Nothing was changed.")
         if not ask(rows):
             return None
+        scans = [each.source for each in found if isinstance(each.source, Scan)]
         with stores.metadata.transaction() as session:
             add_decision(session, decision)
-            _erase_texts(session, identifier, found)  # before a version shows them
-        _erase_versions(stores, identifier, found.versions, on_note)
-        _erase_scans(stores, identifier, found, on_note)
+            _erase_texts(session, identifier, scans)  # before a version shows them
+        _erase_versions(stores, identifier, found, on_note)
+        _erase_scans(stores, identifier, scans, on_note)
         for folder in (stores.settings.places.exports, stores.settings.places.reports):
             remove_folder(folder)  # both can be made again
-        if left := find(stores, identifier, on_note).rows(stores):
+        if left := find(stores, identifier, on_note):
             raise PartnerSyncError(
-                f"{len(left)} files still contain the identifier: {left[0]['file']} and others.",
+                f"{len(left)} files still contain the identifier: {left[0].file} and others.",
                 "Run `partner-sync erase` again. If it fails again, report this defect.",
             )
-        values = {name: getattr(decision, name) for name in ("decided_at", "person", "reason")}
         with stores.metadata.transaction() as session:
-            add_decision(session, Decision(kind="erased", subject=decision.subject, **values))
+            add_decision(session, replace(decision, kind="erased"))
     return rows
 
 
@@ -125,15 +128,15 @@ def _nobody_else(stores: Stores, on_note: OnNote) -> Iterator[None]:
     with ExitStack() as held:
         for name in (*(f"sync.{name}" for name in sorted(names)), "export"):
             held.enter_context(hold_lock(home.locks, name, on_wait=on_note))
-        held.enter_context(versions.change_versions(stores, on_note))
+        held.enter_context(change_versions(stores, on_note))
         yield
 
 
-def _erase_texts(session: Session, identifier: Identifier, found: Found) -> None:
+def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) -> None:
     """Erase the identifier from messages; findings that still hold are found again."""
-    for scan, _positions in found.scans:
+    for scan in scans:
         if scan.status in UNSEALED:
-            abandoned = session.get_one(Scan, scan.scan_id)
+            abandoned = session.merge(scan)
             abandoned.status, abandoned.reason = ScanStatus.ABANDONED, "Its records were erased."
     for column in (FindingRow.subject, FindingRow.message):
         contains = column.contains(identifier.text, autoescape=True)
@@ -145,25 +148,28 @@ def _erase_texts(session: Session, identifier: Identifier, found: Found) -> None
 
 
 def _erase_versions(
-    stores: Stores, identifier: Identifier, found: dict[Version, set[Position]], on_note: OnNote
+    stores: Stores, identifier: Identifier, found: list[Found], on_note: OnNote
 ) -> None:
     """Publish a version without the records, if the published one has them; delete the others."""
     base = stores.warehouse.published()
-    if base in found:
-        with writing(stores, base, "records were erased") as (number, db):
+    if positions := next((each.positions for each in found if each.source == base), None):
+        with write_version(stores, base, "records were erased") as (number, db):
             on_note(f"Version {number}: erasing records.")
-            identifier.delete_from(db, found[base])
+            identifier.delete_from(db, positions)
             finish(stores, db, read_inputs(stores))
-            identifier.delete_remembered(db)
+            identifier.delete_texts(db)
             version = stores.warehouse.commit(db, number, rewrite=True)
-        versions.publish_version(stores, version)
+        publish_version(stores, version)
     for each in found:
-        stores.warehouse.drop(each.number)
+        if isinstance(each.source, Version):
+            stores.warehouse.drop(each.source.number)
 
 
-def _erase_scans(stores: Stores, identifier: Identifier, found: Found, on_note: OnNote) -> None:
+def _erase_scans(
+    stores: Stores, identifier: Identifier, scans: list[Scan], on_note: OnNote
+) -> None:
     """Rewrite sealed scan files without the records; delete those of scans that never ended."""
-    for scan, _positions in found.scans:
+    for scan in scans:
         on_note(f"Erasing records of {scan.file}.")
         if scan.status in UNSEALED:
             stores.archive.delete([scan])

@@ -24,8 +24,8 @@ MANY: Final = 10_000  # rows in memory
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 # Tables of items before those of their records; columns of values that are text or can be.
 TABLES: Final = """
-SELECT tables.table_name, list((columns.column_name, columns.type)) FILTER (
-    columns.part = 'value' AND columns.type NOT IN ('BOOLEAN', 'BOOLEAN[]')
+SELECT tables.table_name, list((columns.column_name, ends_with(columns.type, '[]'))) FILTER (
+    columns.part = 'value' AND NOT starts_with(columns.type, 'BOOLEAN')
 )
 FROM duckdb_tables() AS tables
 LEFT JOIN meta.columns AS columns ON columns.table_name = tables.table_name
@@ -33,25 +33,28 @@ WHERE tables.schema_name = 'history' AND tables.database_name = current_database
 GROUP BY tables.table_name
 ORDER BY tables.table_name DESC
 """
-# `raw` is a record with the same values, numbers as text.
+# Rows that may contain it, with their values and a JSON text: those whose text contains `$1`, those
+# with something escaped, which `$1` does not find, and those at a known position.
 SELECT_ROWS: Final = """
-SELECT
-    record._scan_id, record._page, record._row,
-    concat('{{"":[', json_array({values}), ',', coalesce(history._extra, 'null'), ']}}') AS raw
+SELECT record._scan_id, record._page, record._row, {texts} AS texts, history._extra
 FROM history.{table} AS history
 JOIN history.{stream} AS record
     ON (record._connection, record._key, record._valid_from)
     = (history._connection, history.{key}, history._valid_from)
-WHERE contains(replace(raw, '.', ''), $1) OR contains(raw, '\\')
-"""
-SELECT_KNOWN: Final = """
-SELECT record._scan_id, record._page, record._row
-FROM history.{stream} AS record
-SEMI JOIN positions ON (positions.scan_id, positions.page, positions.row)
-    = (record._scan_id, record._page, record._row)
+WHERE contains(replace(concat_ws(',', array_to_string(texts, ','), history._extra), '.', ''), $1)
+    OR contains(history._extra, '\\')
+    OR (record._scan_id, record._page, record._row) IN (
+        SELECT (positions.scan_id, positions.page, positions.row) FROM positions
+    )
 """
 SELECT_QUARANTINED: Final = """
-SELECT records.scan_id, records.page, records.row, records.raw FROM quarantine.records AS records
+SELECT records.scan_id, records.page, records.row, [] AS texts, records.raw
+FROM quarantine.records AS records
+WHERE contains(replace(records.raw, '.', ''), $1)
+    OR contains(records.raw, '\\')
+    OR (records.scan_id, records.page, records.row) IN (
+        SELECT (positions.scan_id, positions.page, positions.row) FROM positions
+    )
 """
 DELETE_ROWS: Final = """
 DELETE FROM history.{table} AS history
@@ -66,11 +69,12 @@ DELETE FROM quarantine.records USING positions
 WHERE (positions.scan_id, positions.page, positions.row)
     = (records.scan_id, records.page, records.row)
 """
-DELETE_FINDINGS: Final = """
-DELETE FROM meta.load_findings
-WHERE contains(load_findings.message, $1) OR contains(load_findings.subject, $1)
+# Tables with sentences and with what reconciliation remembers of earlier versions. DuckDB writes
+# some characters of a row with a backslash before them.
+TEXTS: Final = ("meta.load_findings", *(f"reconciliation.{table}" for table in REMEMBERED))
+DELETE_TEXTS: Final = """
+DELETE FROM {} AS texts WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), $1)
 """
-DELETE_REMEMBERED: Final = "DELETE FROM reconciliation.{0} WHERE contains(CAST({0} AS VARCHAR), $1)"
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,10 @@ class Identifier:
         return to_decimal(self.text) if NUMBER.fullmatch(self.text) else None
 
     @cached_property
-    def _json_text(self) -> str:
-        return json.dumps(self.text, ensure_ascii=False)[1:-1]
-
-    @cached_property
     def _needle(self) -> str:
         """What every spelling of it contains if points are left out and nothing is escaped."""
         if self.number is None:
-            return self._json_text.replace(".", "")
+            return self.text.replace(".", "")
         return "".join(map(str, self.number.as_tuple().digits)).strip("0")
 
     def is_in_record(self, raw: bytes) -> bool:
@@ -101,7 +101,8 @@ class Identifier:
             return False
         (record,) = read_records([raw])
         if isinstance(record, UnusableRecord):
-            return self.text.encode() in raw or self._json_text.encode() in raw
+            spellings = (self.text, json.dumps(self.text, ensure_ascii=False)[1:-1])
+            return any(each.encode() in raw for each in spellings)
         return self._is_in(record)
 
     def _is_in(self, value: Any) -> bool:
@@ -125,32 +126,30 @@ class Identifier:
         the scan file.
         """
         db.register("positions", _table(known))
-        found = {
-            (scan_id, page, row)
-            for scan_id, page, row, raw in db.execute(SELECT_QUARANTINED).fetchall()
-            if (scan_id, page, row) in known or self.is_in_record(raw.encode())
-        }
-        for names in _tables(db):
-            if names["table"] == names["stream"]:
-                found.update(db.execute(SELECT_KNOWN.format(**names)).fetchall())
-            db.execute(SELECT_ROWS.format(**names), [self._needle])
+        found = set[Position]()
+        queries = [SELECT_ROWS.format(**names) for names in _tables(db)]
+        for query in (SELECT_QUARANTINED, *queries):
+            db.execute(query, [self._needle])
             while rows := db.fetchmany(MANY):
-                found.update(row[:3] for row in rows if self.is_in_record(row[3].encode()))
+                for scan_id, page, row, texts, raw in rows:
+                    at = (scan_id, page, row)
+                    is_found = at in known or self._is_in(texts)
+                    if is_found or (raw and self.is_in_record(raw.encode())):
+                        found.add(at)
         return found
 
     def delete_from(self, db: duckdb.DuckDBPyConnection, positions: AbstractSet[Position]) -> None:
-        """Delete a version's records at positions with their items, and texts that contain it."""
+        """Delete a version's records at positions, with their items."""
         db.register("positions", _table(positions))
         for names in _tables(db):
             db.execute(DELETE_ROWS.format(**names))
         db.execute(DELETE_QUARANTINED)
-        db.execute(DELETE_FINDINGS, [self.text])
 
-    def delete_remembered(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Delete what reconciliation remembers of earlier versions, if it contains the text."""
-        for table in REMEMBERED:
+    def delete_texts(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Delete sentences, and what reconciliation remembers, if they contain the text."""
+        for table in TEXTS:
             with suppress(duckdb.CatalogException):  # nothing is mapped
-                db.execute(DELETE_REMEMBERED.format(table), [self.text])
+                db.execute(DELETE_TEXTS.format(table), [self.text.replace("\\", "")])
 
 
 def _table(positions: AbstractSet[Position]) -> pa.Table:
@@ -162,13 +161,13 @@ def _tables(db: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
     """Yield what statements need to know of each table of history."""
     for table, columns in db.execute(TABLES).fetchall():
         stream, _, items = table.partition("__")
-        values = (
-            f"CAST(history.{quote_identifier(name)} AS VARCHAR{'[]' * of_type.endswith('[]')})"
-            for name, of_type in columns or ()
-        )
+        texts = ["[]::VARCHAR[]"]
+        for name, is_list in columns or ():
+            column = f"history.{quote_identifier(name)}"
+            texts.append(f"CAST({column} AS VARCHAR[])" if is_list else f"[{column}::VARCHAR]")
         yield {
             "table": quote_identifier(table),
             "stream": quote_identifier(stream),
             "key": "_parent_key" if items else "_key",
-            "values": ", ".join(values),
+            "texts": f"list_concat({', '.join(texts)})",
         }

@@ -6,10 +6,9 @@ from typing import Any
 from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
-from pipelines.metadata.tables import Scan
-from pipelines.metadata.versions import KEPT, list_versions
+from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import versions
-from pipelines.publish.stores import OnNote, Stores
+from pipelines.publish.versions import OnNote, Stores
 
 Row = dict[str, Any]
 
@@ -21,21 +20,21 @@ def prune(
 
     A loaded scan goes only if the published version holds it. The oldest version that holds all
     pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing.
-    Raises BuildFailed where the checkpoint was changed, LockHeld, StorageFailed.
+    Raises PartnerSyncError where the checkpoint was changed.
     """
     with versions.change_versions(stores, on_note):
         published = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, published)
         with stores.metadata.transaction() as session:
             scans = prunable_scans(session, loaded, before)
-            rows = list_versions(session)
+            kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)
+            rows = session.scalars(kept.order_by(VersionRow.number)).all()
         keeper = versions.checkpoint(stores, loaded.intersection(scan.scan_id for scan in scans))
         old = [
             row.number
             for row in rows
             # Without a pruned scan, nothing could be built on a version any more.
             if (row.created_at < before or (keeper and row.number < keeper.number))
-            and row.status in KEPT
             and row.number not in {each.number for each in (published, keeper) if each}
         ]
         if not dry_run:

@@ -13,7 +13,7 @@ from pipelines.config.mapping import NOT_MAPPED, REMEDY, mapping_digest, read_ma
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.metadata.tables import Close
-from pipelines.publish.stores import Stores
+from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs
 from pipelines.reconcile.statements import REMEMBERED
 from pipelines.warehouse.duckdb_file import Version, Warehouse

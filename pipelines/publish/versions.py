@@ -1,24 +1,48 @@
 """Rows of `versions` and version files, kept in step. The symlink says what is published."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
 
 import duckdb
 from sqlalchemy import func, select
 
-from pipelines.core.clock import utc_now
-from pipelines.core.errors import BuildFailed, PartnerSyncError, VersionNotFound
+from pipelines.archive.scan_file import Archive
+from pipelines.config.settings import Settings
+from pipelines.core.clock import Clock, utc_now
+from pipelines.core.errors import ArchiveDamaged, LoadFailed, PartnerSyncError, StorageFailed
+from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import ScanStatus, set_status
-from pipelines.metadata.tables import Decision, Scan, VersionRow
-from pipelines.metadata.versions import VersionStatus, list_versions
-from pipelines.publish.stores import OnNote, Stores
+from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
+OnNote = Callable[[str], None]
+"""Receives one sentence about a step or a wait."""
 LOADED = "SELECT DISTINCT loads.scan_id FROM meta.loads AS loads"
+# Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
+STORAGE_ERRORS: Final = (
+    OSError,
+    MemoryError,
+    StorageFailed,
+    duckdb.OperationalError,
+    duckdb.FatalException,  # of every statement after a write that failed
+)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Settings and open stores of one home: what a build needs of its surroundings."""
+
+    settings: Settings
+    metadata: Metadata
+    archive: Archive
+    warehouse: Warehouse
+    clock: Clock
 
 
 @contextmanager
@@ -48,16 +72,14 @@ def _reconcile(stores: Stores) -> None:
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
-        rows = {row.number: row for row in list_versions(session)}
+        rows = {row.number: row for row in session.scalars(select(VersionRow))}
     for number in files.keys() - rows.keys():
         rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
         rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])
-    kept_for_rebuild = checkpoint(stores)
     for number, row in rows.items():
         version, row.status = files.get(number), VersionStatus.DELETED
         if version is not None and (row.sha256 or version == published):
-            is_checkpoint = version == kept_for_rebuild
-            row.status = VersionStatus.CHECKPOINT if is_checkpoint else VersionStatus.PUBLISHED
+            row.status = VersionStatus.PUBLISHED
             row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
     with stores.metadata.transaction() as session:
         session.add_all(rows.values())
@@ -66,14 +88,40 @@ def _reconcile(stores: Stores) -> None:
             stores.warehouse.drop(number)
 
 
-def start_version(stores: Stores, base: Version | None, note: str) -> int:
-    """Add a row `building`; return its number, one above the highest that was ever used."""
+@contextmanager
+def write_version(
+    stores: Stores, base: Version | None, note: str
+) -> Iterator[tuple[int, duckdb.DuckDBPyConnection]]:
+    """Yield the number of a new version, above all that were ever used, and the base's tables.
+
+    Raises PartnerSyncError if the base was changed, and for what DuckDB or the disk refuses.
+    """
+    if base:
+        require_unchanged(stores.metadata, base)
     row = VersionRow(number=1, created_at=utc_now(stores.clock), note=note)
     row.base = base.number if base else None
     with stores.metadata.transaction() as session:
         row.number += session.scalar(select(func.max(VersionRow.number))) or 0
         session.add(row)
-    return row.number
+    try:
+        with stores.warehouse.begin(base, row.number) as db:
+            yield row.number, db
+    except (duckdb.Error, OSError, MemoryError, LoadFailed) as error:
+        raise PartnerSyncError(
+            f"Version {row.number} cannot be built: {printable(storage_error(error) or error)}. "
+            "Analysts still see the published version; the scans stay in the archive.",
+            "Make room on the disk or raise memory_limit if that is the reason, then run "
+            "`partner-sync versions build`.",
+        ) from error
+
+
+def storage_error(error: BaseException | None) -> BaseException | None:
+    """Return what the disk or the memory limit refused; None where the scan is to blame."""
+    found = None
+    while error is not None and not isinstance(error, ArchiveDamaged):
+        found = error if isinstance(error, STORAGE_ERRORS) else found
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def publish_version(stores: Stores, version: Version) -> None:
@@ -92,12 +140,12 @@ def rollback(
 
     The scans are held before the link is swapped: after a kill in between, analysts see the newer
     version until the command is run again, and no build undoes the decision. Raises
-    VersionNotFound, BuildFailed where the file was changed, LockHeld, StorageFailed.
+    PartnerSyncError where the version is not kept or the file was changed, LockHeld, StorageFailed.
     """
     with change_versions(stores, on_note):
         kept = {version.number: version for version in stores.warehouse.versions()}
         if number not in kept:
-            raise VersionNotFound(
+            raise PartnerSyncError(
                 f"Version {number} is not kept (kept: {', '.join(map(str, kept)) or 'none'}). "
                 "Nothing was changed.",
                 "Run `partner-sync versions list`, then choose one of it.",
@@ -119,24 +167,22 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
 
     A rebuild starts from it. One that holds what was rolled back is better than none.
     """
-    others = []
     with stores.metadata.transaction() as session:
         pruned = also.union(
             session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
         )
-    if pruned:
-        known = scans_in_newest_readable(stores.warehouse)
-        for version in stores.warehouse.versions():
-            with suppress(PartnerSyncError, duckdb.Error):
-                if pruned <= (held := loaded_scans(stores.warehouse, version)):
-                    if held <= known:
-                        return version
-                    others.append(version)
-    return next(iter(others), None)
+    if not pruned:
+        return None
+    known, found = scans_in_newest_readable(stores.warehouse), list[tuple[bool, int, Version]]()
+    for version in stores.warehouse.versions():
+        with suppress(PartnerSyncError, duckdb.Error):
+            if pruned <= (held := loaded_scans(stores.warehouse, version)):
+                found.append((not held <= known, version.number, version))
+    return min(found)[-1] if found else None
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
-    """Return the scans that a version holds. Raises StorageFailed or VersionNotFound."""
+    """Return the scans that a version holds. Raises PartnerSyncError."""
     if version is None:
         return frozenset()
     with closing(warehouse.open(version.number)) as db:
@@ -152,7 +198,7 @@ def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:
-    """Raise BuildFailed if a version's file is not the one that was published.
+    """Raise PartnerSyncError if a version's file is not the one that was published.
 
     A lost file, and one whose digest is not known, pass. Reads the whole file.
     """
@@ -160,7 +206,7 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
         row = session.get(VersionRow, version.number)
     known = row and version.path.is_file() and row.sha256
     if known and _digest(version) != known:
-        raise BuildFailed(
+        raise PartnerSyncError(
             f"Version {version.number} was changed after it was published: {version.path} has "
             "another digest. Nothing is built on it. Whoever opens it sees the changed file.",
             "Run `partner-sync versions rebuild`, or `partner-sync versions rollback` to an older "

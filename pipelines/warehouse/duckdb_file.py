@@ -16,11 +16,12 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.config.home import Home
-from pipelines.core.errors import BuildFailed, LockHeld, StorageFailed, VersionNotFound
-from pipelines.core.files import durable_rename, swap_symlink, sync_file
+from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
+from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
 
 PUBLISHED_FILE: Final = 0o444
+BUILD: Final = "versions build"
 NAME: Final = re.compile(r"v(\d{8,})\.duckdb")
 
 SETTINGS: Final[dict[str, Any]] = {
@@ -64,9 +65,9 @@ class Version:
     path: Path
 
     def file(self) -> Path:
-        """Return the path of the file. Raises VersionNotFound where it is lost."""
+        """Return the path of the file. Raises PartnerSyncError where it is lost."""
         if not self.path.is_file():
-            raise VersionNotFound(
+            raise PartnerSyncError(
                 f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
                 "changed.",
                 "Run `partner-sync versions list`, then `partner-sync versions rollback` to one "
@@ -87,11 +88,11 @@ class Warehouse:
         """Open version `number` for writing, a hidden copy of `base`; delete it in the end.
 
         It stays if the block calls `commit`. Deletes what killed builds left; the caller holds the
-        lock `build`. Raises StorageFailed or VersionNotFound.
+        lock `build`. Raises PartnerSyncError.
         """
         part = self._part(number)
         try:
-            with _writing(part):
+            with storing(part, BUILD):
                 _delete(self.home.versions, ".v*")
                 if base is not None:
                     shutil.copyfile(base.file(), part)
@@ -106,8 +107,7 @@ class Warehouse:
         """Finish a version: reopen it, compare it with what was written, make it durable, rename.
 
         Not published yet. With `rewrite`, nothing of deleted rows remains in the file. Raises
-        BuildFailed for other rows, StorageFailed, and duckdb.Error for what cannot be written or
-        read.
+        PartnerSyncError for other rows, and duckdb.Error for what cannot be written or read.
         """
         version, part = self._version(number), self._part(number)
         written = _control_totals(db)
@@ -115,23 +115,23 @@ class Warehouse:
         with closing(_connect(part, self.memory_limit, read_only=True)) as reader:
             tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
         if tables:
-            raise BuildFailed(
+            raise PartnerSyncError(
                 f"Version {number} is not what was written: other rows in "
                 f"{', '.join(sorted(tables))}. It is not published. Analysts still see the version "
                 "before it.",
                 "Check the disk, then run `partner-sync versions build`.",
             )
-        with _writing(version.path):
+        with storing(version.path, BUILD):
             part.chmod(PUBLISHED_FILE)
             sync_file(part)
             durable_rename(part, version.path)
         return version
 
     def publish(self, version: Version) -> None:
-        """Point the symlink to a version. Raises VersionNotFound or StorageFailed."""
+        """Point the symlink to a version. Raises PartnerSyncError."""
         target = version.file().relative_to(self.home.root)
         self.published()  # refuses to overwrite a file that is not our symlink
-        with _writing(self.home.link):
+        with storing(self.home.link, BUILD):
             swap_symlink(self.home.link, str(target))
 
     def published(self) -> Version | None:
@@ -154,10 +154,10 @@ class Warehouse:
         return self._version(int(found[1]))
 
     def require_published(self) -> Version:
-        """Return the version that the symlink names. Raises VersionNotFound, StorageFailed."""
+        """Return the version that the symlink names. Raises PartnerSyncError."""
         if version := self.published():
             return version
-        raise VersionNotFound(
+        raise PartnerSyncError(
             "Nothing is published yet, so there are no rows to read.", "Run `partner-sync sync`."
         )
 
@@ -170,25 +170,23 @@ class Warehouse:
         """Open a version read-only (None: the published one).
 
         Opens a private copy where the file cannot be shared: another process has it open for
-        writing, or this one with other settings. Raises VersionNotFound, StorageFailed.
+        writing, or this one with other settings. Raises PartnerSyncError.
         """
         version = self.require_published() if number is None else self._version(number)
         file, folder = version.file(), self.home.versions
         with suppress(LockHeld):
             return _connect(file, self.memory_limit, read_only=True)
-        with _writing(folder), tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy:
+        with (
+            storing(folder, BUILD),
+            tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy,
+        ):
             shutil.copyfile(file, copy.name)
             return _connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
 
     def drop(self, number: int) -> None:
-        """Delete a version's file. Raises StorageFailed for the published one."""
+        """Delete the file of a version that is not published. Raises StorageFailed."""
         version = self._version(number)
-        if version == self.published():
-            raise StorageFailed(
-                f"Version {number} is published and cannot be deleted.",
-                "Run `partner-sync versions rollback` to publish another one first.",
-            )
-        with _writing(version.path):
+        with storing(version.path, BUILD):
             version.path.unlink(missing_ok=True)
             sync_file(self.home.versions)
 
@@ -259,15 +257,3 @@ def _control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int,
 def _delete(folder: Path, pattern: str) -> None:
     for path in folder.glob(pattern):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    """Raise StorageFailed for what the disk refuses."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(
-            f"{file} cannot be written: {error.strerror}. Analysts still see the version before.",
-            "Make room or correct the permissions, then run `partner-sync versions build`.",
-        ) from error

@@ -9,7 +9,7 @@ import pytest
 from pipelines.app.breaks import BreakFilter, Verdict, decide, list_breaks
 from pipelines.app.breaks_file import decide_from_file, write_file
 from pipelines.app.reconciled import Row
-from pipelines.core.errors import ConfigurationError, VersionNotFound
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.build import build
 from tests.app.conftest import session_of
@@ -136,7 +136,7 @@ def test_what_is_not_right_is_not_recorded(unchanged_books: Stores) -> None:
 
 
 def test_without_breaks_it_says_why(stores: Stores) -> None:
-    with pytest.raises(VersionNotFound, match="Nothing is published yet"):
+    with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         subjects(stores)
     read(stores, Reading([{"id": "u", "amount": "1.10"}]))
     build(stores)

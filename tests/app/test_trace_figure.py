@@ -11,7 +11,7 @@ from pipelines.app.breaks import BreakFilter, list_breaks
 from pipelines.app.raw_amounts import RawAmounts
 from pipelines.app.trace_figure import trace_break, trace_month
 from pipelines.archive.scan_file import SealedScan
-from pipelines.core.errors import ConfigurationError, VersionNotFound
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.publish.prune import prune
 from tests.app.conftest import session_of
@@ -151,7 +151,7 @@ def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
 
 
 def test_what_is_not_there_is_refused(unchanged_books: Stores, stores: Stores) -> None:
-    with pytest.raises(VersionNotFound):
+    with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         traced(stores)  # nothing is published
     session = session_of(unchanged_books)
     calls: list[tuple[Callable[[], object], str]] = [

@@ -1,14 +1,12 @@
 """People are told of a finding once, again after a day, and when it has cleared."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from itertools import count
 from typing import Any, cast
 
 import pytest
+from apprise import decorators
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
@@ -23,44 +21,30 @@ from tests.publish.named import session_of
 from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
 
 SECRET = "hunter2-of-the-channel"
+NUMBERS = count(1)
+ADD_SERVICE: Any = decorators.notify
 HOUR = timedelta(hours=1)
 
 
-class Channel(HTTPServer):
-    """A web hook on this machine that keeps what it gets."""
+class Channel:
+    """A service of Apprise that keeps the messages that it accepts."""
+
+    accepts = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Hook)
-        self.received: list[dict[str, Any]] = []
-        self.status = 200
+        self.received: list[str] = []
+        schema = f"kept{next(NUMBERS)}"
+        ADD_SERVICE(on=schema)(self._accept)
+        self.url = f"{schema}://user:{SECRET}@127.0.0.1/hook"
 
-    @property
-    def url(self) -> str:
-        return f"json://user:{SECRET}@127.0.0.1:{self.server_port}/hook"
-
-
-class _Hook(BaseHTTPRequestHandler):
-    server: Channel
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.server.status == 200:
-            self.server.received.append(json.loads(body))
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
+    def _accept(self, body: str, *_others: object, **_options: object) -> bool:
+        self.received += [body] if self.accepts else []
+        return self.accepts
 
 
 @pytest.fixture
-def channel() -> Iterator[Channel]:
-    with Channel() as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+def channel() -> Channel:
+    return Channel()
 
 
 @pytest.fixture
@@ -93,9 +77,8 @@ def notified(session: AppSession, channel: Channel, found: list[Finding]) -> lis
 
 def lines(channel: Channel) -> list[str]:
     """Return what was received since the last call."""
-    received = [line for each in channel.received for line in each["message"].splitlines()]
-    channel.received.clear()
-    return received
+    received, channel.received = channel.received, []
+    return [line for text in received for line in text.splitlines()]
 
 
 def test_people_are_told_once_again_after_a_day_and_when_it_clears(
@@ -111,13 +94,13 @@ def test_people_are_told_once_again_after_a_day_and_when_it_clears(
 def test_a_channel_that_fails_is_a_finding_and_gets_the_message_later(
     session: AppSession, channel: Channel
 ) -> None:
-    channel.status = 500
+    channel.accepts = False
     tell(session, channel, "a")
     found = {each.check.code: each.findings for each in run_checks(session) if each.findings}
     (failed,) = found["notification_failed"]
     assert "The service behind OPS_HOOK did not accept the message" in failed.message
     assert failed.remedy == "partner-sync notify test"
-    channel.status = 200
+    channel.accepts = True
     assert tell(session, channel, "a") == ["new"]
     assert not any(each.findings for each in run_checks(session) if "notif" in each.check.code)
 

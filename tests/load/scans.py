@@ -13,12 +13,13 @@ import duckdb
 from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, SealedScan
+from pipelines.config.streams import Stream
 from pipelines.core.completeness import ListMemory, Ranges
-from pipelines.load.load import LoadPolicy, LoadResult, load_scan
+from pipelines.load.load import LoadResult, load_scan
 from tests.archive.scans import HEADER, exchange, page, proof
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
-NEVER_HELD = LoadPolicy(max_deleted_share=1.0, allow_empty=True)
+NEVER_HELD = Stream.model_construct(max_deleted_share=1.0, allow_empty=True)
 EVERY = timedelta(days=1)
 
 
@@ -78,11 +79,11 @@ class Warehouse:
         )
 
     def load(
-        self, records: Sequence[str | bytes] | Reading, policy: LoadPolicy = NEVER_HELD
+        self, records: Sequence[str | bytes] | Reading, stream: Stream = NEVER_HELD
     ) -> LoadResult:
         """Load records as the next scan."""
         reading = records if isinstance(records, Reading) else Reading(records)
-        return load_scan(self.db, self.scan(reading), policy)
+        return load_scan(self.db, self.scan(reading), stream)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return what a query returns."""

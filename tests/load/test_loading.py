@@ -1,18 +1,18 @@
 """The lines of pitfalls.md on loading and history, and the guards."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from pipelines.config.streams import Stream
 from pipelines.core.errors import LoadFailed
-from pipelines.load.load import LoadPolicy, LoadResult, load_scan
+from pipelines.load.load import LoadResult, load_scan
 from tests.load.scans import NEVER_HELD, Reading, Warehouse
 
 TEN = [f'{{"id":{at},"a":1}}' for at in range(10)]
-DEFAULT = LoadPolicy()
+DEFAULT = Stream.model_construct()
 
 
 def dump(warehouse: Warehouse) -> list[Any]:
@@ -27,7 +27,7 @@ def keys(warehouse: Warehouse) -> list[str]:
     return [key for (key,) in found]
 
 
-FREEZE = LoadPolicy(contract="freeze")
+FREEZE = Stream.model_construct(contract="freeze")
 HELD = {
     "an empty list that had rows": (Reading([]), DEFAULT, "is empty"),
     "more than 10 % of the rows gone": (Reading(TEN[:8]), DEFAULT, "2 of 10 rows are gone"),
@@ -38,38 +38,37 @@ HELD = {
 }
 NOT_HELD = {
     "10 % of the rows gone": (Reading(TEN[:9]), DEFAULT, 9),
-    "an empty list that may be empty": (Reading([]), LoadPolicy(allow_empty=True), 0),
+    "an empty list that may be empty": (Reading([]), Stream.model_construct(allow_empty=True), 0),
     "an empty PARTIAL scan": (Reading([], complete=False), DEFAULT, 10),
     "rows absent from a PARTIAL scan": (Reading(TEN[:1], complete=False), DEFAULT, 10),
     "frozen columns with other values": (Reading([*TEN[:9], '{"id":9,"a":7}']), FREEZE, 10),
 }
 
 
-@pytest.mark.parametrize(("reading", "policy", "reason"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("reading", "stream", "reason"), HELD.values(), ids=HELD)
 def test_a_guard_holds_a_scan_until_it_is_approved_and_it_is_loaded_once(
-    warehouse: Warehouse, reading: Reading, policy: LoadPolicy, reason: str
+    warehouse: Warehouse, reading: Reading, stream: Stream, reason: str
 ) -> None:
     warehouse.load(TEN)
     before = dump(warehouse)
     scan = warehouse.scan(reading)
-    held = load_scan(warehouse.db, scan, policy)
+    held = load_scan(warehouse.db, scan, stream)
     assert reason in str(held.held)
     assert held.findings == ()
     assert dump(warehouse) == before
-    approved = replace(policy, approved=True)
-    assert load_scan(warehouse.db, scan, approved).held is None
+    assert load_scan(warehouse.db, scan, stream, approved=True).held is None
     after = dump(warehouse)
     assert after != before
-    assert load_scan(warehouse.db, scan, approved) == LoadResult(scan.scan_id)
+    assert load_scan(warehouse.db, scan, stream, approved=True) == LoadResult(scan.scan_id)
     assert dump(warehouse) == after
 
 
-@pytest.mark.parametrize(("reading", "policy", "rows"), NOT_HELD.values(), ids=NOT_HELD)
+@pytest.mark.parametrize(("reading", "stream", "rows"), NOT_HELD.values(), ids=NOT_HELD)
 def test_a_guard_lets_a_scan_pass(
-    warehouse: Warehouse, reading: Reading, policy: LoadPolicy, rows: int
+    warehouse: Warehouse, reading: Reading, stream: Stream, rows: int
 ) -> None:
     warehouse.load(TEN)
-    assert warehouse.load(reading, policy).held is None
+    assert warehouse.load(reading, stream).held is None
     assert len(keys(warehouse)) == rows
 
 
@@ -80,7 +79,7 @@ def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
 
 
 def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> None:
-    discard = LoadPolicy(contract="discard")
+    discard = Stream.model_construct(contract="discard")
     warehouse.load(TEN, discard)
     result = warehouse.load([*TEN[:9], '{"id":9,"a":1.5,"new":{"b":1,"c":[2,3]}}'], discard)
     assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT"}

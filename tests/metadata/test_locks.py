@@ -50,9 +50,13 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> 
             raise FileNotFoundError
 
 
-@pytest.mark.parametrize(("folder", "says"), [("file/a", "Cannot create"), ("", "cannot be us")])
-def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, folder: str, says: str) -> None:
+@pytest.mark.parametrize("folder", ["file/a", ""])
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "build.holder").mkdir()
-    with pytest.raises(StorageFailed, match=says), hold_lock(tmp_path / folder, "build"):
+    path = tmp_path / (folder or "build.holder")
+    with (
+        pytest.raises(StorageFailed, match=rf"{path} cannot be written"),
+        hold_lock(tmp_path / folder, "build"),
+    ):
         pass

@@ -39,10 +39,6 @@ def metadata(tmp_path: Path, server_url: str) -> Iterator[Metadata]:
         yield opened
 
 
-def test_an_old_database_is_upgraded(tmp_path: Path, server_url: str) -> None:
-    test_engine.check_upgrade(tmp_path / "metadata.db", server_url)
-
-
 def test_two_homes_create_one_database_and_one_process_is_killed(
     tmp_path: Path, server_url: str, administrator: Any
 ) -> None:

@@ -20,7 +20,7 @@ from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan, VersionRow
-from pipelines.publish import stores as publish
+from pipelines.publish import versions
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
 
@@ -39,7 +39,7 @@ class MovedClock(Clock):
 
 
 @dataclass(frozen=True)
-class Stores(publish.Stores):
+class Stores(versions.Stores):
     """Everything a build needs, of one home."""
 
     clock: MovedClock = field(default_factory=MovedClock)
@@ -74,9 +74,11 @@ class Stores(publish.Stores):
             return {scan.scan_id: scan.status for scan in session.query(Scan)}
 
     def versions(self) -> dict[int, str]:
-        """Return the status of every version by number."""
+        """Return the status of every version by number; of the checkpoint, that it is this."""
         with self.metadata.transaction() as session:
-            return {row.number: row.status for row in session.query(VersionRow)}
+            found = {row.number: row.status for row in session.query(VersionRow)}
+        kept = versions.checkpoint(self)
+        return found | ({kept.number: "checkpoint"} if kept else {})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from sqlalchemy import delete
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.trace import trace
-from pipelines.core.errors import BuildFailed
+from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import rebuild
@@ -65,7 +65,7 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
     for version in published.warehouse.versions():
         version.path.chmod(0o644)
         version.path.write_bytes(b"")
-    with pytest.raises(BuildFailed, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
+    with pytest.raises(PartnerSyncError, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
         rebuild(published)
 
 
@@ -124,7 +124,9 @@ def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: St
 def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stores) -> None:
     with published.metadata.transaction() as session:
         session.execute(delete(Scan))
-    with pytest.raises(BuildFailed, match="1 scans of the published version are not in the meta"):
+    with pytest.raises(
+        PartnerSyncError, match="1 scans of the published version are not in the meta"
+    ):
         rebuild(published)
     found = {each.check.code: each.findings for each in run_checks(session_of(published))}
     assert "could not be rebuilt" in found["scans_unknown"][0].message

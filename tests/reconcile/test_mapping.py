@@ -11,7 +11,7 @@ from pipelines.app.mapping import accept, propose
 from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
 from pipelines.config.mapping import Mapping, read_mapping
-from pipelines.core.errors import ConfigurationError, VersionNotFound
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.publish.build import build
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, copy_home, read
@@ -119,7 +119,7 @@ def test_a_mapping_that_is_wrong(session: AppSession) -> None:
 def test_nothing_to_accept(tmp_path: Path) -> None:
     stores = Stores.open(tmp_path / "home")
     for do in (propose, accept):
-        with pytest.raises(VersionNotFound):
+        with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
             do(session_of(stores))
     session = publish(stores, {"usage": [{"a": [1]}] * 2})
     with pytest.raises(ConfigurationError, match="No field of usage or billing is proposed"):
