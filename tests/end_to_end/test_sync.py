@@ -4,8 +4,8 @@ Which scans are used again, and which failure affects what.
 """
 
 import threading
-import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.truth import Row, by_key, differences, same, table_records, was_serve
 SIZES = ("--rate", "1000", "--partners", "60", "--usage", "1500", "--billing", "300")
 SETTINGS = "[streams.partners]\nlimit = 20\n[streams.usage]\nlimit = 300\n"
 SHORT = '[streams.s]\npath = "/v2/plans"\n[streams.t]\npath = "/v2/organizations"\n'
+WAIT_SECONDS = 60  # on a busy machine
 RATES = {"insert": 0.5, "delete": 0.5, "update": 3}  # by page
 Truth = dict[str, list[str]]
 
@@ -163,17 +164,6 @@ def test_values_are_compared_exactly() -> None:
     assert [pair for pair in [(True, 1), *unequal] if same(*pair)] == []
 
 
-class Notes(Progress):
-    """Keeps what is reported."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        """Keep one sentence."""
-        self.notes.append(message)
-
-
 def all_runs(home: Home) -> list[Run]:
     with opened(home) as session, session.metadata.transaction() as db:
         return recent_runs(db, 0)
@@ -217,17 +207,26 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     assert again[0].source == "read"
 
 
-def test_the_second_of_two_syncs_waits_and_says_so(sandbox: Running, synced: Home) -> None:
-    sandbox.fault("late", "/v2/partners", value=0.7)
-    first = threading.Thread(target=sync_once, args=(synced,))
-    first.start()
-    while first.is_alive() and "/v2/usage" not in sandbox.statistics()["requests"]:
-        time.sleep(0.05)
-    progress = Notes()
-    second = read(synced, ReadRequest("acme", ("usage",)), progress)
-    first.join()
-    assert progress.notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
-    assert progress.notes[1].startswith("Lists whose last scan began before ")
+def test_the_second_of_two_syncs_waits_and_says_so(synced: Home) -> None:
+    reads, waits, notes = threading.Event(), threading.Event(), list[str]()
+
+    class First(Progress):
+        def advance(self, *_values: object) -> None:
+            reads.set()
+            assert waits.wait(WAIT_SECONDS)
+
+    class Second(Progress):
+        def note(self, message: str) -> None:
+            waits.set()
+            notes.append(message)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(read, synced, ReadRequest("acme"), First())
+        assert reads.wait(WAIT_SECONDS)
+        second = read(synced, ReadRequest("acme", ("usage",)), Second())
+        assert {each.state for each in first.result()} == {Outcome.COMPLETE}
+    assert notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
+    assert notes[1].startswith("Lists whose last scan began before ")
     assert second[0].source == "read"
     assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
 
