@@ -185,18 +185,6 @@ def fail_billing(sandbox: Running, home: Home) -> StreamResult:
     return billing
 
 
-@pytest.mark.long
-def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
-    failed = fail_billing(sandbox, synced)
-    assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
-    run = all_runs(synced)[0]
-    assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
-    before = page_requests(sandbox)
-    (resumed,) = sync_once(synced, "billing").streams
-    assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
-    assert (resumed.requests, resumed.rate_limited) == (page_requests(sandbox) - before, 0)
-
-
 def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home) -> None:
     before = page_requests(sandbox)
     tick = datetime.now(UTC) - timedelta(days=1)
@@ -232,21 +220,30 @@ def test_the_second_of_two_syncs_waits_and_says_so(synced: Home) -> None:
 
 
 @pytest.mark.long
-def test_an_open_scan_that_is_old_or_damaged_is_read_again(sandbox: Running, synced: Home) -> None:
+def test_a_failed_list_is_resumed_unless_its_scan_is_old_or_damaged(
+    sandbox: Running, synced: Home
+) -> None:
     def age(scan: Scan) -> None:
         scan.started_at -= timedelta(hours=25)
 
     def damage(scan: Scan) -> None:
         synced.archive.joinpath(f"{scan.file}.open").write_bytes(b"")
 
-    for number, harm in enumerate((age, damage), 1):
-        fail_billing(sandbox, synced)
+    for harm, source in ((None, "resumed"), (age, "read"), (damage, "read")):
+        failed = fail_billing(sandbox, synced)
+        assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
+        run = all_runs(synced)[0]
+        assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
         with opened(synced) as session, session.metadata.transaction() as db:
-            harm(db.query(Scan).filter_by(status="open").one())
+            scan = db.query(Scan).filter_by(status="open").one()
+            if harm:
+                harm(scan)
+        before = page_requests(sandbox)
         (billing,) = sync_once(synced, "billing").streams
-        assert (billing.state, billing.source) == (Outcome.COMPLETE, "read")
-        with opened(synced) as session, session.metadata.transaction() as db:
-            assert db.query(Scan).filter_by(status="abandoned").count() == number
+        assert (billing.state, billing.source) == (Outcome.COMPLETE, source)
+        assert (billing.requests, billing.rate_limited) == (page_requests(sandbox) - before, 0)
+    with opened(synced) as session, session.metadata.transaction() as db:
+        assert db.query(Scan).filter_by(status="abandoned").count() == 2
 
 
 def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
