@@ -39,7 +39,7 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with home.session() as session:
             days = _days_of_run(context, session)
-        yield from _materialize(context, days)
+        _materialize(context, days)
         missing = [
             f"{each.connection}/{each.stream} {each.day}: {each.note}"
             for each in days
@@ -47,6 +47,7 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
         ]
         if missing:
             raise failure("\n".join(["Some lists have no scan.", *missing]))
+        yield from ()  # what is materialized was logged
 
     return read
 
@@ -59,7 +60,7 @@ def _spec(stream: Stream) -> dg.AssetSpec:
         group_name="raw",
         kinds={"http", "file"},
         tags={"surface": stream.surface},
-        skippable=True,  # the good days of a run with a bad one are logged one by one
+        skippable=True,  # its partitions are logged one by one
     )
 
 
@@ -99,31 +100,19 @@ def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, s
     return ReadRequest(connection, streams, trigger, scheduled_at)
 
 
-def _materialize(
-    context: dg.AssetExecutionContext, days: list[ListDay]
-) -> Iterator[dg.MaterializeResult[None]]:
-    """Materialize each stream for the partitions that have a scan, with the proof of each.
+def _materialize(context: dg.AssetExecutionContext, days: list[ListDay]) -> None:
+    """Materialize each partition that has a scan, with its proof.
 
-    A MaterializeResult stands for every partition of the run, so it is used only for a stream that
-    has a scan in each of them.
+    A MaterializeResult would stand for every partition of the run, also those without a scan.
     """
-    for stream in dict.fromkeys(each.stream for each in days):
-        proofs = {
-            partition_key(each.connection, each.day): _metadata(each.scan, each.note)
-            for each in days
-            if each.stream == stream and each.scan
-        }
-        is_whole = set(proofs) == set(context.partition_keys)
-        for partition, metadata in proofs.items():
+    for each in days:
+        if each.scan:
+            metadata = _metadata(each.scan, each.note)
+            partition = partition_key(each.connection, each.day)
             context.log.info("%s: %s", partition, metadata["proof"])
-            if is_whole:
-                context.add_asset_metadata(metadata, raw_key(stream), partition)
-            else:
-                context.log_event(
-                    dg.AssetMaterialization(raw_key(stream), partition=partition, metadata=metadata)
-                )
-        if is_whole:
-            yield dg.MaterializeResult(asset_key=raw_key(stream))
+            context.log_event(
+                dg.AssetMaterialization(raw_key(each.stream), "", metadata, partition=partition)
+            )
 
 
 def _metadata(scan: SealedScan, source: str) -> dict[str, Any]:

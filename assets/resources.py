@@ -14,14 +14,21 @@ from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata.engine import this_process
 
 LOG_EVERY_SECONDS = 60
+PROCESS_TAG = ".partner-sync/process"  # of a run: its id, and the process that works on it
 
 
 class HomeResource(dg.ConfigurableResource[None]):
     """Opens the home of this deployment."""
 
     path: str
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Note which process works on a run, for the sensor `killed_runs`."""
+        if (run := context.run) and (instance := context.instance):
+            instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{run.run_id} {this_process()}"})
 
     def settings(self) -> Settings:
         """Return the settings as they are now. Raises ConfigurationError."""

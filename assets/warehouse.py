@@ -29,16 +29,10 @@ Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     """Return the step that builds and publishes a version from every scan that waits for it."""
-    streams = list(settings.streams)
 
     @dg.multi_asset(
         name="build",
-        specs=[
-            *map(_table_spec, streams),
-            *(_reconciliation_spec(table, streams) for table in SHOWN_TABLES),
-            _published_spec(streams),
-            _report_spec(),
-        ],
+        specs=list(_specs(list(settings.streams))),
         check_specs=list(check_specs(settings)),
         can_subset=True,  # so that the checks can be evaluated without a build
     )
@@ -60,47 +54,26 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     return build
 
 
-def _table_spec(stream: str) -> dg.AssetSpec:
+def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
+    """Yield what a build makes."""
+    tables, compared = [*map(table_key, streams)], [*map(reconciliation_key, SHOWN_TABLES)]
+    for stream in streams:
+        text = f"`current.{stream}` and `history.{stream}` of the published version."
+        yield _spec(table_key(stream), [raw_key(stream)], text, "duckdb", "table")
+    for table in SHOWN_TABLES:
+        text = f"`reconciliation.{table}`: {read_statement(table).question}"
+        yield _spec(reconciliation_key(table), tables, text, "duckdb", "table")
+    text = "The file that analysts open: all streams and connections, at one moment."
+    yield _spec(PUBLISHED, [*tables, *compared], text, "duckdb", "file")
+    text = "The finance report of the published version: one HTML page."
+    yield _spec(REPORT, [PUBLISHED], text, "html")
+
+
+def _spec(key: dg.AssetKey, deps: list[dg.AssetKey], text: str, *kinds: str) -> dg.AssetSpec:
+    """Return an asset that can be skipped: its table or the version may not exist."""
+    group = key.path[0]
     return dg.AssetSpec(
-        table_key(stream),
-        deps=[raw_key(stream)],
-        description=f"`current.{stream}` and `history.{stream}` of the published version.",
-        group_name="warehouse",
-        kinds={"duckdb", "table"},
-        skippable=True,  # a stream that was never read has no table
-    )
-
-
-def _reconciliation_spec(table: str, streams: list[str]) -> dg.AssetSpec:
-    return dg.AssetSpec(
-        reconciliation_key(table),
-        deps=[table_key(stream) for stream in streams],
-        description=f"`reconciliation.{table}`: {read_statement(table).question}",
-        group_name="reconciliation",
-        kinds={"duckdb", "table"},
-        skippable=True,  # where it cannot be evaluated, there is no table
-    )
-
-
-def _published_spec(streams: list[str]) -> dg.AssetSpec:
-    return dg.AssetSpec(
-        PUBLISHED,
-        deps=[*map(table_key, streams), *map(reconciliation_key, SHOWN_TABLES)],
-        description="The file that analysts open: all streams and connections, at one moment.",
-        group_name="published",
-        kinds={"duckdb", "file"},
-        skippable=True,  # the checks are evaluated without it, and there may be no version yet
-    )
-
-
-def _report_spec() -> dg.AssetSpec:
-    return dg.AssetSpec(
-        REPORT,
-        deps=[PUBLISHED],
-        description="The finance report of the published version: one HTML page.",
-        group_name="reports",
-        kinds={"html"},
-        skippable=True,  # there may be no version yet
+        key, deps=deps, description=text, group_name=group, kinds={*kinds}, skippable=True
     )
 
 

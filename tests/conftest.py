@@ -1,7 +1,7 @@
 """What holds for all tests: hypothesis, files in memory, the shared sandbox, which tests are long.
 
 Fixtures:
-    sandbox: a small sandbox that nobody waits for, reset after the test. All share its process.
+    sandbox: a small sandbox that nobody waits for, reset for the test. All share its process.
     sandbox_process: the same process for fixtures of a wider scope, which must not change it.
 
 A test that needs another sandbox starts it with ``tests.sandbox.running.started``.
@@ -65,9 +65,10 @@ def sandbox_process() -> Iterator[Running]:
 
 @pytest.fixture
 def sandbox(sandbox_process: Running) -> Iterator[Running]:
-    """The shared sandbox for one test; its faults, changes and statistics are undone afterwards.
+    """The shared sandbox for one test, without faults, changes and statistics of other tests.
 
     What is written over the merchant surface stays.
     """
+    sandbox_process.reset()  # a test that has no such fixture may have sent requests before
     yield sandbox_process
     sandbox_process.reset()

@@ -52,11 +52,11 @@ def copied(home: Home, folder: Path) -> Home:
 
 
 @pytest.fixture
-def synced(
-    tmp_path_factory: pytest.TempPathFactory, sandbox_process: Running, tmp_path: Path
-) -> Home:
+def synced(tmp_path_factory: pytest.TempPathFactory, sandbox: Running, tmp_path: Path) -> Home:
     """A home with version 1 of all lists of the shared sandbox."""
-    return copied(synced_home(tmp_path_factory, sandbox_process), tmp_path / "home")
+    home = synced_home(tmp_path_factory, sandbox)
+    sandbox.reset()  # the first test of a process has just synced it
+    return copied(home, tmp_path / "home")
 
 
 @contextmanager

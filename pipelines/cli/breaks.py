@@ -1,6 +1,5 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +9,16 @@ import typer
 from pipelines import app
 from pipelines.cli.finance import NUMBERS_AS_TEXT
 from pipelines.cli.program import Json, NoBuild, Reason, breaks
-from pipelines.cli.terminal import line, opened, print_json, show, show_and_build, shown
-from pipelines.core.errors import ConfigurationError, ExitCode
+from pipelines.cli.terminal import (
+    confirm,
+    line,
+    opened,
+    print_json,
+    show_and_build,
+    show_table,
+    shown,
+)
+from pipelines.core.errors import ConfigurationError
 
 COLUMNS = (
     *("break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows"),
@@ -53,9 +60,8 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         rows = app.breaks.list_breaks(session, chosen)
         rounded = app.breaks_file.write_file(session, chosen, xlsx) if xlsx else []
     sums = app.breaks.totals(rows)
-    if json:
-        print_json({"breaks": rows, "totals": sums})
-    elif xlsx:
+    print_json({"breaks": rows, "totals": sums})
+    if xlsx:
         line(f"Wrote {len(rows):,} breaks to {xlsx}. Fill in decision, owner and reason, then run")
         line(f"  partner-sync breaks decide {xlsx}")
         if rounded:
@@ -70,7 +76,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
 def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
     """Print breaks; uncertain ones are marked."""
     uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
-    show(_named(rows), (*COLUMNS, *uncertain))
+    show_table(_named(rows), (*COLUMNS, *uncertain))
     if not rows:
         line(f"No breaks match {chosen}." if chosen else "There are no breaks to decide about.")
     if uncertain:
@@ -84,12 +90,8 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _confirm(rows: list[dict[str, Any]], *, yes: bool) -> None:
     """Show what is about to be decided, and ask."""
     owned = any(each["new_owner"] for each in rows)
-    show(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
-    if not yes and not sys.stdin.isatty():
-        raise ConfigurationError("Nothing was decided: nobody can be asked.", "Use --yes.")
-    if not yes and not typer.confirm(f"Record {len(rows):,} decisions?"):
-        line("Nothing was decided.")
-        raise typer.Exit(ExitCode.USAGE)
+    show_table(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
+    confirm(f"Record {len(rows):,} decisions?", yes=yes)
 
 
 def _add_command(kind: str, text: str) -> None:

@@ -11,12 +11,13 @@ import typer
 from pipelines import app
 from pipelines.cli.program import FINANCE, Json, NoBuild, Reason, close, mapping, program
 from pipelines.cli.terminal import (
+    LOG,
     line,
-    note,
     opened,
     print_json,
     show,
     show_and_build,
+    show_table,
     shown_progress,
 )
 from pipelines.core.errors import ExitCode
@@ -34,14 +35,12 @@ NUMBERS_AS_TEXT = (
 
 
 @mapping.command()
-def propose(*, json: Json = False) -> int:
+def propose(*, _json: Json = False) -> int:
     """Propose a field for each role in reconciliation, and show the evidence."""
     with opened() as session:
         rows = app.mapping.propose(session)
-    columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    show(rows, columns, as_json=json)
-    if not json:
-        line("Run `partner-sync mapping accept` to use these fields.")
+    show(rows, [name for name in rows[0] if any(row[name] for row in rows)])
+    line("Run `partner-sync mapping accept` to use these fields.")
     return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
 
 
@@ -71,7 +70,7 @@ def close_month(
     """Sign off a month: copy its records, breaks and figures; later changes are corrections."""
     with opened() as session:
         signing = app.close.Signing(month.date(), preparer, reviewer, remark)
-        text = app.close.close_month(session, signing, note)
+        text = app.close.close_month(session, signing, LOG.info)
         return show_and_build(session, text, no_build=no_build)
 
 
@@ -84,16 +83,13 @@ def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
 
 
 @close.command("list")
-def list_closes(*, json: Json = False) -> None:
+def list_closes(*, _json: Json = False) -> None:
     """List closed months, and whether their records are still as they were signed off."""
     with opened() as session:
         rows = app.close.list_closes(session)
-    show(rows, CLOSES, as_json=json)
-    if not json:
-        for problem in sorted({row["problem"] for row in rows if row["problem"]}):
-            line(problem, style="yellow")
-        if not rows:
-            line("No month is closed.")
+    show(rows, CLOSES, none="No month is closed.")
+    for problem in sorted({row["problem"] for row in rows if row["problem"]}):
+        line(problem, style="yellow")
 
 
 @program.command(rich_help_panel=FINANCE)
@@ -112,13 +108,13 @@ def export(
     folder: Annotated[
         Path | None, typer.Option(help="New folder for the files. Default: in the home.")
     ] = None,
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
     with opened() as session, shown_progress() as progress:
         rows = app.export.export_tables(session, progress, target, table or (), folder)
-    show(rows, EXPORTS, as_json=json)
-    if not json and any(row["numbers_as_text"] for row in rows):
+    show(rows, EXPORTS)
+    if any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")
 
 
@@ -126,20 +122,18 @@ def export(
 def report(
     *,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """Write the finance report of the published version as one HTML page."""
     with opened() as session:
         figures = app.report.read_published(session)
         file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
-    if json:
-        found = {"version": figures.version, "file": str(file), "currencies": rows}
-        print_json(found | {"problem": figures.problem or None})
-    else:
-        show(rows)
-        if figures.problem:
-            line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
-        line(f"Report of version {figures.version}: {file}")
+    found = {"version": figures.version, "file": str(file), "currencies": rows}
+    print_json(found | {"problem": figures.problem or None})
+    show_table(rows)
+    if figures.problem:
+        line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
+    line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())

@@ -20,7 +20,7 @@ from pipelines.cli.program import (
     notify,
     program,
 )
-from pipelines.cli.terminal import line, opened, print_json, run_sync, show, show_status
+from pipelines.cli.terminal import line, opened, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 
 __all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
@@ -83,11 +83,11 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 
 
 @program.command(rich_help_panel=SETUP)
-def check(*, connection: Connections = None, json: Json = False) -> int:
+def check(*, connection: Connections = None, _json: Json = False) -> int:
     """Check credentials, account and each list of each connection; one request a list."""
     with opened() as session:
         rows = app.plan.check_connections(session, connection)
-    show(rows, as_json=json)
+    show(rows)
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
 
@@ -98,28 +98,26 @@ def discover(
     description: Annotated[
         str, typer.Option(help="Path of the interface description (OpenAPI, JSON).")
     ] = "/docs/openapi.json",
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """Show the lists in the interface description, and the lines that switch them on."""
     with opened() as session:
         rows = app.discover.discover(session, connection, description)
         settings = session.home.settings_file
-    show(rows, ("path", "surface", "state"), as_json=json)
-    lines = [row["lines"] for row in rows if row["lines"]]
-    if lines and not json:
+    none = "The interface description shows no list."
+    show(rows, ("path", "surface", "state"), none=none)
+    if lines := [each for row in rows for each in row["lines"].splitlines()]:
         line(f"To read a list, add its lines to {settings}:")
-        for each in "\n".join(lines).splitlines():
-            line(each)
-    elif not rows and not json:
-        line("The interface description shows no list.")
+    for each in lines:
+        line(each)
 
 
 @connections.callback(invoke_without_command=True)
-def list_connections(context: typer.Context, *, json: Json = False) -> None:
+def list_connections(context: typer.Context, *, _json: Json = False) -> None:
     """List connections: surface, address, where the secret is, streams."""
     if context.invoked_subcommand is None:
         with opened() as session:
-            show(app.connect.list_connections(session), as_json=json)
+            show(app.connect.list_connections(session))
 
 
 @connections.command()
@@ -137,13 +135,11 @@ def unblock(connection: Connection) -> None:
 
 
 @notify.command("test")
-def send_test(*, json: Json = False) -> int:
+def send_test(*, _json: Json = False) -> int:
     """Send a test to every channel that the setting `notify` names."""
     with opened() as session:
         rows = app.notify.send_test(session)
-    show(rows, as_json=json)
-    if not rows and not json:
-        line("No channel is configured. Set notify in settings.toml.")
+    show(rows, none="No channel is configured. Set notify in settings.toml.")
     return ExitCode.DONE if rows and all(row["sent"] for row in rows) else ExitCode.USAGE
 
 
@@ -155,14 +151,14 @@ def sync(
         list[str] | None, typer.Option("--stream", "-s", help="Stream; repeatable. Default: all.")
     ] = None,
     no_build: NoBuild = False,
-    json: Json = False,
+    _json: Json = False,
 ) -> int:
     """Read lists completely, then build and publish one version of all of them."""
     with opened() as session:
         chosen = session.lists(connection, stream)
         requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
         build = None if no_build else app.sync.build_version
-        return run_sync(session, requests, build, as_json=json)
+        return run_sync(session, requests, build)
 
 
 @program.command(rich_help_panel=RUN)
@@ -172,22 +168,21 @@ def plan(
     ask: Annotated[
         bool, typer.Option("--ask", help="Request one page of each list that was never read.")
     ] = False,
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """Show how many requests and how much time the next sync takes."""
     with opened() as session:
         rows = app.plan.plan_sync(session, connection, ask=ask)
-    show(rows, as_json=json)
-    if not json:
-        line(app.plan.total(rows))
+    show(rows)
+    line(app.plan.total(rows))
 
 
 @program.command(rich_help_panel=RUN)
-def status(*, json: Json = False) -> int:
+def status(*, _json: Json = False) -> int:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
     with opened() as session:
         found = app.checkup.status(session)
-    print_json(found) if json else show_status(found)
+    show_status(found)
     return int(found["exit_code"])
 
 
@@ -195,11 +190,12 @@ def status(*, json: Json = False) -> int:
 def runs(
     *,
     limit: Annotated[int, typer.Option(min=0, help="Runs shown, newest first (0 = all).")] = 20,
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """List runs: when, what triggered them, requests, outcome."""
     with opened() as session:
-        show(app.checkup.recent_runs(session, limit), as_json=json, what="runs")
+        rows = app.checkup.recent_runs(session, limit)
+    show(rows, none="There are no runs yet. Run `partner-sync sync`.")
 
 
 @program.command(rich_help_panel=RUN)

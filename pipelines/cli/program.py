@@ -6,13 +6,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipelines.cli.terminal import show_error
+from pipelines.cli.terminal import OUT, show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
 INTERRUPTED = """Interrupted. Analysts still see the last published version.
 Run `partner-sync sync` within 24 hours to resume what was being read."""
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def _silence(value: bool) -> bool:  # noqa: FBT001 - Typer's signature of a callback
+    OUT.quiet = value
+    return value
+
+
+Json = Annotated[
+    bool, typer.Option("--json", callback=_silence, help="Print JSON instead of tables.")
+]
 Connection = Annotated[str, typer.Argument(help="Name of the connection.")]
 # Without a terminal, nobody can be asked: the option is required there.
 Reason = Annotated[str, typer.Option(prompt=os.isatty(0), help="Why; kept with your name.")]
@@ -29,6 +38,7 @@ class Program(TyperGroup):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; exit with what it returns, or with the code of its failure."""
+        OUT.quiet = False
         try:
             code = super().invoke(ctx)
         except PartnerSyncError as error:

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from pipelines import app
 from pipelines.app.progress import Progress
-from pipelines.core.errors import ExitCode, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 
@@ -79,6 +79,14 @@ def opened(home: "Home | None" = None) -> Iterator["app.session.AppSession"]:
         yield session
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is changed. Raises ConfigurationError: a no, or nobody to ask."""
+    if not yes and not sys.stdin.isatty():
+        raise ConfigurationError("Nothing was changed: nobody can be asked.", "Use --yes.")
+    if not yes and not typer.confirm(question):
+        raise ConfigurationError("Nothing was changed.")
+
+
 def show_error(error: PartnerSyncError) -> None:
     """Print what happened and what to do, or log it if messages are JSON."""
     if HANDLER.as_json:
@@ -89,36 +97,30 @@ def show_error(error: PartnerSyncError) -> None:
         typer.echo(printable(text, LONGEST_LINE), err=True)
 
 
-def note(message: str) -> None:
-    """Log one sentence about a step or a wait."""
-    LOG.info("%s", message)
+def show(rows: Rows, columns: Iterable[str] = (), *, none: str = "") -> None:
+    """Print rows, as JSON if that is asked for, else as a table; `none` is said without any."""
+    print_json(rows)
+    show_table(rows, columns)
+    if none and not rows:
+        line(none)
 
 
-def show(rows: Rows, columns: Iterable[str] = (), *, as_json: bool = False, what: str = "") -> None:
-    """Print rows as JSON, or as a table with these columns (none named: all)."""
-    if as_json:
-        print_json(rows)
-    elif rows:
-        columns = list(columns or rows[0])
-        table = Table(box=SIMPLE_HEAD)
-        for name in columns:
-            is_number = all(isinstance(row[name], int | Decimal | None) for row in rows)
-            heading = HEADINGS.get(name, name.replace("_", " "))
-            table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(_cell(name, row[name])) for name in columns))
-        OUT.print(table, soft_wrap=False)
-    elif what:
-        line(f"There are no {what} yet. Run `partner-sync sync`.")
+def show_table(rows: Rows, columns: Iterable[str] = ()) -> None:
+    """Print rows as a table with these columns (none named: all); nothing without a row."""
+    if not rows:
+        return
+    columns = list(columns or rows[0])
+    table = Table(box=SIMPLE_HEAD)
+    for name in columns:
+        is_number = all(isinstance(row[name], int | Decimal | None) for row in rows)
+        heading = HEADINGS.get(name, name.replace("_", " "))
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(shown(row[name], is_size=name == "bytes")) for name in columns))
+    OUT.print(table, soft_wrap=False)
 
 
-def _cell(column: str, value: object) -> str:
-    if column == "bytes" and isinstance(value, int):
-        return readable_size(value)
-    return shown(value)
-
-
-def shown(value: object) -> str:
+def shown(value: object, *, is_size: bool = False) -> str:
     """Return a value as people read it: decimals without an exponent, times in UTC."""
     match value:
         case None:
@@ -126,7 +128,7 @@ def shown(value: object) -> str:
         case bool():
             text = "yes" if value else "no"
         case int():
-            text = f"{value:,}"
+            text = readable_size(value) if is_size else f"{value:,}"
         case Decimal():
             text = f"{value:f}"
         case datetime():
@@ -139,8 +141,12 @@ def shown(value: object) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print JSON: numbers as numbers, decimals as exact strings, times in ISO 8601."""
-    sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
+    """Print JSON if that is asked for; the option --json silences all that `OUT` prints.
+
+    Numbers are numbers, decimals are exact strings, times are in ISO 8601.
+    """
+    if OUT.quiet:
+        sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
 
 
 class _TerminalProgress(Progress):
@@ -161,7 +167,7 @@ class _TerminalProgress(Progress):
 
     def note(self, message: str) -> None:
         self._last_line = time.monotonic()
-        note(message)
+        LOG.info(message)
 
 
 @contextmanager
@@ -183,22 +189,18 @@ def run_sync(
     session: "app.session.AppSession",
     requests: list["app.results.ReadRequest"],
     make: "app.sync.MakeVersion | None",
-    *,
-    as_json: bool = False,
 ) -> int:
     """Read lists, make a version, print what became of both; return the exit code."""
     with shown_progress() as progress:
         result = app.sync.sync(session, requests, progress, make)
     values, built = result.values(str(session.home.link)), result.build
-    if as_json:
-        print_json(values)
-    else:
-        show(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())
-        for each in result.streams:
-            place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
-            line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
-        _show_findings(result.findings)
-        _show_build(values["build"] if requests else values)
+    print_json(values)
+    show_table(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())
+    for each in result.streams:
+        place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
+        line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
+    _show_findings(result.findings)
+    _show_build(values["build"] if requests else values)
     if session.settings.notify_summary and built and built.is_new:
         app.notify.notify_summary(session)
     if session.settings.notify:  # last: what was done is shown even if this fails
@@ -241,10 +243,11 @@ def _show_build(built: dict[str, Any] | None) -> None:
 
 def show_status(found: dict[str, Any]) -> None:
     """Print the published version, each list, and what needs attention."""
+    print_json(found)
     version, findings, unknown = found["version"], found["findings"], found["unknown"]
     published = f"Published: version {version}, {found['file']}"
     line(published if version else "Nothing is published yet. Run `partner-sync sync`.")
-    show(found["lists"])
+    show_table(found["lists"])
     _show_findings(findings)
     for reason in unknown:
         line(f"not known: {reason}", style="yellow")

@@ -6,7 +6,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import Connection, Json, trace
-from pipelines.cli.terminal import line, opened, print_json, show, shown
+from pipelines.cli.terminal import line, opened, print_json, show_table, shown
 from pipelines.core.errors import ExitCode
 
 ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
@@ -20,12 +20,12 @@ def record(
     stream: Annotated[str, typer.Argument(help="Stream of the record.")],
     key: Annotated[str, typer.Argument(help="Its key: `_key` of the row.")],
     *,
-    json: Json = False,
+    _json: Json = False,
 ) -> int:
     """Show every version of a record, its request, and the bytes that the service sent."""
     with opened() as session:
         found = app.trace.trace(session, connection, stream, key)
-    print_json(found) if json else _show_trace(found)
+    _show_trace(found)
     is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
     return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
 
@@ -34,12 +34,12 @@ def record(
 def trace_break(
     break_id: Annotated[str, typer.Argument(help="Identifier of the break.")],
     *,
-    json: Json = False,
+    _json: Json = False,
 ) -> int:
     """Show the records of a break, and add its amounts up again from what the service sent."""
     with opened() as session:
         found = app.trace_figure.trace_break(session, break_id)
-    return _show_figure(found, as_json=json)
+    return _show_figure(found)
 
 
 @trace.command()
@@ -48,28 +48,28 @@ def month(
     month: Annotated[str, typer.Argument(help="Month, such as 2026-09.")],
     *,
     currency: Annotated[str, typer.Option(help="Currency, such as EUR. Default: all.")] = "",
-    json: Json = False,
+    _json: Json = False,
 ) -> int:
     """Show the records of a partner's month, and add it up again from what the service sent."""
     with opened() as session:
         found = app.trace_figure.trace_month(session, partner, month, currency)
-    return _show_figure(found, as_json=json)
+    return _show_figure(found)
 
 
-def _show_figure(found: dict[str, Any], *, as_json: bool) -> int:
+def _show_figure(found: dict[str, Any]) -> int:
     """Print rows and sums; return the exit code."""
-    if as_json:
-        print_json(found)
-    else:
-        for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
-            show(rows, (*columns, *(["problem"] if any(each["problem"] for each in rows) else [])))
-        proven = f"Version {found['version']} has the same sums as the records of the service."
-        problem = "A sum is not proven by the records of the service."
-        line(proven) if found["same"] else line(problem, found["problem"], style="red")
+    print_json(found)
+    for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
+        has_problem = any(each["problem"] for each in rows)
+        show_table(rows, (*columns, "problem") if has_problem else columns)
+    proven = f"Version {found['version']} has the same sums as the records of the service."
+    problem = "A sum is not proven by the records of the service."
+    line(proven) if found["same"] else line(problem, found["problem"], style="red")
     return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
 
 
 def _show_trace(found: dict[str, Any]) -> None:
+    print_json(found)
     place = f"{found['connection']}/{found['stream']}"
     line(f"Record {found['key']} of {place} in version {found['version']}:")
     for each in found["versions"]:

@@ -7,7 +7,17 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import WAREHOUSE, Json, Reason, program, versions
-from pipelines.cli.terminal import line, note, opened, print_json, run_sync, show, shown_progress
+from pipelines.cli.terminal import (
+    LOG,
+    confirm,
+    line,
+    opened,
+    print_json,
+    run_sync,
+    show,
+    show_table,
+    shown_progress,
+)
 from pipelines.core.errors import ExitCode
 
 ERASED_TOO = (
@@ -18,17 +28,18 @@ ERASED_TOO = (
 
 
 @versions.command("list")
-def list_versions(*, json: Json = False) -> None:
+def list_versions(*, _json: Json = False) -> None:
     """List versions: which is published, size, when it was built from what."""
     with opened() as session:
-        show(app.versions.list_versions(session), as_json=json, what="versions")
+        rows = app.versions.list_versions(session)
+    show(rows, none="There are no versions yet. Run `partner-sync sync`.")
 
 
 @versions.command()
-def build(*, json: Json = False) -> int:
+def build(*, _json: Json = False) -> int:
     """Build and publish a version from the scans that wait, without any request."""
     with opened() as session:
-        return run_sync(session, [], app.sync.build_version, as_json=json)
+        return run_sync(session, [], app.sync.build_version)
 
 
 @versions.command()
@@ -46,10 +57,10 @@ def rollback(
 
 
 @versions.command()
-def rebuild(*, json: Json = False) -> int:
+def rebuild(*, _json: Json = False) -> int:
     """Build a version anew from the archive, without a base and without any request."""
     with opened() as session:
-        return run_sync(session, [], app.versions.rebuild, as_json=json)
+        return run_sync(session, [], app.versions.rebuild)
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -59,14 +70,13 @@ def prune(
         int | None, typer.Option(min=1, help="Days to keep. Default: setting keep_days.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is old.")] = False,
-    json: Json = False,
+    _json: Json = False,
 ) -> None:
     """Delete old scan files and versions; a version that holds their rows is kept for good."""
     with opened() as session, shown_progress() as progress:
         rows = app.maintenance.prune_files(session, days, progress, dry_run=dry_run)
-    show(rows, as_json=json)
-    if not json:
-        line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
+    show(rows)
+    line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -77,38 +87,29 @@ def erase(
     *,
     reason: Reason,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
-) -> int:
+) -> None:
     """Erase all records that contain a value from scan files, versions and exports."""
-    can_ask = sys.stdin.isatty()
-    identifier = identifier or (typer.prompt("Identifier") if can_ask else "")
+    if not identifier and sys.stdin.isatty():
+        identifier = typer.prompt("Identifier")
 
     def ask(rows: list[dict[str, Any]]) -> bool:
-        show(rows)
+        show_table(rows)
         line(ERASED_TOO)
-        return yes or (can_ask and typer.confirm("Erase these records for good?"))
+        confirm("Erase these records for good?", yes=yes)
+        return True
 
     with opened() as session:
-        rows = app.maintenance.erase_records(session, identifier, reason, ask, note)
-    if rows is None:
-        line(
-            "Nothing was erased."
-            if can_ask
-            else "Nothing was erased: nobody can be asked. Use --yes."
-        )
-        return ExitCode.USAGE
+        rows = app.maintenance.erase_records(session, identifier, reason, ask, LOG.info) or []
     line(f"{len(rows):,} files were changed or deleted. Nothing contains the identifier any more.")
-    return ExitCode.DONE
 
 
 @program.command(rich_help_panel=WAREHOUSE)
-def verify(*, json: Json = False) -> int:
+def verify(*, _json: Json = False) -> int:
     """Compare scan files, versions and copies of closed months with what was recorded."""
     with opened() as session:
         found = app.maintenance.verify_files(session)
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
-    if json:
-        print_json({"files": found.files, "damaged": damaged})
-    else:
-        show(damaged, as_json=False)
-        line(f"{found.files:,} files verified, {len(damaged):,} damaged.")
+    print_json({"files": found.files, "damaged": damaged})
+    show_table(damaged)
+    line(f"{found.files:,} files verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE

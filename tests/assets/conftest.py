@@ -15,18 +15,11 @@ from tests.sandbox.running import Running, started
 
 
 @pytest.fixture(scope="session")
-def small_process() -> Iterator[Running]:
+def sandbox_process() -> Iterator[Running]:
     """One sandbox for each worker whose lists fit on a page: these tests are about Dagster."""
     sizes = ("--partners=5", "--usage=60", "--billing=20")
     with started("--rate=1000", *sizes) as running:
         yield running
-
-
-@pytest.fixture
-def sandbox(small_process: Running) -> Iterator[Running]:
-    """The small sandbox for one test; its faults and statistics are undone afterwards."""
-    yield small_process
-    small_process.reset()
 
 
 @pytest.fixture

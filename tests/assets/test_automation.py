@@ -1,19 +1,16 @@
 """The nightly schedule, and the sensors that publish, follow connections and fail killed runs."""
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.events import EngineEventData
 
 from assets.keys import CONNECTIONS, PUBLISHED, raw_key
 from assets.raw import SCHEDULED_AT_TAG
-from assets.resources import HomeResource
-from assets.sensors import is_killed
+from assets.resources import PROCESS_TAG, HomeResource
+from pipelines.metadata.engine import this_process
 from tests.assets.homes import Site, key
 from tests.homes import make_home
 
@@ -91,14 +88,6 @@ def test_publishing_follows_the_last_reading_run_however_it_ended_and_once(
     assert ("under way: 1." in str(first.skip_message)) == ((Status.STARTED, READ) in runs)
 
 
-def test_a_publication_whose_process_could_not_start_is_launched_again_once(site: Site) -> None:
-    lost = add_run(site, Status.FAILURE, job_name="publish")
-    (request,) = evaluate(site, "publish_after_reads").run_requests
-    assert request.run_key == f"again after {lost.run_id}"
-    add_run(site, Status.SUCCESS, job_name="publish")
-    assert not evaluate(site, "publish_after_reads").run_requests
-
-
 def test_partitions_follow_the_connections_file(site: Site) -> None:
     instance = site.instance
     instance.delete_dynamic_partition(CONNECTIONS, "beta")
@@ -117,14 +106,16 @@ def test_the_findings_sensor_runs_the_checks_when_findings_change(site: Site) ->
     assert not evaluate(site, "findings", first.cursor).run_requests
 
 
-def test_a_started_run_without_its_process_is_killed(site: Site) -> None:
-    local = {".dagster/grpc_info": '{"host": "localhost", "socket": "a socket"}'}
-    here = add_run(site, Status.STARTED, tags=local)
-    elsewhere = add_run(site, Status.STARTED)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        data = EngineEventData({"pid": dg.MetadataValue.text(str(process.pid))})
-        for run in (here, elsewhere):
-            site.instance.report_engine_event("Started process for run", run, data)
-        assert not is_killed(site.instance, here)
-        process.kill()
-    assert [is_killed(site.instance, run) for run in (here, elsewhere)] == [True, False]
+def test_started_runs_whose_process_is_gone_are_failed(site: Site) -> None:
+    read = site.run_raw(key("acme"))
+    note = site.instance.get_runs()[0].tags[PROCESS_TAG]
+    assert note == f"{read.run_id} {this_process()}"
+    unknown, alive, dead, retry = (add_run(site, Status.STARTED) for _ in range(4))
+    # A later process has the same number; a retry has the tags of the run before.
+    gone = f"{dead.run_id} {this_process()}1"
+    notes = (alive, f"{alive.run_id} {this_process()}"), (dead, gone), (retry, gone)
+    for run, note in notes:
+        site.instance.add_run_tags(run.run_id, {PROCESS_TAG: note})
+    assert "1 of 4 started runs" in evaluate(site, "killed_runs").skip_message
+    started = site.instance.get_runs(dg.RunsFilter(statuses=[Status.STARTED]))
+    assert {run.run_id for run in started} == {run.run_id for run in (unknown, alive, retry)}

