@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import tenacity
@@ -93,12 +93,14 @@ class Attempt(Slot):
     """One request on the wire: what a scan file records of it, whether it was answered or not.
 
     Times are Unix seconds. `headers` are those of an allowlist. `failure` is why there is no usable
-    answer. Once it has left the transport, nothing in it holds a credential.
+    answer, `content` what a usable one says. Once it has left the transport, nothing in it holds a
+    credential.
     """
 
     received_at: float = 0.0
     request_id: str | None = None
     body: bytes = b""
+    content: Any = None
     failure: BaseException | None = None
 
     @property
