@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.session import AppSession
-from pipelines.archive.records import ParsedPage, parse_page
+from pipelines.archive.records import ParsedPage
 from pipelines.config.connections import Connection
 from pipelines.config.streams import Stream
 from pipelines.core.errors import Forbidden, PartnerSyncError
@@ -33,7 +33,7 @@ async def _first_pages(
             for stream in streams:
                 try:
                     answer = await client.page(stream.path, 0, stream.limit, lambda _attempt: None)
-                    found[stream.name] = parse_page(answer.body or b"", stream.limit)
+                    found[stream.name] = answer.content
                 except PartnerSyncError as error:
                     found[stream.name] = error
     except PartnerSyncError as error:

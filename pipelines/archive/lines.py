@@ -62,12 +62,16 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
     raw: msgspec.Raw = msgspec.field(name="body")
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the answer is stored as it came: an object in UTF-8, in one line."""
+        return bytes(memoryview(self.raw)[:1]) == b"{"
+
+    @property
     def body(self) -> bytes | None:
         """The answer exactly as received; None without one."""
-        raw = bytes(self.raw)
-        if raw.startswith(b"{"):
-            return raw
-        text = msgspec.json.decode(raw, type=str | None)
+        if self.is_plain:
+            return bytes(self.raw)
+        text = msgspec.json.decode(self.raw, type=str | None)
         return None if text is None else text.encode("latin-1")
 
     def records(self) -> list[bytes]:
@@ -91,7 +95,7 @@ def encode_body(body: bytes | None) -> msgspec.Raw:
     An object stays as it is; of anything else, each byte becomes a character of a string.
     """
     with suppress(ValueError, RecursionError):
-        if body and body.startswith(b"{") and body.splitlines() == [body]:
+        if body and body.startswith(b"{") and b"\n" not in body and b"\r" not in body:
             body.decode()
             if bytes(msgspec.json.decode(body, type=msgspec.Raw)) == body:
                 return msgspec.Raw(body)

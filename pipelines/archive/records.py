@@ -57,7 +57,7 @@ def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
     """
     most = 2 * limit + 100
     try:
-        if body.count(b",") <= max(most, MANY_COMMAS):
+        if len(body) <= MANY_COMMAS or body.count(b",") <= max(most, MANY_COMMAS):
             with suppress(msgspec.DecodeError, RecursionError):
                 page = msgspec.json.decode(body, type=ParsedPage)
                 if len(page.data) <= most:

@@ -18,15 +18,25 @@ class Redactor:
 
     def __init__(self) -> None:
         self._forms: list[str] = []  # of all secrets, the longest first
+        self._parts: list[bytes] = []  # forms without those that contain another
+        self._escapes = re.compile(b"")  # in JSON, of letters of forms
 
     def add(self, secret: str) -> None:
         """Remove this credential from now on."""
-        if len(secret) >= SHORTEST_SECRET:
-            self._forms = sorted({*self._forms, *_forms(secret)}, key=len, reverse=True)
+        if len(secret) < SHORTEST_SECRET:
+            return
+        forms = self._forms = sorted({*self._forms, *_forms(secret)}, key=len, reverse=True)
+        parts = (form for form in forms if not any(each in form for each in forms if each != form))
+        self._parts, letters = [form.encode() for form in parts], "".join(forms)
+        marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
+        code = "u00[2-7]" if letters.isascii() else "u"
+        self._escapes = re.compile(rf"\\(?:{code}|[{marks}\0])".encode())
 
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
-        plain = _unescaped(data) if b"\\" in data or b"%" in data else b""
+        plain = _unescaped(data) if b"%" in data or self._escapes.search(data) else b""
+        if not any(part in data or part in plain for part in self._parts):
+            return data
         for form in self._forms:
             secret = form.encode()
             data = data.replace(secret, REDACTED.encode())

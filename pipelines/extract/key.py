@@ -1,24 +1,27 @@
 """Which field identifies the rows of a list: its candidates, and the decision over a first scan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from operator import attrgetter
 
 import msgspec
 import numpy as np
 
 from pipelines.archive.lines import Exchange, ScanHeader
-from pipelines.archive.records import digests_of, parse_page
+from pipelines.archive.records import ParsedPage, digests_of
 from pipelines.core.completeness import ListMemory
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
 MAX_CANDIDATES = 8
+BESIDE_USUAL = 2  # other candidates, where a field with a usual name is unique
 LACKING = 0.01  # share of rows in which a key may be null or missing
 CONFLICTING = 0.02  # share of its values that rows with other content may have too
 APART = 5  # times as many, if these rows are on several pages
 SHARED = 0.5  # a key that is not configured has at least so many values a row
 _OTHER_PAGE = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_all = msgspec.json.Decoder(Members).decode
 
 
@@ -26,39 +29,49 @@ class PageReader:
     """Makes pages of one scan; the first page with rows decides the key candidates."""
 
     def __init__(self, header: ScanHeader) -> None:
-        self._stream, self._decode = header.stream, _decode_all
+        self._stream = header.stream
+        self._fields: tuple[str, ...] | None = None
         known = header.memory.key if header.memory.key_decided else header.configured_key
-        self._use((known,) if known else () if header.memory.key_decided else None)
+        if known or header.memory.key_decided:
+            self._use((known,) if known else ())
 
-    def _use(self, fields: tuple[str, ...] | None) -> None:
-        """Read only these fields from now on; None: all."""
-        self._fields, typed_dict = fields, cast(Any, TypedDict)  # its names are not known before
-        if fields is not None:
-            some = typed_dict("some", dict.fromkeys(fields, msgspec.Raw), total=False)
-            self._decode = msgspec.json.Decoder(some).decode
+    def _use(self, fields: tuple[str, ...]) -> None:
+        """Read these fields from now on."""
+        self._fields, names = fields, {f"field{at}": name for at, name in enumerate(fields)}
+        members = [(each, msgspec.Raw, msgspec.Raw()) for each in names]
+        record = msgspec.defstruct("Record", members, rename=names)
+        self._decode = msgspec.json.Decoder(list[record]).decode  # type: ignore[valid-type]
+        self._values = [attrgetter(each) for each in names]
 
-    def read(self, number: int, exchange: Exchange) -> Page:
-        """Return the page of an exchange. Raises UnexpectedAnswer."""
-        parsed = parse_page(exchange.body or b"", exchange.limit)
-        members = list(map(self._members, parsed.records))
-        if self._fields is None and members:
-            self._use(_candidates(self._stream, members))
-        fields = self._fields or ()
-        columns = [_numbers(name, members) for name in fields]
+    def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
+        """Return the page of an exchange."""
         return Page(
             number=number,
             request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
-            fields=fields,
-            values=np.column_stack([digests_of(parsed.records), *columns]),
+            values=np.column_stack([digests_of(parsed.data), *self._columns(exchange, parsed)]),
+            fields=self._fields or (),
             limit=parsed.pagination.limit,
             has_more=parsed.pagination.has_more,
         )
 
-    def _members(self, record: bytes) -> Members:
-        try:  # a decoder of some fields passes over names that are not UTF-8
-            return self._decode(record) if record.isascii() else _decode_all(record)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}  # no key can be read: the loader quarantines such a record
+    def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:
+        """Return a number for the value of each field in each record."""
+        # This decoder passes over names that are not UTF-8; an answer stored as it came is UTF-8.
+        if self._fields is not None and exchange.is_plain:
+            with suppress(*UNREADABLE):
+                records = self._decode(b"[%b]" % b",".join(parsed.data))
+                return [_hashes(map(value, records)) for value in self._values]
+        members = list(map(_members, parsed.data))
+        if self._fields is None and members:
+            self._use(_candidates(self._stream, members))
+        return [_numbers(name, members) for name in self._fields or ()]
+
+
+def _members(record: msgspec.Raw) -> Members:
+    try:
+        return _decode_all(record)
+    except UNREADABLE:
+        return {}  # no key can be read: the loader quarantines such a record
 
 
 def _candidates(stream: str, members: Sequence[Members]) -> tuple[str, ...]:
@@ -66,16 +79,21 @@ def _candidates(stream: str, members: Sequence[Members]) -> tuple[str, ...]:
     singular = stream.removesuffix("s")
     usual = ("id", f"{stream}Id", f"{singular}Id", f"{singular}_id")
     named = [name for name in usual if any(name in found for found in members)]
-    unique = (name for name in members[0] if len({0, *_numbers(name, members)}) > len(members))
-    return tuple(dict.fromkeys([*named, *unique]))[:MAX_CANDIDATES]
+    unique = [name for name in members[0] if len({0, *_numbers(name, members)}) > len(members)]
+    most = MAX_CANDIDATES if set(unique).isdisjoint(named) else len(named) + BESIDE_USUAL
+    return tuple(dict.fromkeys([*named, *unique]))[:most]
 
 
 def _numbers(name: str, members: Sequence[Members]) -> Numbers:
+    return _hashes(found.get(name, b"") for found in members)
+
+
+def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
     """Return a number for the JSON text of each value that is a text or a number, else 0.
 
     Only this process compares them, so they need no digest.
     """
-    texts = [bytes(found.get(name, b"")) for found in members]
+    texts = list(map(bytes, values))
     numbers = [0 if text[:1] in b"{[ntf" else hash(text) or 1 for text in texts]
     return np.array(numbers, np.int64).view(np.uint64)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from pipelines.archive.lines import STOP, Exchange, encode_body
+from pipelines.archive.records import ParsedPage, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import Completeness, Proof
@@ -22,6 +23,7 @@ from pipelines.extract.read_list import read_list
 from pipelines.http.client import Attempt, ServiceClient
 
 FLUSH_SECONDS = 0.1  # pages that arrive faster are made durable together
+Answer = tuple[Exchange, ParsedPage | None]
 OnProgress = Callable[[int, int, int | None], None]
 """Receives rows and requests so far, and the rows expected from the last scan."""
 
@@ -59,7 +61,7 @@ class _Driver:
     requests: int = 0
     reached: int = 0
     flushed: float = 0.0
-    pending: dict[PageRequest, asyncio.Task[Exchange]] = field(default_factory=dict)
+    pending: dict[PageRequest, asyncio.Task[Answer]] = field(default_factory=dict)
 
     async def read(self) -> Proof:
         header, clock = self.scan.header, self.client.clock
@@ -71,12 +73,12 @@ class _Driver:
             for exchange in self.scan.exchanges():
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
-                    ask = self._use(steps, pages, exchange.page, exchange)
+                    ask = self._use(steps, pages, exchange.page, exchange, None)
             while True:
                 is_late = clock.monotonic() >= deadline
-                exchange = self._stop() if is_late else await self._answer(ask)
+                exchange, page = self._stop() if is_late else await self._answer(ask)
                 exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
-                ask = self._use(steps, pages, self._append(exchange), exchange)
+                ask = self._use(steps, pages, self._append(exchange), exchange, page)
         except StopIteration as end:
             proof: Proof = end.value
             return proof
@@ -87,23 +89,31 @@ class _Driver:
         for task in tasks if cancel else ():
             task.cancel()  # does nothing where there is an answer
         for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exchange):
-                self._append(result)
+            if not isinstance(result, BaseException):
+                self._append(result[0])
             elif not cancel and not isinstance(result, ServiceError):
                 raise result
 
-    def _use(self, steps: Steps[Proof], pages: PageReader, number: int, exchange: Exchange) -> Ask:
+    def _use(
+        self,
+        steps: Steps[Proof],
+        pages: PageReader,
+        number: int,
+        exchange: Exchange,
+        parsed: ParsedPage | None,
+    ) -> Ask:
         """Give `read_list` what a line says; return what it asks for next."""
         self.asks += 1
         if exchange.purpose == STOP:
             return steps.throw(ReadingEnded(exchange.error))
-        page = pages.read(number, exchange)
+        parsed = parsed or parse_page(exchange.body or b"", exchange.limit)
+        page = pages.read(number, exchange, parsed)
         self.reached = max(self.reached, page.end)
         expected = self.scan.header.memory.length
         self.on_progress(self.reached, self.requests, expected)
         return steps.send(page)
 
-    async def _answer(self, ask: Ask) -> Exchange:
+    async def _answer(self, ask: Ask) -> Answer:
         """Return the answer to what was asked for; request likely pages ahead."""
         likely: tuple[PageRequest, ...] = ()
         if ask.request.purpose in ALONE:
@@ -113,11 +123,11 @@ class _Driver:
         for request in (ask.request, *likely):
             if request not in self.pending:
                 self.pending[request] = asyncio.create_task(self._request(request))
-        exchange = await self.pending[ask.request]
+        answer = await self.pending[ask.request]
         del self.pending[ask.request]
-        return exchange
+        return answer
 
-    async def _request(self, request: PageRequest) -> Exchange:
+    async def _request(self, request: PageRequest) -> Answer:
         header, (offset, purpose) = self.scan.header, request
         limit = header.budget.page_size
 
@@ -125,13 +135,13 @@ class _Driver:
             self._append(_line(purpose, offset, limit, attempt))
 
         attempt = await self.client.page(header.path, offset, limit, record_failure)
-        return _line(purpose, offset, limit, attempt)
+        return _line(purpose, offset, limit, attempt), attempt.content
 
-    def _stop(self) -> Exchange:
+    def _stop(self) -> Answer:
         minutes, now = self.max_seconds / 60, self.client.clock.time()
         reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
-        return _line(STOP, 0, 0, attempt)
+        return _line(STOP, 0, 0, attempt), None
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += exchange.purpose != STOP

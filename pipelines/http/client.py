@@ -51,7 +51,7 @@ class ServiceClient(SigningTransport):
         await self.http.aclose()
 
     async def page(self, path: str, offset: int, limit: int, on_attempt: OnAttempt) -> Attempt:
-        """Return the answer to one page request: status 200, a page of a list, within bounds.
+        """Return the answer to one page request; its content is a ParsedPage, within bounds.
 
         `on_attempt` gets every attempt that failed or was refused. Raises ServiceError.
         """
@@ -63,7 +63,7 @@ class ServiceClient(SigningTransport):
         read = partial(msgspec.json.decode, type=dict[str, Any])
         answer = await self._ask(path, {}, read, lambda _attempt: None)
         # Once more: an escape such as \u0073 can hide a credential until it is decoded.
-        clean = self.redactor.clean_bytes(msgspec.json.encode(read(answer.body)))
+        clean = self.redactor.clean_bytes(msgspec.json.encode(answer.content))
         return msgspec.json.decode(clean, type=dict[str, Any])
 
     async def _ask(
@@ -94,7 +94,7 @@ class ServiceClient(SigningTransport):
         if re.fullmatch(r"0*[1-9][0-9]*", age := answer.headers.get("age", "").strip()):
             return Unavailable(f"A cache answered {path}; its answer is {age[:10]} s old.")
         try:
-            read(answer.body)
+            answer.content = read(answer.body)
         except (UnexpectedAnswer, *retry.UNREADABLE) as error:
             is_html = answer.body.lstrip().startswith(b"<")
             reason = "It is a page of HTML, perhaps of a proxy." if is_html else printable(error)

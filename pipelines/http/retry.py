@@ -1,9 +1,10 @@
 """What an answer means: the error that a user reads, how long to wait, how often to try again."""
 
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import tenacity
@@ -26,7 +27,11 @@ class TokenRefused(errors.AccessDenied):
 # Also a success without a body, and all from 500 on, except those that say "never".
 TRANSIENT = {*range(201, 300), 408, 409, 425, *range(500, 600)} - {501, 505, 511}
 MAY_PAUSE = {429, *TRANSIENT}
-TRIES = {errors.RateLimited: 20, errors.Unavailable: 5, TokenRefused: 2}
+TRIES: dict[type[BaseException], int] = {
+    errors.RateLimited: 20,
+    errors.Unavailable: 5,
+    TokenRefused: 2,
+}
 LONGEST_QUOTE = 200  # characters of the service's own text
 UNCHANGED = "Nothing more was read; analysts still see the last published version."
 # What msgspec raises for a body that is not the JSON that was expected.
@@ -93,12 +98,14 @@ class Attempt(Slot):
     """One request on the wire: what a scan file records of it, whether it was answered or not.
 
     Times are Unix seconds. `headers` are those of an allowlist. `failure` is why there is no usable
-    answer. Once it has left the transport, nothing in it holds a credential.
+    answer, `content` what a usable one says. Once it has left the transport, nothing in it holds a
+    credential.
     """
 
     received_at: float = 0.0
     request_id: str | None = None
     body: bytes = b""
+    content: Any = None
     failure: BaseException | None = None
 
     @property
@@ -157,16 +164,21 @@ async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connec
     Where an answer asks for a longer wait, the rate limiter makes all requests of the actor wait.
     Raises ServiceError, which says what it means for the data.
     """
-    for kind, tries in TRIES.items():
-        ask = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(kind),
-            stop=tenacity.stop_after_attempt(tries),
-            wait=tenacity.wait_exponential_jitter(max=30),
-            sleep=clock.sleep,
-            reraise=True,
-        ).wraps(ask)
+    failures = Counter[type[BaseException]]()
+
+    def may_repeat(error: BaseException) -> bool:
+        kind = type(error)
+        failures[kind] += 1
+        return failures[kind] < TRIES.get(kind, 0)
+
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(may_repeat),
+        wait=tenacity.wait_exponential_jitter(max=30),
+        sleep=clock.sleep,
+        reraise=True,
+    )
     try:
-        return await ask()
+        return await retrying(ask)
     except errors.Postponed as error:
         moment = f"{error.until:%Y-%m-%d %H:%M} UTC"
         raise errors.Postponed(

@@ -8,9 +8,11 @@ import asyncio
 import logging
 import re
 import ssl
+import sys
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib.util import find_spec
 
 import httpx
 
@@ -39,6 +41,8 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     httpx.DecodingError: "The answer to {path} cannot be decompressed.",
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
+if find_spec("sniffio") is None:  # httpcore would look for it in all folders, six times a request
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from pipelines.archive.records import parse_page
 from pipelines.core.completeness import ListMemory, Method, Proof
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import Ask, Page
@@ -100,11 +101,16 @@ def test_stop_ends_reading_with_what_was_read() -> None:
 
 def test_a_record_is_identified_by_a_text_or_a_number_on_every_page() -> None:
     reader = PageReader(replace(HEADER, memory=ListMemory()))
-    first = reader.read(1, exchange(page(b'{"usageId":"a","n":1,"k":7}', b'{"usageId":2,"n":1}')))
+
+    def read_records(*raws: bytes) -> Page:
+        return reader.read(1, exchange(page(*raws)), parse_page(page(*raws)))
+
+    first = read_records(b'{"usageId":"a","n":1,"k":7}', b'{"usageId":2,"n":1}')
     assert first.fields == ("usageId",)
     same = [b'{"n":[{"usageId":3}],"usageId":"a"}', '{"n":"ü","usageId" : 2}'.encode()]
     odd = [b'{"usageId":null}', b'{"usageId":{}}', b"{}", b"null", b'{"usageId":NaN}']
     odd += [b'{"usageId":"a","n":"\\ud800"}', b'{"usageId":2,"\xff":1}']
-    later = reader.read(2, exchange(page(*same, *odd)))
+    assert read_records(*same).values[:, 1].tolist() == first.values[:, 1].tolist()
+    later = read_records(*same, *odd)
     assert later.values[:, 1].tolist() == [*first.values[:, 1].tolist(), *[0] * len(odd)]
     assert first.values.all()
