@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.keys import connection_days, partition_key, raw_key, register_connections
 from assets.raw import SCHEDULED_AT_TAG
-from assets.resources import HomeResource, LogProgress, failure
+from assets.resources import HomeResource, failure
 from assets.warehouse import nothing_published
 from pipelines.app.maintenance import prune_files, verify_files
 from pipelines.app.versions import rebuild as rebuild_home
@@ -25,7 +25,7 @@ MAINTENANCE_CRON = "0 6 * * 0"
 def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
     """Build and publish a version from the archive, without a base and without any request."""
     with home.session() as session:
-        built = rebuild_home(session, LogProgress(context.log).note)
+        built = rebuild_home(session)
         if built.version is None:
             raise nothing_published(built)
         context.log.info("Published version %s.", built.version.number)
@@ -45,7 +45,7 @@ def prune_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
     """Delete old scan files and versions, if the setting keep_days says which."""
     with home.session() as session:
         if session.settings.keep_days:
-            deleted = prune_files(session, None, LogProgress(context.log))
+            deleted = prune_files(session, None)
             context.log.info("%s old scan files and versions were deleted.", len(deleted))
 
 

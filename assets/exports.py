@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.keys import EXPORTS, PUBLISHED
-from assets.resources import HomeResource, LogProgress
+from assets.resources import HomeResource
 from pipelines.app.export import export_tables
 
 
@@ -17,8 +17,7 @@ class ExportConfig(dg.Config):
 @dg.asset(key=EXPORTS, deps=[PUBLISHED], group_name="reports", kinds={"file"})
 def export(context: dg.AssetExecutionContext, config: ExportConfig, home: HomeResource) -> None:
     """Tables of the published version. Materialize it by hand: no schedule does."""
-    progress = LogProgress(context.log)
     with home.session() as session:
-        rows = export_tables(session, progress, config.target, config.tables or ())
+        rows = export_tables(session, config.target, config.tables or ())
     shown = {row["table"]: f"{row['rows']} rows: {row['exported_to']}" for row in rows}
     context.add_output_metadata(shown)

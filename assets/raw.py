@@ -11,8 +11,9 @@ from typing import Any
 import dagster as dg
 
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
-from assets.resources import HomeResource, LogProgress, failure
+from assets.resources import HomeResource, failure
 from pipelines.app.days import ListDay, lists_of_day
+from pipelines.app.progress import LoggedProgress
 from pipelines.app.results import ReadRequest
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
@@ -67,11 +68,11 @@ def _spec(stream: Stream) -> dg.AssetSpec:
 def _days_of_run(context: dg.AssetExecutionContext, session: AppSession) -> list[ListDay]:
     """Return what there is of all partitions. A backfill's run may have many connections too."""
     streams = tuple(sorted(key.path[-1] for key in context.selected_asset_keys))
-    progress, days = LogProgress(context.log), list[ListDay]()
+    on_progress, days = LoggedProgress(), list[ListDay]()
     for key in _partition_keys(context):
         connection, day = key.split("|")
         request = read_request(connection, streams, context.run.tags)
-        days += lists_of_day(session, date.fromisoformat(day), request, progress)
+        days += lists_of_day(session, date.fromisoformat(day), request, on_progress)
     return days
 
 

@@ -2,21 +2,18 @@
 
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 
-from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.engine import this_process
 
-LOG_EVERY_SECONDS = 60
 PROCESS_TAG = ".partner-sync/process"  # of a run: its id, and the process that works on it
 
 
@@ -69,24 +66,3 @@ def _keyboard_interrupt() -> Iterator[None]:
     finally:
         for each, handler in handlers.items():
             signal.signal(each, handler)
-
-
-class LogProgress(Progress):
-    """Writes progress to the run's log: every note, and each list once a minute."""
-
-    def __init__(self, log: dg.DagsterLogManager) -> None:
-        self._log = log
-        self._logged_at: dict[str, float] = {}
-
-    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
-        """Log how far the read of one list is."""
-        now = time.monotonic()
-        if now - self._logged_at.setdefault(stream, now) < LOG_EVERY_SECONDS:
-            return
-        self._logged_at[stream] = now
-        of = f" of about {expected_rows:,}" if expected_rows else ""
-        self._log.info("%s: %s%s rows, %s requests", stream, f"{rows:,}", of, f"{requests:,}")
-
-    def note(self, message: str) -> None:
-        """Log one sentence."""
-        self._log.info(message)

@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.checks import check_results, check_specs
 from assets.keys import PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
-from assets.resources import HomeResource, LogProgress, failure
+from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
 from pipelines.app.report import read_published, write_report
@@ -40,7 +40,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         with home.session() as session:
             built = None
             if context.selected_asset_keys:
-                built = build_version(session, LogProgress(context.log).note)
+                built = build_version(session)
             seen = current_version(session)
             unknown = seen.not_evaluated
             evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()

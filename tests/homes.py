@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.app.progress import Progress
+from pipelines.app.progress import LoggedProgress
 from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession, open_session
 from pipelines.app.sync import ReadRequest, sync
@@ -70,7 +70,7 @@ def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult
     """Sync one connection, all its streams or some."""
     with open_session(home) as session:
         request = ReadRequest(connection, streams)
-        return sync(session, [request], Progress())
+        return sync(session, [request], LoggedProgress())
 
 
 def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:

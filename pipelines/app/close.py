@@ -22,7 +22,7 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.tables import Close
 from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
-from pipelines.publish.versions import OnNote, change_versions, require_unchanged
+from pipelines.publish.versions import change_versions, require_unchanged
 from pipelines.reconcile.months import month_after, write_copy
 from pipelines.reconcile.roles import SIDES
 from pipelines.warehouse.duckdb_file import Version
@@ -62,13 +62,13 @@ class Signing(NamedTuple):
     note: str = ""
 
 
-def close_month(session: AppSession, signing: Signing, on_note: OnNote = lambda _note: None) -> str:
+def close_month(session: AppSession, signing: Signing) -> str:
     """Copy a month of the published version and record who signed it off; return a sentence.
 
     Raises ConfigurationError where that is not allowed, StorageFailed; nothing is written then.
     """
     file, month = session.home.mapping_file, signing.month
-    with change_versions(session, on_note):
+    with change_versions(session):
         mapping = file.read_bytes() if file.exists() else b""
         version = session.warehouse.require_published()
         require_unchanged(session.metadata, version)
@@ -150,7 +150,7 @@ def _not_proven(
 
 def reopen_month(session: AppSession, month: date, person: str, reason: str) -> str:
     """Record that a month is open again; its copy stays. Raises ConfigurationError."""
-    with change_versions(session, lambda _note: None), session.metadata.transaction() as rows:
+    with change_versions(session), session.metadata.transaction() as rows:
         query = sqlalchemy.select(Close).where(Close.month == month, Close.reopened_at.is_(None))
         close = rows.scalar(query)
         if close is None or not reason.strip():

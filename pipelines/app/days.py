@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from pipelines.app.progress import Progress
+from pipelines.app.progress import OnProgress
 from pipelines.app.results import ReadRequest, StreamResult
 from pipelines.app.session import AppSession
 from pipelines.app.sync import read_connection
@@ -31,7 +31,7 @@ class ListDay:
 
 
 def lists_of_day(
-    session: AppSession, day: date, request: ReadRequest, progress: Progress
+    session: AppSession, day: date, request: ReadRequest, on_progress: OnProgress
 ) -> list[ListDay]:
     """Return what there is of each requested list that the connection has.
 
@@ -41,7 +41,7 @@ def lists_of_day(
     name = request.connection
     try:
         if day == utc_now(session.clock).date():
-            read = read_connection(session, request, progress)
+            read = read_connection(session, request, on_progress)
             return [each for result in read for each in _read(result, day)]
         return [_archived(session, name, stream.name, day) for stream in request.lists(session)]
     except PartnerSyncError as error:

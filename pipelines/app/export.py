@@ -15,7 +15,6 @@ from xlsxwriter.exceptions import XlsxWriterException
 from pipelines.app.export_sql import write_database
 from pipelines.app.export_table import Column, ExportTable, describe_sources, list_tables
 from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
@@ -49,7 +48,6 @@ FORMATS: Final[dict[str, Callable[[ExportTable, Path], list[str]]]] = {
 
 def export_tables(
     session: AppSession,
-    progress: Progress,
     target: str,
     tables: Sequence[str] = (),
     folder: Path | None = None,
@@ -68,7 +66,7 @@ def export_tables(
     version = session.warehouse.require_published()
     default = session.home.exports / f"{version.path.stem}-{target}"
     with (
-        hold_lock(session.metadata.locks, "export", on_wait=progress.note),
+        hold_lock(session.metadata.locks, "export"),
         closing(session.warehouse.open(version.number)) as db,
     ):
         chosen = _choose(list_tables(db), tables)

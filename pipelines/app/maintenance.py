@@ -8,7 +8,6 @@ from hashlib import sha256
 
 from sqlalchemy import select
 
-from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
@@ -17,16 +16,14 @@ from pipelines.metadata.tables import Scan
 from pipelines.publish import erase, prune
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.reconciliation import read_closes
-from pipelines.publish.versions import OnNote, require_unchanged
+from pipelines.publish.versions import require_unchanged
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Version
 
 DIGEST_LENGTH = 16  # of an identifier, which is not kept itself
 
 
-def prune_files(
-    session: AppSession, days: int | None, progress: Progress, *, dry_run: bool = False
-) -> list[prune.Row]:
+def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[prune.Row]:
     """Delete scan files and versions that are older than so many days (None: the setting).
 
     Returns a row for each. Raises ConfigurationError where nothing says how many days.
@@ -38,11 +35,11 @@ def prune_files(
             "Set keep_days in settings.toml, or run `partner-sync prune --days 400`.",
         )
     before = utc_now(session.clock) - timedelta(days=days)
-    return prune.prune(session, before, progress.note, dry_run=dry_run)
+    return prune.prune(session, before, dry_run=dry_run)
 
 
 def erase_records(
-    session: AppSession, identifier: str, reason: str, ask: erase.Ask, on_note: OnNote
+    session: AppSession, identifier: str, reason: str, ask: erase.Ask
 ) -> list[erase.Row] | None:
     """Erase every record that contains an identifier; return a row for each file that had one.
 
@@ -56,7 +53,7 @@ def erase_records(
         )
     digest = sha256(identifier.encode()).hexdigest()[:DIGEST_LENGTH]
     decision = session.decision("erase", digest, reason)
-    return erase.erase(session, Identifier(identifier), decision, ask, on_note)
+    return erase.erase(session, Identifier(identifier), decision, ask)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,25 @@
 """What long work reports while it runs."""
 
+import logging
+import time
+from collections.abc import Callable
 
-class Progress:
-    """Ignores what it gets. The command line shows it, Dagster logs it."""
+LOG_EVERY_SECONDS = 30
+OnProgress = Callable[[str, int, int, int | None], None]
+"""Receives `connection/stream`, rows and requests so far, and the rows expected (None: unknown)."""
+logger = logging.getLogger(__name__)
 
-    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
-        """Report how far the read of one list is. `stream` is `connection/stream`."""
 
-    def note(self, message: str) -> None:
-        """Report one sentence: a wait, a resumed scan, a build step."""
+class LoggedProgress:
+    """Logs how far the read of each list is, now and then."""
+
+    def __init__(self) -> None:
+        self._logged_at: dict[str, float] = {}
+
+    def __call__(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        """Log it, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self._logged_at.setdefault(stream, now) > LOG_EVERY_SECONDS:
+            self._logged_at[stream] = now
+            of = f" of about {expected_rows:,}" if expected_rows else ""
+            logger.info("%s: %s%s rows, %s requests so far.", stream, f"{rows:,}", of, requests)

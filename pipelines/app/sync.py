@@ -4,6 +4,7 @@ A run reads the lists of one connection; a failed list does not stop the others.
 """
 
 import asyncio
+import logging
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from functools import partial
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.discover import compare_description
-from pipelines.app.progress import Progress
+from pipelines.app.progress import OnProgress
 from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
@@ -33,42 +34,43 @@ from pipelines.metadata.runs import Outcome, close_dead_runs
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
-from pipelines.publish.versions import OnNote, Stores
+from pipelines.publish.versions import Stores
 
 __all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
-MakeVersion = Callable[[Stores, OnNote], BuildResult]
+MakeVersion = Callable[[Stores], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
+logger = logging.getLogger(__name__)
 
 
 def sync(
     session: AppSession,
     requests: Collection[ReadRequest],
-    progress: Progress,
+    on_progress: OnProgress,
     make: MakeVersion | None = build_version,
 ) -> SyncResult:
     """Read the requested lists; then, with `make`, publish a version of all that was read."""
     streams = [
-        stream for request in requests for stream in read_connection(session, request, progress)
+        stream for request in requests for stream in read_connection(session, request, on_progress)
     ]
-    built = make(session, progress.note) if make else None
+    built = make(session) if make else None
     return SyncResult(streams, built, findings_of(run_checks(session)))
 
 
 def read_connection(
-    session: AppSession, request: ReadRequest, progress: Progress
+    session: AppSession, request: ReadRequest, on_progress: OnProgress
 ) -> list[StreamResult]:
     """Read lists of one connection into scan files; what fails for one is in its StreamResult.
 
     Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
     streams = request.lists(session)
-    run = _Run(session, request, progress, streams)
-    lock = hold_lock(session.home.locks, f"sync.{request.connection}", on_wait=progress.note)
+    run = _Run(session, request, on_progress, streams)
+    lock = hold_lock(session.home.locks, f"sync.{request.connection}")
     try:
         with lock as has_waited, run.recorded():
             if has_waited:
                 since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
-                progress.note(f"Lists whose last scan began before {since} are read again.")
+                logger.info("Lists whose last scan began before %s are read again.", since)
             asyncio.run(run.read_lists(streams))
     except LockHeld as error:
         run.fail(error)
@@ -79,10 +81,14 @@ class _Run:
     """One run: its row, and a result for each list."""
 
     def __init__(
-        self, session: AppSession, request: ReadRequest, progress: Progress, streams: list[Stream]
+        self,
+        session: AppSession,
+        request: ReadRequest,
+        on_progress: OnProgress,
+        streams: list[Stream],
     ) -> None:
         name, now = request.connection, utc_now(session.clock)
-        self.session, self.progress = session, progress
+        self.session, self.on_progress = session, on_progress
         self.connection = session.settings.connection(name)
         self.results = {each.name: StreamResult(name, each.name) for each in streams}
         self.row = Run(
@@ -162,7 +168,7 @@ class _Run:
     async def _read_scan(self, stream: Stream, client: ServiceClient) -> SealedScan:
         """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
         result, session = self.results[stream.name], self.session
-        advance = partial(self.progress.advance, f"{result.connection}/{result.stream}")
+        advance = partial(self.on_progress, f"{result.connection}/{result.stream}")
         max_seconds = session.settings.sync_max_minutes * 60
         scan = self._resumable_scan(result) or self._start_scan(stream)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
@@ -189,10 +195,10 @@ class _Run:
                 reason = str(error)
             if reason:
                 row.status, row.reason = scans.ScanStatus.ABANDONED, reason
-                self.progress.note(f"{result.stream}: {reason} The list is read again.")
+                logger.info("%s: %s The list is read again.", result.stream, reason)
                 return None
             row.run_id, began = self.row.run_id, f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
-        self.progress.note(f"{result.stream}: resuming the interrupted scan of {began}.")
+        logger.info("%s: resuming the interrupted scan of %s.", result.stream, began)
         return scan
 
     def _start_scan(self, stream: Stream) -> OpenScan:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pipelines.app.progress import Progress
 from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata import scans
@@ -32,7 +31,7 @@ def list_versions(session: AppSession) -> list[dict[str, Any]]:
     ]
 
 
-def roll_back(session: AppSession, number: int | None, reason: str, progress: Progress) -> str:
+def roll_back(session: AppSession, number: int | None, reason: str) -> str:
     """Publish an older version (None: the previous one) again; return what changed."""
     if number is None:
         published = session.warehouse.published()
@@ -44,7 +43,7 @@ def roll_back(session: AppSession, number: int | None, reason: str, progress: Pr
             "Run `partner-sync versions list` to see which versions are kept.",
         )
     decision = session.decision("rollback", str(number), reason)
-    version = rollback(session, number, decision, progress.note)
+    version = rollback(session, number, decision)
     return (
         f"Analysts now see version {version.number}. Scans that it does not contain are held: "
         "`partner-sync status` lists them, `partner-sync approve` loads one."

@@ -10,7 +10,7 @@ import typer
 
 from pipelines import app
 from pipelines.cli.program import TRY, program
-from pipelines.cli.terminal import OUT, line, opened, run_sync, shown_progress
+from pipelines.cli.terminal import OUT, line, opened, run_sync
 
 
 @program.command(rich_help_panel=TRY)
@@ -23,8 +23,7 @@ def demo(
     with service, opened(place) as session:
         code = run_sync(session, [app.sync.ReadRequest("demo")], app.sync.build_version)
         line(app.mapping.accept(session))
-        with shown_progress() as progress:
-            app.sync.build_version(session, progress.note)
+        app.sync.build_version(session)
         for question, answer in app.demo.answers(place.link):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)

@@ -11,14 +11,12 @@ import typer
 from pipelines import app
 from pipelines.cli.program import FINANCE, Json, NoBuild, Reason, close, mapping, program
 from pipelines.cli.terminal import (
-    LOG,
     line,
     opened,
     print_json,
     show,
     show_and_build,
     show_table,
-    shown_progress,
 )
 from pipelines.core.errors import ExitCode
 
@@ -70,7 +68,7 @@ def close_month(
     """Sign off a month: copy its records, breaks and figures; later changes are corrections."""
     with opened() as session:
         signing = app.close.Signing(month.date(), preparer, reviewer, remark)
-        text = app.close.close_month(session, signing, LOG.info)
+        text = app.close.close_month(session, signing)
         return show_and_build(session, text, no_build=no_build)
 
 
@@ -111,8 +109,8 @@ def export(
     _json: Json = False,
 ) -> None:
     """Export tables of the published version to files or a database; amounts stay exact."""
-    with opened() as session, shown_progress() as progress:
-        rows = app.export.export_tables(session, progress, target, table or (), folder)
+    with opened() as session:
+        rows = app.export.export_tables(session, target, table or (), folder)
     show(rows, EXPORTS)
     if any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,13 +15,19 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.filesize import decimal as readable_size
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from pipelines import app
-from pipelines.app.progress import Progress
+from pipelines.app.progress import LoggedProgress, OnProgress
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("pipelines")
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
 LONGEST_LINE = 2_000  # characters
-SECONDS_BETWEEN_LINES = 30  # of progress on a pipe
 SYNC_COLUMNS = ("connection", "stream", "rows", "requests", "rate_limited", "proof", "result")
 HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
@@ -149,30 +153,12 @@ def print_json(value: object) -> None:
         sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
 
 
-class _TerminalProgress(Progress):
-    """A bar for each list on a terminal, a line now and then on a pipe."""
-
-    def __init__(self, bars: Bars) -> None:
-        self._bars, self._tasks = bars, dict[str, TaskID]()
-        self._last_line = time.monotonic()
-
-    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
-        if stream not in self._tasks:
-            self._tasks[stream] = self._bars.add_task(printable(stream), requests=0)
-        total = None if expected_rows is None else max(expected_rows, rows)
-        self._bars.update(self._tasks[stream], completed=rows, total=total, requests=requests)
-        is_due = time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES
-        if is_due and not ERR.is_terminal:
-            self.note(f"{stream}: {rows:,} rows, {requests:,} requests so far.")
-
-    def note(self, message: str) -> None:
-        self._last_line = time.monotonic()
-        LOG.info(message)
-
-
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Show progress on stderr until the block ends."""
+def _shown_progress() -> Iterator[OnProgress]:
+    """Show a bar for each list on stderr until the block ends; without a terminal, log lines."""
+    if not ERR.is_terminal:
+        yield LoggedProgress()
+        return
     columns = (
         TextColumn("{task.description:<20}", markup=False),
         BarColumn(bar_width=20),
@@ -181,8 +167,16 @@ def shown_progress() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as bars:
-        yield _TerminalProgress(bars)
+    with Progress(*columns, console=ERR, transient=True) as bars:
+        tasks = dict[str, TaskID]()
+
+        def advance(stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+            if stream not in tasks:
+                tasks[stream] = bars.add_task(printable(stream), requests=0)
+            total = None if expected_rows is None else max(expected_rows, rows)
+            bars.update(tasks[stream], completed=rows, total=total, requests=requests)
+
+        yield advance
 
 
 def run_sync(
@@ -191,8 +185,8 @@ def run_sync(
     make: "app.sync.MakeVersion | None",
 ) -> int:
     """Read lists, make a version, print what became of both; return the exit code."""
-    with shown_progress() as progress:
-        result = app.sync.sync(session, requests, progress, make)
+    with _shown_progress() as on_progress:
+        result = app.sync.sync(session, requests, on_progress, make)
     values, built = result.values(str(session.home.link)), result.build
     print_json(values)
     show_table(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())

@@ -8,7 +8,6 @@ import typer
 from pipelines import app
 from pipelines.cli.program import WAREHOUSE, Json, Reason, program, versions
 from pipelines.cli.terminal import (
-    LOG,
     confirm,
     line,
     opened,
@@ -16,7 +15,6 @@ from pipelines.cli.terminal import (
     run_sync,
     show,
     show_table,
-    shown_progress,
 )
 from pipelines.core.errors import ExitCode
 
@@ -51,8 +49,8 @@ def rollback(
     reason: Reason,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
-    with opened() as session, shown_progress() as progress:
-        text = app.versions.roll_back(session, number, reason, progress)
+    with opened() as session:
+        text = app.versions.roll_back(session, number, reason)
     line(text)
 
 
@@ -73,8 +71,8 @@ def prune(
     _json: Json = False,
 ) -> None:
     """Delete old scan files and versions; a version that holds their rows is kept for good."""
-    with opened() as session, shown_progress() as progress:
-        rows = app.maintenance.prune_files(session, days, progress, dry_run=dry_run)
+    with opened() as session:
+        rows = app.maintenance.prune_files(session, days, dry_run=dry_run)
     show(rows)
     line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
 
@@ -99,7 +97,7 @@ def erase(
         return True
 
     with opened() as session:
-        rows = app.maintenance.erase_records(session, identifier, reason, ask, LOG.info) or []
+        rows = app.maintenance.erase_records(session, identifier, reason, ask) or []
     line(f"{len(rows):,} files were changed or deleted. Nothing contains the identifier any more.")
 
 

@@ -1,10 +1,11 @@
 """Locks between processes that say who holds them and since when."""
 
 import fcntl
+import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipelines.core.text import printable
 
 REPEAT_SECONDS = 30.0  # between two messages to somebody who waits
 POLL_SECONDS = 0.05
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -24,13 +26,12 @@ def hold_lock(
     name: str,
     *,
     timeout_seconds: float = 3600,
-    on_wait: Callable[[str], None] = lambda _message: None,
     repeat_seconds: float = REPEAT_SECONDS,
 ) -> Iterator[bool]:
     """Hold a lock (a file under `folder`) for the block; the operating system frees it on death.
 
-    Yields whether we had to wait. While waiting, `on_wait` gets a sentence that says who holds the
-    lock and since when: at once, then every `repeat_seconds`. Raises LockHeld after the timeout.
+    Yields whether we had to wait. While waiting, the log says who holds the lock and since when: at
+    once, then every `repeat_seconds`. Raises LockHeld after the timeout.
     """
     file = private_folder(folder) / f"{name}.holder"
     with storing(file):
@@ -48,7 +49,7 @@ def hold_lock(
                     "again.",
                 )
             if time.monotonic() >= next_message:
-                on_wait(f"Waiting for the lock `{name}`, {holder}.")
+                logger.info("Waiting for the lock `%s`, %s.", name, holder)
                 next_message = time.monotonic() + repeat_seconds
             time.sleep(POLL_SECONDS)
         with suppress(OSError):  # a full disk: nobody learns who holds the lock, we do all the same

@@ -1,5 +1,6 @@
 """Builds a version from the published one and the sealed scans that it does not hold."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,9 +14,11 @@ from pipelines.load.load import LoadResult, load_scan
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, reconciliation, versions
-from pipelines.publish.versions import OnNote, Stores
+from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,24 +31,24 @@ class BuildResult:
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
 
 
-def build(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
+def build(stores: Stores) -> BuildResult:
     """Build and publish a version of every scan that waits for one.
 
     Nothing new (no scan, no other mapping, no decision about breaks): return the base. A scan that
     is held is left out, and so is one that cannot be loaded.
     Raises PartnerSyncError; the published version is then untouched.
     """
-    with versions.change_versions(stores, on_note):
+    with versions.change_versions(stores):
         base = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             scans = buildable_scans(session, loaded)
         inputs = reconciliation.read_inputs(stores)
         is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
-        return _Building(stores, on_note, base, inputs).run(scans, is_outdated=is_outdated)
+        return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
 
 
-def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult:
+def rebuild(stores: Stores) -> BuildResult:
     """Build and publish a version from the scan files alone, without requests.
 
     It holds the scans of the published version, or of the newest one that can be read, and those
@@ -53,7 +56,7 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
     if scans were pruned, else none. Raises PartnerSyncError where a scan cannot be loaded that was
     loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
-    with versions.change_versions(stores, on_note):
+    with versions.change_versions(stores):
         known = versions.scans_in_newest_readable(stores.warehouse)
         if base := versions.checkpoint(stores):
             versions.require_unchanged(stores.metadata, base)  # before any status changes
@@ -74,7 +77,7 @@ def rebuild(stores: Stores, on_note: OnNote = lambda _note: None) -> BuildResult
             )
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
-        return _Building(stores, on_note, base, inputs, known=known).run(scans)
+        return _Building(stores, base, inputs, known=known).run(scans)
 
 
 def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: bool) -> None:
@@ -106,7 +109,6 @@ class _Building:
     """One build. `known` are scans that passed the guards in an earlier version."""
 
     stores: Stores
-    on_note: OnNote
     base: Version | None
     inputs: Inputs
     known: frozenset[str] = frozenset()
@@ -125,7 +127,7 @@ class _Building:
         with versions.write_version(self.stores, self.base, note) as (number, db):
             results = tuple(filter(None, [self._load(db, number, scan) for scan in scans]))
             if is_outdated or any(result.held is None for result in results):
-                self.on_note(f"Version {number}: reconciling.")
+                logger.info("Version %s: reconciling.", number)
                 finish(self.stores, db, self.inputs)
                 version = self.stores.warehouse.commit(db, number)
         if version is not None:
@@ -140,7 +142,9 @@ class _Building:
 
         Raises what is not the scan's fault.
         """
-        self.on_note(f"Version {number}: loading {scan.connection}/{scan.stream} of {scan.day}.")
+        logger.info(
+            "Version %s: loading %s/%s of %s.", number, scan.connection, scan.stream, scan.day
+        )
         stream = self.stores.settings.streams.get(scan.stream) or Stream.model_construct()
         approved = scan.status == ScanStatus.APPROVED or scan.scan_id in self.known
         try:

@@ -1,5 +1,6 @@
 """Erases every record that contains an identifier from versions, scan files and exports."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -19,7 +20,6 @@ from pipelines.publish.build import finish
 from pipelines.publish.identifier import Identifier, Position
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.publish.versions import (
-    OnNote,
     Stores,
     change_versions,
     publish_version,
@@ -30,6 +30,7 @@ from pipelines.warehouse.duckdb_file import Version
 ERASED: Final = "[erased]"
 Row = dict[str, Any]
 Ask = Callable[[list[Row]], bool]
+logger = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
@@ -47,18 +48,18 @@ class Found(NamedTuple):
         return {"file": str(self.file), "records": self.positions and len(self.positions)}
 
 
-def find(stores: Stores, identifier: Identifier, on_note: OnNote) -> list[Found]:
+def find(stores: Stores, identifier: Identifier) -> list[Found]:
     """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
     found, known = list[Found](), set[Position]()
     with stores.metadata.transaction() as session:
         scans = session.scalars(select(Scan).order_by(Scan.started_at)).all()
     for scan in scans:
-        on_note(f"Searching the scan of {scan.connection}/{scan.stream} of {scan.day}.")
+        logger.info("Searching the scan of %s/%s of %s.", scan.connection, scan.stream, scan.day)
         positions = _search(stores, scan, identifier)
         known |= positions or set()
         found.append(Found(scan, stores.archive.folder / scan.file, positions))
     for version in stores.warehouse.versions():
-        on_note(f"Searching version {version.number}.")
+        logger.info("Searching version %s.", version.number)
         with closing(stores.warehouse.open(version.number)) as db:
             found.append(Found(version, version.path, identifier.positions_in(db, known)))
     return [each for each in found if each.positions != set()]
@@ -82,17 +83,15 @@ def _search(stores: Stores, scan: Scan, identifier: Identifier) -> set[Position]
         raise
 
 
-def erase(
-    stores: Stores, identifier: Identifier, decision: Decision, ask: Ask, on_note: OnNote
-) -> list[Row] | None:
+def erase(stores: Stores, identifier: Identifier, decision: Decision, ask: Ask) -> list[Row] | None:
     """Erase every record that contains an identifier; return a row for each file that had one.
 
     `ask` gets these rows before anything is touched; if it returns False, nothing is (None).
     Versions are erased before scan files: after a kill, the same command finds what is left, and a
     check fails until then. Raises ConfigurationError if nothing contains the identifier.
     """
-    with _nobody_else(stores, on_note):
-        found = find(stores, identifier, on_note)
+    with _nobody_else(stores):
+        found = find(stores, identifier)
         rows = [each.row() for each in found]
         with stores.metadata.transaction() as session:
             begun = {each.subject for each in unfinished_erasures(session)}
@@ -104,11 +103,11 @@ def erase(
         with stores.metadata.transaction() as session:
             add_decision(session, decision)
             _erase_texts(session, identifier, scans)  # before a version shows them
-        _erase_versions(stores, identifier, found, on_note)
-        _erase_scans(stores, identifier, scans, on_note)
+        _erase_versions(stores, identifier, found)
+        _erase_scans(stores, identifier, scans)
         for folder in (stores.settings.places.exports, stores.settings.places.reports):
             remove_folder(folder)  # both can be made again
-        if left := find(stores, identifier, on_note):
+        if left := find(stores, identifier):
             raise PartnerSyncError(
                 f"{len(left)} files still contain the identifier: {left[0].file} and others.",
                 "Run `partner-sync erase` again. If it fails again, report this defect.",
@@ -119,7 +118,7 @@ def erase(
 
 
 @contextmanager
-def _nobody_else(stores: Stores, on_note: OnNote) -> Iterator[None]:
+def _nobody_else(stores: Stores) -> Iterator[None]:
     """Keep everybody from reading lists, changing versions and exporting."""
     home = stores.settings.places
     names = {
@@ -127,8 +126,8 @@ def _nobody_else(stores: Stores, on_note: OnNote) -> Iterator[None]:
     } | stores.settings.connections().keys()
     with ExitStack() as held:
         for name in (*(f"sync.{name}" for name in sorted(names)), "export"):
-            held.enter_context(hold_lock(home.locks, name, on_wait=on_note))
-        held.enter_context(change_versions(stores, on_note))
+            held.enter_context(hold_lock(home.locks, name))
+        held.enter_context(change_versions(stores))
         yield
 
 
@@ -147,14 +146,12 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         session.execute(update(text.class_).where(contains).values({text: erased}))
 
 
-def _erase_versions(
-    stores: Stores, identifier: Identifier, found: list[Found], on_note: OnNote
-) -> None:
+def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) -> None:
     """Publish a version without the records, if the published one has them; delete the others."""
     base = stores.warehouse.published()
     if positions := next((each.positions for each in found if each.source == base), None):
         with write_version(stores, base, "records were erased") as (number, db):
-            on_note(f"Version {number}: erasing records.")
+            logger.info("Version %s: erasing records.", number)
             identifier.delete_from(db, positions)
             finish(stores, db, read_inputs(stores))
             identifier.delete_texts(db)
@@ -165,12 +162,10 @@ def _erase_versions(
             stores.warehouse.drop(each.source.number)
 
 
-def _erase_scans(
-    stores: Stores, identifier: Identifier, scans: list[Scan], on_note: OnNote
-) -> None:
+def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:
     """Rewrite sealed scan files without the records; delete those of scans that never ended."""
     for scan in scans:
-        on_note(f"Erasing records of {scan.file}.")
+        logger.info("Erasing records of %s.", scan.file)
         if scan.status in UNSEALED:
             stores.archive.delete([scan])
         else:

@@ -8,21 +8,19 @@ from sqlalchemy import select
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import versions
-from pipelines.publish.versions import OnNote, Stores
+from pipelines.publish.versions import Stores
 
 Row = dict[str, Any]
 
 
-def prune(
-    stores: Stores, before: datetime, on_note: OnNote = lambda _note: None, *, dry_run: bool = False
-) -> list[Row]:
+def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:
     """Delete scans that began, and versions that were built, before a time; return one row each.
 
     A loaded scan goes only if the published version holds it. The oldest version that holds all
     pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing.
     Raises PartnerSyncError where the checkpoint was changed.
     """
-    with versions.change_versions(stores, on_note):
+    with versions.change_versions(stores):
         published = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, published)
         with stores.metadata.transaction() as session:

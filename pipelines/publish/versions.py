@@ -1,7 +1,7 @@
 """Rows of `versions` and version files, kept in step. The symlink says what is published."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -21,8 +21,6 @@ from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
-OnNote = Callable[[str], None]
-"""Receives one sentence about a step or a wait."""
 LOADED = "SELECT DISTINCT loads.scan_id FROM meta.loads AS loads"
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
 STORAGE_ERRORS: Final = (
@@ -46,12 +44,12 @@ class Stores:
 
 
 @contextmanager
-def change_versions(stores: Stores, on_note: OnNote) -> Iterator[None]:
+def change_versions(stores: Stores) -> Iterator[None]:
     """Hold the lock `build` for the block; before and after it, rows of versions follow the files.
 
     An interrupt inside a statement, from which DuckDB makes a RuntimeError, is raised again.
     """
-    with hold_lock(stores.metadata.locks, "build", on_wait=on_note):
+    with hold_lock(stores.metadata.locks, "build"):
         _reconcile(stores)
         try:
             yield
@@ -133,16 +131,14 @@ def publish_version(stores: Stores, version: Version) -> None:
             stores.warehouse.drop(old.number)
 
 
-def rollback(
-    stores: Stores, number: int, decision: Decision, on_note: OnNote = lambda _note: None
-) -> Version:
+def rollback(stores: Stores, number: int, decision: Decision) -> Version:
     """Publish version `number` again; hold every scan that only later versions have.
 
     The scans are held before the link is swapped: after a kill in between, analysts see the newer
     version until the command is run again, and no build undoes the decision. Raises
     PartnerSyncError where the version is not kept or the file was changed, LockHeld, StorageFailed.
     """
-    with change_versions(stores, on_note):
+    with change_versions(stores):
         kept = {version.number: version for version in stores.warehouse.versions()}
         if number not in kept:
             raise PartnerSyncError(

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.app.export import export_tables
-from pipelines.app.progress import Progress
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
 from pipelines.publish.build import build
 from tests.app.conftest import session_of
@@ -75,7 +74,7 @@ def export(odd_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
     def run(target: str, *tables: str, folder: Path | None = None, url: str = "") -> Any:
         monkeypatch.setenv("BOOKS_URL", url)
-        return export_tables(session, Progress(), target, tables, folder)
+        return export_tables(session, target, tables, folder)
 
     yield run
     stores.metadata.close()

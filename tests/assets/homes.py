@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import EXPORTS, partition_key, raw_key
-from pipelines.app.progress import Progress
+from pipelines.app.progress import LoggedProgress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, read_connection
 from pipelines.config.home import Home
@@ -58,7 +58,7 @@ class Site:
     def archive_day(self, connection: str, days: int, *streams: str) -> None:
         """Read lists (none named: all) now and record their scans under an earlier day."""
         with open_session(self.home) as session:
-            read = read_connection(session, ReadRequest(connection, streams), Progress())
+            read = read_connection(session, ReadRequest(connection, streams), LoggedProgress())
         with self.database() as db:
             for result in read:
                 assert result.scan

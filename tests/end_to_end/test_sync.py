@@ -3,6 +3,7 @@
 Which scans are used again, and which failure affects what.
 """
 
+import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import duckdb
 import pytest
 
 from pipelines.app.connect import limiter_actor
-from pipelines.app.progress import Progress
+from pipelines.app.progress import LoggedProgress, OnProgress
 from pipelines.app.results import StreamResult
 from pipelines.app.sync import ReadRequest, read_connection, sync
 from pipelines.config.home import Home
@@ -126,18 +127,16 @@ def data(row: Row) -> Row:
     }
 
 
-class Faulty(Progress):
-    """Fails as nobody foresaw, within the read of one list."""
-
-    def advance(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
-        if stream == "acme/usage":
-            raise ZeroDivisionError(f"\x1b[2J {rows} {requests} {expected_rows}")
+def fail_usage(stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+    """Fail as nobody foresaw, within the read of one list."""
+    if stream == "acme/usage":
+        raise ZeroDivisionError(f"\x1b[2J {rows} {requests} {expected_rows}")
 
 
 def test_a_defect_in_one_list_does_not_stop_the_others(sandbox: Running, synced: Home) -> None:
     sandbox.fault("redirect", "/v2/billing")
     with opened(synced) as session:
-        result = sync(session, [ReadRequest("acme")], Faulty())
+        result = sync(session, [ReadRequest("acme")], fail_usage)
     found = {each.stream: each for each in result.streams}
     states = {stream: str(each.state) for stream, each in found.items()}
     assert states == {"partners": "complete", "usage": "failed", "billing": "failed"}
@@ -170,10 +169,10 @@ def all_runs(home: Home) -> list[Run]:
 
 
 def read(
-    home: Home, request: ReadRequest, progress: Progress | None = None
+    home: Home, request: ReadRequest, on_progress: OnProgress | None = None
 ) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return read_connection(session, request, progress or Progress())
+        return read_connection(session, request, on_progress or LoggedProgress())
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
@@ -195,24 +194,28 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     assert again[0].source == "read"
 
 
-def test_the_second_of_two_syncs_waits_and_says_so(synced: Home) -> None:
-    reads, waits, notes = threading.Event(), threading.Event(), list[str]()
+def test_the_second_of_two_syncs_waits_and_says_so(
+    synced: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    reads, waits = threading.Event(), threading.Event()
+    caplog.set_level(logging.INFO)
 
-    class First(Progress):
-        def advance(self, *_values: object) -> None:
-            reads.set()
-            assert waits.wait(WAIT_SECONDS)
+    def read_slowly(*_values: object) -> None:
+        reads.set()
+        assert waits.wait(WAIT_SECONDS)
 
-    class Second(Progress):
-        def note(self, message: str) -> None:
+    def note_wait(record: logging.LogRecord) -> bool:
+        if record.getMessage().startswith("Waiting for the lock"):
             waits.set()
-            notes.append(message)
+        return True
 
+    caplog.handler.addFilter(note_wait)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(read, synced, ReadRequest("acme"), First())
+        first = pool.submit(read, synced, ReadRequest("acme"), read_slowly)
         assert reads.wait(WAIT_SECONDS)
-        second = read(synced, ReadRequest("acme", ("usage",)), Second())
+        second = read(synced, ReadRequest("acme", ("usage",)))
         assert {each.state for each in first.result()} == {Outcome.COMPLETE}
+    notes = caplog.messages
     assert notes[0].startswith("Waiting for the lock `sync.acme`, held by process ")
     assert notes[1].startswith("Lists whose last scan began before ")
     assert second[0].source == "read"
@@ -251,7 +254,7 @@ def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_p
     (home.root / "config" / "first-secret").unlink()
     make_home(home.root, sandbox, "second")
     with opened(home) as session:
-        result = sync(session, [ReadRequest("first"), ReadRequest("second")], Progress())
+        result = sync(session, [ReadRequest("first"), ReadRequest("second")], LoggedProgress())
         account = limiter_actor(session, session.settings.connection("second"))
         with session.metadata.transaction() as db:
             # What asked for the account counts, so that the first sync sends not one too many.

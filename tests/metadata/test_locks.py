@@ -1,5 +1,6 @@
 """Locks: one holder at a time, who it is, and what remains of a killed one."""
 
+import logging
 import threading
 from functools import partial
 from pathlib import Path
@@ -22,11 +23,13 @@ with hold_lock(Path(sys.argv[1]), "build"):
 """
 
 
-def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> None:
-    messages: list[str] = []
+def test_one_process_holds_a_lock_and_who_waits_learns_which(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
 
     def hold(timeout_seconds: float = 3600) -> bool:
-        build = partial(hold_lock, tmp_path, "build", on_wait=messages.append, repeat_seconds=0.1)
+        build = partial(hold_lock, tmp_path, "build", repeat_seconds=0.1)
         with build(timeout_seconds=timeout_seconds) as has_waited, hold_lock(tmp_path, "other"):
             return has_waited
 
@@ -37,6 +40,7 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(tmp_path: Path) -> 
         with pytest.raises(LockHeld, match="not free after 0 seconds") as caught:
             hold(0.45)
         assert f"held by process {child.pid} (`-c " in str(caught.value)
+        messages = caplog.messages
         assert len(messages) >= 3
         assert messages[0].startswith(f"Waiting for the lock `build`, held by process {child.pid}")
         assert " since 20" in messages[0]

@@ -33,7 +33,7 @@ def session_of(stores: Stores) -> AppSession:
 
 def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | None:
     session = session_of(stores)
-    rows = erase_records(session, identifier, "they asked", lambda _rows: yes, lambda _note: None)
+    rows = erase_records(session, identifier, "they asked", lambda _rows: yes)
     return None if rows is None else len(rows)
 
 

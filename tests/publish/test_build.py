@@ -1,3 +1,4 @@
+import logging
 import shutil
 import signal
 from collections.abc import Iterator
@@ -204,20 +205,26 @@ def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_n
     assert published.rows(decisions) == [("rollback", "1", getuser(), "wrong")]
 
 
-def test_an_interrupted_build_marks_no_scan_as_failed(published: Stores) -> None:
+def test_an_interrupted_build_marks_no_scan_as_failed(
+    published: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
     scan = read(published, Reading(usage(*range(1, 1500)), page_size=500))
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
     seconds = count(1)
 
-    def interrupt_soon(_note: str) -> None:
+    def interrupt_soon(_record: logging.LogRecord) -> bool:
         signal.setitimer(signal.ITIMER_REAL, next(seconds) / 500)
+        return True
 
+    caplog.set_level(logging.INFO)
+    caplog.handler.addFilter(interrupt_soon)
     inside = False
     while not inside:  # of a statement, where DuckDB makes a RuntimeError of it
         with pytest.raises(KeyboardInterrupt) as caught:
-            build(published, interrupt_soon)
+            build(published)
         inside = isinstance(caught.value.__cause__, RuntimeError)
         assert published.statuses()[scan] == "sealed"
+    caplog.handler.removeFilter(interrupt_soon)
     signal.signal(signal.SIGALRM, previous)
     assert build(published).is_new
 
