@@ -90,7 +90,7 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
         description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]) if lines else None,
-        metadata={"open breaks": sum(each.breaks for each in found)},
+        metadata={} if reason else {"open breaks": sum(each.breaks for each in found)},
     )
 
 

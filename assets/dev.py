@@ -33,7 +33,8 @@ Everything is kept in {home}. Press Ctrl-C to stop.
 
 def main() -> int:
     """Run until interrupted; return the exit code. Raises ConfigurationError."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for each in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT for `make dev &`
+        signal.signal(each, signal.default_int_handler)
     home = Home(Path(os.environ.get("DEV_HOME") or CHECKOUT / ".dev").absolute()).prepare()
     port = os.environ.get("DEV_PORT") or "3000"
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
@@ -84,7 +85,10 @@ def run_dagster(port: str) -> int:
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             dagster.send_signal(signal.SIGINT)
-            dagster.wait(LONGEST_STOP_SECONDS)
+            try:
+                dagster.wait(LONGEST_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(dagster.pid, signal.SIGKILL)  # its group: the session it leads
             return 0
 
 

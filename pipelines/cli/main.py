@@ -218,6 +218,7 @@ def approve(
 
 def main() -> None:
     """Run the program. SIGTERM stops it as Ctrl-C does."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for `command &`
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     program()
 

@@ -137,7 +137,7 @@ def shown(value: object, *, is_size: bool = False) -> str:
             text = f"{value:f}"
         case datetime():
             text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        case list():
+        case list() | tuple():
             text = ", ".join(map(shown, value))
         case _:
             text = str(value)

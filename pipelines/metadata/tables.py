@@ -32,7 +32,10 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 
 
 class Run(Base, kw_only=True):
-    """One sync of one connection. `outcome` is None while it runs, or after it was killed."""
+    """One sync of one connection. `outcome` is None while it runs, or after it was killed.
+
+    How many requests a killed run sent is not known: its scans count them when they are resumed.
+    """
 
     __tablename__ = "runs"
 
@@ -45,8 +48,8 @@ class Run(Base, kw_only=True):
     owner: Mapped[str]  # host, process id and start time of the process
     outcome: Mapped[str | None] = mapped_column(default=None)  # complete|partial|failed|interrupted
     message: Mapped[str | None] = mapped_column(default=None)
-    requests: Mapped[int] = mapped_column(default=0)
-    rate_limited: Mapped[int] = mapped_column(default=0)  # answers with status 429
+    requests: Mapped[int | None] = mapped_column(default=None)
+    rate_limited: Mapped[int | None] = mapped_column(default=None)  # answers with status 429
 
 
 class Scan(Base, kw_only=True):
