@@ -20,10 +20,11 @@ HEADS = 8  # pages at the head until they meet the chain
 class Chain:
     """Pages joined by rows that they share.
 
-    `inserted` counts rows that came before rows already read, `removed` those that went, `breaks`
-    pages that did not join, or not in order. `swapped`: two pages showed two orders. `ended`: the
-    end of the list was reached. `meets_head`: the head was read again, and its rows are in order;
-    `head` are the rows that were added there, which `length` does not count.
+    `inserted` counts rows that came before rows already read, `removed` those that went, `hidden`
+    places on pages that showed no row, `breaks` pages that did not join, or not in order.
+    `swapped`: two pages showed two orders. `ended`: the end of the list was reached. `meets_head`:
+    the head was read again, and its rows are in order; `head` are the rows that were added there,
+    which `length` does not count.
     """
 
     def __init__(self, page: Page) -> None:
@@ -31,6 +32,7 @@ class Chain:
         self.breaks = self.largest_shift = 0
         self.swapped = self.ended = self.meets_head = False
         self.end, self.head = 0, np.empty(0, ROW)
+        self._has_gap = False
         self._begin(page)
 
     def rows(self) -> Rows:
@@ -53,11 +55,14 @@ class Chain:
             self._append(tail)
             return False
         shift = int(rows["place"][row] - tail["place"][place])
-        self.inserted += max(0, shift)
+        if self._has_gap:  # the page before had fewer rows than places
+            self.hidden += max(0, shift)
+        else:
+            self.inserted += max(0, shift)
         self.removed += max(0, -shift)
         self.largest_shift = max(self.largest_shift, -shift)
         self.pages += 1
-        self.end = page.end
+        self.end, self._has_gap = page.end, page.is_short and page.has_more
         self._append(tail[:place])
         self._append(rows[row:])
         return True
@@ -78,7 +83,7 @@ class Chain:
 
     def is_proof(self) -> bool:
         """Return whether it is one by itself, in a list whose order never moved."""
-        if not self.meets_head or self.swapped or self.has_copies():
+        if not self.meets_head or self.swapped or self.hidden or self.has_copies():
             return False
         return not (self.unexplained if self.keyed else self.inserted or self.removed)
 
@@ -132,8 +137,8 @@ class Chain:
 
     def _begin(self, page: Page) -> None:
         """Begin anew with the page at offset 0."""
-        self.inserted = self.removed = self.length = 0
-        self.pages, self.end = 1, page.end
+        self.inserted = self.removed = self.hidden = self.length = 0
+        self.pages, self.end, self._has_gap = 1, page.end, page.is_short and page.has_more
         self._parts: list[Rows] = []
         self._append(page.rows())
 

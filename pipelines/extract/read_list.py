@@ -100,6 +100,8 @@ class _Reading:
         if not chain.agrees(before):
             self.moved, self.lost = True, None
             return None
+        if chain.hidden:
+            raise ReadingEnded(f"{chain.hidden:,} places of the list show no row")
         self.swapped = False
         lost_before, self.lost = self.lost, chain.lost(before)
         if not chain.unexplained or not len(self.lost):

@@ -75,6 +75,7 @@ KINDS = {
     "next_offset jumps": Kind(ENOUGH, {"jump": {}}),
     "one empty page": Kind(ENOUGH, {"empty-page": {"times": 1}}, is_proven=False),
     "empty page in the middle": Kind(ENOUGH, {"hidden-rows": {"value": 200}}, is_proven=False),
+    "seven places without a row": Kind(3, {"hidden-rows": {"value": 7}}, is_proven=False),
     "short page in the middle": Kind(ENOUGH, {"short-page": {}}, is_proven=False),
 }
 

@@ -141,7 +141,27 @@ def endless(rows: int, limit: int, chance: Random) -> Model:
     return Endless(groups, limit, chance, lie=lambda page, _model: replace(page, has_more=True))
 
 
+HIDDEN = -1
+
+
+class Hiding(Model):
+    """A list with places of rows that are on no page."""
+
+    def _rows(self, offset: int, limit: int) -> list[Row]:
+        return [row for row in super()._rows(offset, limit) if row.content != HIDDEN]
+
+
+def hiding(rows: int, limit: int, chance: Random) -> Model:
+    """Hide a row in a hundred, but none that the last page could show: it is short anyway."""
+    model = stable(rows, limit, chance)
+    before_last = range(max(0, rows - 2 * limit))
+    for place in chance.sample(before_last, min(len(before_last), -(-rows // 100))):
+        model.rows[place].content = HIDDEN
+    return Hiding(model.groups, limit, chance)
+
+
 KINDS: dict[str, Kind] = {
+    "rows on no page": hiding,
     "begins again behind its end": endless,
     "stable": stable,
     "head grows": changing(stable, churn(every=2, head=1)),
