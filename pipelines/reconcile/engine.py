@@ -21,13 +21,7 @@ from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import find_roles
-from pipelines.reconcile.statements import (
-    REMEMBERED,
-    RULES,
-    STATEMENTS,
-    Statement,
-    read_statement,
-)
+from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
