@@ -7,7 +7,6 @@ lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -146,8 +145,7 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
     A view of a table that could not be evaluated is left out: an empty one would be an answer.
     """
     db.execute("DROP SCHEMA IF EXISTS finance CASCADE")
-    text = files("pipelines.reconcile").joinpath("sql/finance.sql").read_text("utf-8")
-    for statement in db.extract_statements(text):
+    for statement in db.extract_statements(read_statement("finance").query):
         if not any(f"reconciliation.{name} AS" in statement.query for name in failed):
             with suppress(duckdb.CatalogException, duckdb.BinderException):
                 db.execute(statement)

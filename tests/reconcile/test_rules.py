@@ -167,6 +167,7 @@ def test_breaks_of_a_situation(books: Stores, case: Case) -> None:
 
 
 KEYS = "SELECT connection, key, currency FROM reconciliation.{}"
+MONTHS = "SELECT connection, partner, month, currency"
 # What must be in no row of a version.
 FAULTS = {
     "a rule that is not evaluated": "FROM reconciliation.rules WHERE NOT evaluated",
@@ -184,6 +185,12 @@ FAULTS = {
         SELECT bill FROM reconciliation.bills JOIN reconciliation.billed AS lines USING (bill)
         GROUP BY bill, bills.amount
         HAVING coalesce(sum(lines.amount), 0) IS DISTINCT FROM bills.amount""",
+    "a month that is not the sum of its usage": f"""
+        {MONTHS}, sum(amount) FROM reconciliation.used GROUP BY ALL
+        EXCEPT {MONTHS}, used_amount FROM reconciliation.summary""",
+    "a month that is not the sum of its bills": f"""
+        {MONTHS}, sum(amount) FROM reconciliation.bills WHERE apart IS NULL GROUP BY ALL
+        EXCEPT {MONTHS}, billed_amount FROM reconciliation.summary""",
     "a roll-forward that does not close": "FROM reconciliation.rollforward WHERE difference <> 0",
 }
 
