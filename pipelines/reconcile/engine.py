@@ -7,7 +7,6 @@ lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +20,7 @@ from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, create_views
 from pipelines.reconcile.roles import find_roles
-from pipelines.reconcile.statements import (
-    REMEMBERED,
-    RULES,
-    STATEMENTS,
-    Statement,
-    read_statement,
-)
+from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
@@ -152,8 +145,7 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
     A view of a table that could not be evaluated is left out: an empty one would be an answer.
     """
     db.execute("DROP SCHEMA IF EXISTS finance CASCADE")
-    text = files("pipelines.reconcile").joinpath("sql/finance.sql").read_text("utf-8")
-    for statement in db.extract_statements(text):
+    for statement in db.extract_statements(read_statement("finance").query):
         if not any(f"reconciliation.{name} AS" in statement.query for name in failed):
             with suppress(duckdb.CatalogException, duckdb.BinderException):
                 db.execute(statement)

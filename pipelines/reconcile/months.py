@@ -17,7 +17,7 @@ from pipelines.core.files import durable_rename, private_folder, remove_folder, 
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import find_roles
+from pipelines.reconcile.roles import find_roles, scale_of
 from pipelines.reconcile.statements import REMEMBERED
 
 SIGNED_FILE: Final = 0o400
@@ -153,8 +153,7 @@ def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
     """Create view `month_rows` of statements, with the digits behind the point of all of them."""
     columns = [dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries)]
     digits = {
-        name: max(int(str(each[name]).strip(")").partition(",")[2]) for each in columns)
-        for name in ("quantity", "amount")
+        name: max(scale_of(each[name]) for each in columns) for name in ("quantity", "amount")
     }
     union = " UNION ALL BY NAME ".join(TYPED.format(query=each, **digits) for each in queries)
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")

@@ -57,8 +57,13 @@ class Column(NamedTuple):
     @property
     def scale(self) -> int:
         """Digits behind the decimal point."""
-        found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", self.type)
-        return int(found[1]) if found else 0
+        return scale_of(self.type)
+
+
+def scale_of(decimal: object) -> int:
+    """Return the digits behind the point that a type of DuckDB holds."""
+    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", str(decimal))
+    return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)

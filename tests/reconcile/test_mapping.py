@@ -1,6 +1,5 @@
 """`mapping propose` and `mapping accept`: what they show, write, refuse and keep."""
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -36,8 +35,7 @@ def publish(stores: Stores, lists: Lists) -> AppSession:
     for stream, records in lists.items():
         name, value = next(iter(records[0].items()))
         key = name if isinstance(value, str) else None
-        raws = json.loads(json.dumps(records, default=str))
-        read(stores, Reading(raws, stream, page_size=100, key=key))
+        read(stores, Reading(records, stream, page_size=100, key=key))
     build(stores)
     return session_of(stores)
 
@@ -68,12 +66,12 @@ def mapped(session: AppSession) -> Mapping:
 def test_accept_writes_the_proposal(session: AppSession) -> None:
     file, text = session.home.mapping_file, accept(session)
     assert text == (
-        f"Wrote {file}, 29 of 33 roles. Without a field: billing.organization, billing.kind, "
+        f"Wrote {file}, 30 of 33 roles. Without a field: billing.organization, "
         "billing.credit_kinds, billing.line_plan."
     )
     assert file.stat().st_mode & 0o777 == 0o600
     assert mapped(session).fields()["billing.line_amount"] == "lines[].amount"
-    assert mapped(session).billing.counted_statuses == ("open", "paid")
+    assert mapped(session).billing.counted_statuses == ("issued", "paid")
     for each in propose(session):
         assert (each["current_mapping"], each["problem"]) == (each["field"], "")
     assert "# identifier of the partner\n# 60 of 60 (100 %) values are in" in file.read_text()
@@ -90,7 +88,7 @@ def test_another_mapping_is_replaced_only_on_demand(session: AppSession) -> None
     with pytest.raises(ConfigurationError, match=r"usage.amount: unitPrice -> amount; ") as raised:
         accept(session)
     assert "usage.id: not mapped -> usageId; " in str(raised.value)
-    assert "billing.counted_statuses: not mapped -> open, paid" in str(raised.value)
+    assert "billing.counted_statuses: not mapped -> issued, paid" in str(raised.value)
     assert "billing.organization" not in str(raised.value)
     assert file.read_text() == OWN
     accept(session, replace=True)

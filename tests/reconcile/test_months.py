@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,12 @@ def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
     publish(stores, mapping=TERMS, usage=records, **lists)
 
 
+def add(stores: Stores, name: str) -> None:
+    add_connection(stores.settings.places.connections_file, name, SERVICE)
+
+
 def publish_months(stores: Stores) -> None:
-    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    add(stores, "acme")
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
 
 
@@ -101,14 +106,6 @@ def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
         yield stores
 
 
-def add_beta(stores: Stores) -> None:
-    add_connection(stores.settings.places.connections_file, "beta", SERVICE)
-
-
-def read_in_part(stores: Stores) -> None:
-    publish(stores, mapping=TERMS, complete=False, billing=BILLS)
-
-
 def assign(stores: Stores) -> None:
     ((break_id, *_),) = stores.rows("SELECT break_id FROM reconciliation.breaks LIMIT 1")
     decide(stores, "break_assign", break_id, owner="bob")
@@ -119,11 +116,9 @@ def map_otherwise(stores: Stores) -> None:
     write_durably(stores.settings.places.mapping_file, MAPPING.encode())
 
 
-def map_nothing(stores: Stores) -> None:
-    publish(stores, mapping="[usage]\nid = 'id'")
-
-
 READ = "partners of acme was read at 2026-11-02 02:00 UTC, before 2026-11-03 00:00 UTC"
+PART = partial(publish, mapping=TERMS, complete=False, billing=BILLS)
+NO_PARTNER = "[usage]\nid = 'id'"
 NEWER = "lacks newer decisions, closes or another mapping"
 # One after the other: what is done before, and why the month is not closed then.
 REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
@@ -133,11 +128,15 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
     (signing(date(9999, 12, 1)), repr, "it has not begun"),
     (signing(OCTOBER), repr, READ),
     (signing(date(2026, 8, 1)), repr, "has no record of it"),
-    (signing(), add_beta, "billing of beta is not loaded"),
-    (signing(), read_in_part, "billing of acme is not proven complete"),
+    (signing(), partial(add, name="beta"), "billing of beta is not loaded"),
+    (signing(), PART, "billing of acme is not proven complete"),
     (signing(), assign, f"version 2 {NEWER}"),
     (signing(), map_otherwise, f"version 3 {NEWER}"),
-    (signing(), map_nothing, "is not evaluated: usage.partner is not mapped"),
+    (
+        signing(),
+        partial(publish, mapping=NO_PARTNER),
+        "is not evaluated: usage.partner is not mapped",
+    ),
 ]
 
 
@@ -154,29 +153,26 @@ def test_a_month_is_not_closed(books: Stores) -> None:
 
 def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     folder = closed.settings.places.closes / "2026-09" / "001"
-    manifest = json.loads((folder / "manifest.json").read_text())
     files = {file.name: file for file in folder.iterdir()}
-    tables = ("used", "billed", "summary", "breaks", "rollforward", "corrections")
-    copied = {"mapping.toml", *(f"{table}.parquet" for table in tables)}
-    assert files.keys() == {"manifest.json", *copied}
-    assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert manifest["sha256"] == {
-        name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in copied
-    }
+    digests = {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in files}
+    sealed = digests.pop("manifest.json")
+    manifest = json.loads(files["manifest.json"].read_text())
+    assert manifest.pop("sha256") == digests
+    assert manifest.pop("scans")["acme/usage"] == "usage-1103"
     expected = {"month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
-    expected |= {"closed_at": "2026-11-04T02:00:00+00:00"}
-    assert expected.items() <= manifest.items()
-    assert manifest["scans"]["acme/usage"] == "usage-1103"
+    assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert files["mapping.toml"].read_text() == TERMS
-    rows = {name: duckdb.sql(f"FROM '{files[f'{name}.parquet']}'").fetchall() for name in tables}
-    assert [len(rows[name]) for name in tables] == [2, 1, 2, 2, 2, 0]
+    tables = {"used": 2, "billed": 1, "summary": 2, "breaks": 2, "rollforward": 2, "corrections": 0}
+    rows = {name: duckdb.sql(f"FROM '{folder / name}.parquet'").fetchall() for name in tables}
+    assert {name: len(found) for name, found in rows.items()} == tables
+    assert digests.keys() == {"mapping.toml", *(f"{name}.parquet" for name in tables)}
     origin = f"SELECT id, _scan_id, _page, _row FROM '{files['used.parquet']}' ORDER BY id"
     assert duckdb.sql(origin).fetchall() == [("u", "usage-1103", 1, 0), ("w", "usage-1103", 1, 1)]
     (row,) = list_closes(session_of(closed))
-    digest = hashlib.sha256(files["manifest.json"].read_bytes()).hexdigest()
-    assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", digest, None)
+    assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", sealed, None)
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
     assert closed.rows(POSTED) == []
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
