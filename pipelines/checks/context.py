@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
@@ -124,28 +124,22 @@ class Published:
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
     """Read the published version; a break of this amount or more is a large one (0: none is)."""
-    version = None
+    version, reasons, unresolved = None, None, list[OpenBreaks]()
     try:
         version = warehouse.published()
         if version is None:
             return Published()
         with closing(warehouse.open(version.number)) as db:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
-            breaks = _read_breaks(db, break_amount)
-            return Published(version, "", scan_ids, _read_lists(db), *breaks)
+            lists = _read_lists(db)
+            # Nothing is reconciled, or nothing was ever evaluated.
+            with suppress(duckdb.CatalogException, duckdb.BinderException):
+                reasons = dict(db.execute(NOT_EVALUATED).fetchall())
+                found = db.execute(OPEN_BREAKS, {"amount": break_amount}).fetchall()
+                unresolved = [OpenBreaks(*row) for row in found]
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
-
-
-def _read_breaks(
-    db: duckdb.DuckDBPyConnection, amount: Decimal
-) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...]]:
-    """Return why rules are not evaluated, None where nothing is reconciled; and what is open."""
-    reasons, found = None, list[tuple[Any, ...]]()
-    with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
-        reasons = dict(db.execute(NOT_EVALUATED).fetchall())
-        found = db.execute(OPEN_BREAKS, {"amount": amount}).fetchall()
-    return reasons, tuple(OpenBreaks(*row) for row in found)
+    return Published(version, "", scan_ids, lists, reasons, tuple(unresolved))
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:

@@ -12,7 +12,7 @@ PRIVATE_FILE = 0o600
 
 
 @contextmanager
-def storing(path: Path, command: str = "partner-sync sync") -> Iterator[None]:
+def storing(path: Path, command: str = "`partner-sync sync`") -> Iterator[None]:
     """Raise StorageFailed for what the disk refuses; `command` is the one that goes on."""
     try:
         yield
@@ -20,7 +20,7 @@ def storing(path: Path, command: str = "partner-sync sync") -> Iterator[None]:
         raise StorageFailed(
             f"{path} cannot be written: {error.strerror}. What is stored already is kept; analysts "
             "still see the published version.",
-            f"Make room or correct the permissions, then run `{command}`.",
+            f"Make room or correct the permissions, then run {command}.",
         ) from error
 
 

@@ -67,8 +67,7 @@ def load_scan(
         raise LoadFailed(
             f"Scan {scan.scan_id} of {scan.header.stream} ({scan.header.connection}) could not be "
             f"loaded: {printable(error)}. Nothing of it is loaded; the scan file keeps every "
-            "record.",
-            _remedy(error),
+            "record."
         ) from error
     return result
 
@@ -112,9 +111,3 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     target.write_load(vars(result), time)
     write_schema(target, stage.schema)
     return result
-
-
-def _remedy(error: Exception) -> str:
-    if isinstance(error, duckdb.OperationalError | OSError):  # no room, no memory, a bad disk
-        return "Make room or raise the memory limit, then run `partner-sync versions build`."
-    return "Report this defect of partner-sync with the scan file."

@@ -169,12 +169,14 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
         )
     if not pruned:
         return None
-    known, found = scans_in_newest_readable(stores.warehouse), list[tuple[bool, int, Version]]()
+    known, others = scans_in_newest_readable(stores.warehouse), []
     for version in stores.warehouse.versions():
         with suppress(PartnerSyncError, duckdb.Error):
-            if pruned <= (held := loaded_scans(stores.warehouse, version)):
-                found.append((not held <= known, version.number, version))
-    return min(found)[-1] if found else None
+            held = loaded_scans(stores.warehouse, version)
+            if pruned <= held <= known:
+                return version
+            others += [version] if pruned <= held else []
+    return next(iter(others), None)
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:

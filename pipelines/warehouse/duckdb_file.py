@@ -21,7 +21,7 @@ from pipelines.core.files import durable_rename, storing, swap_symlink, sync_fil
 from pipelines.core.text import printable, quote_identifier
 
 PUBLISHED_FILE: Final = 0o444
-BUILD: Final = "partner-sync versions build"
+BUILD: Final = "`partner-sync versions build`"  # goes on where a disk was full
 NAME: Final = re.compile(r"v(\d{8,})\.duckdb")
 
 SETTINGS: Final[dict[str, Any]] = {

@@ -26,13 +26,15 @@ def test_records_are_the_bytes_received(limit: int) -> None:
 
 
 ODD = [
-    b'{"a":NaN,"data":[1,NaN]}',
-    b'{"a":-Infinity,"b":"],["}',
-    b'{"a":"\\ud83d"}',
-    b'{"a":1e999}',
+    *(
+        b'{"a":NaN,"data":[1,NaN]}',
+        b'{"a":-Infinity,"b":"],["}',
+        b'{"a":"\\ud83d"}',
+        b'{"a":1e999}',
+    ),
+    *(b'{"a":"\xff\xfe"}', b'{"a":"\x00"}', b'{"a":1,"a":2}', b'{"a":"\xff","b":NaN}', b"null"),
+    *(b'{"a":"' + 10**7 * b"x" + b'"}', b"[" * 100 + b"]" * 100, b"[" * 5000 + b"]" * 5000),
 ]
-ODD += [b'{"a":"\xff\xfe"}', b'{"a":"\x00"}', b'{"a":1,"a":2}', b'{"a":"\xff","b":NaN}', b"null"]
-ODD += [b'{"a":"' + 10**7 * b"x" + b'"}', b"[" * 100 + b"]" * 100, b"[" * 5000 + b"]" * 5000]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd[:16]))
@@ -41,35 +43,21 @@ def test_an_odd_record_does_not_cost_the_page(odd: bytes, limit: int) -> None:
     assert parse_page(page(b"1", odd, b'{"z":"\\""}'), limit).records == [b"1", odd, b'{"z":"\\""}']
 
 
+PAGINATIONS = [
+    *(b"[]", b'{"limit":2}', b'{"limit":"2","offset":0,"has_more":false}'),
+    b'{"limit":2,"offset":0,"has_more":1}',
+    b'{"limit":2,"offset":-1,"has_more":true}',
+    b'{"limit":0,"offset":0,"has_more":true}',
+    b'{"limit":2.5,"offset":0,"has_more":true}',
+]
 NO_PAGES = [
-    b"",
-    b"null",
-    b"[]",
-    b"<html>",
-    b'{"data":[]}',
-    b"{" + PAGINATION + b"}",
-    b"[" * 200_000,
-]
-NO_PAGES += [
-    b'{"data":%b,%b}' % (data, PAGINATION) for data in (b"{}", b"null", b'[NaN],"data":[NaN]')
-]
-NO_PAGES += [
-    b'{"data":[],"pagination":%b}' % pagination
-    for pagination in (
-        b"[]",
-        b'{"limit":"2","offset":0,"has_more":false}',
-        b'{"limit":2,"offset":0,"has_more":1}',
-        b'{"limit":2,"offset":-1,"has_more":true}',
-        b'{"limit":0,"offset":0,"has_more":true}',
-        b'{"limit":2.5,"offset":0,"has_more":true}',
-    )
-]
-NO_PAGES += [
+    *(b"", b"null", b"[]", b"<html>", b'{"data":[]}', b"{" + PAGINATION + b"}", b"[" * 200_000),
+    *(b'{"data":%b,%b}' % (data, PAGINATION) for data in (b"{}", b"null", b'[NaN],"data":[NaN]')),
+    *(b'{"data":[],"pagination":%b}' % each for each in PAGINATIONS),
     b'{"data":[NaN],"pagination":{"limit":2}}',
-    page(b"1", b"NaN")[:-1],
-    page(b"1", b"2")[:-9],
+    *(page(b"1", b"NaN")[:-1], page(b"1", b"2")[:-9], page(b"1", b"NaN") + b"}"),
+    *(page(b"NaN", each) for each in (b"-01", b"", b'"')),
 ]
-NO_PAGES += [page(b"1", b"NaN") + b"}", page(b"NaN", b"-01"), page(b"NaN", b""), page(b"NaN", b'"')]
 
 
 @pytest.mark.parametrize("body", NO_PAGES, ids=lambda body: repr(body[:60]))

@@ -125,12 +125,6 @@ def test_a_damaged_file_is_found(metadata: Metadata, tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(StorageFailed, match="cannot be used"):
         metadata.verify()
-    damaged = tmp_path / "damaged.db"
-    damaged.write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageFailed, match=r"damaged\.db cannot be used: file is not a database"):
-        Metadata.open(damaged)
-    damaged.write_bytes(b"")
-    Metadata.open(damaged).close()  # as new
 
 
 def test_a_process_is_alive_until_it_ends() -> None:

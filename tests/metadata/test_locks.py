@@ -4,14 +4,13 @@ import logging
 import threading
 from functools import partial
 from pathlib import Path
-from subprocess import Popen
+from subprocess import PIPE, Popen
 from sys import executable
 
 import pytest
 
 from pipelines.core.errors import LockHeld, StorageFailed
 from pipelines.metadata.locks import hold_lock
-from tests.warehouse.versions import PIPES
 
 HOLD = """
 import sys
@@ -34,7 +33,8 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(
             return has_waited
 
     assert [hold(), hold()] == [False, False]
-    with Popen([executable, "-c", HOLD, str(tmp_path)], **PIPES) as child:
+    command = [executable, "-c", HOLD, str(tmp_path)]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
         with pytest.raises(LockHeld, match="not free after 0 seconds") as caught:

@@ -10,7 +10,7 @@ import pytest
 from pipelines.config.home import Home
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.warehouse.duckdb_file import Warehouse
-from tests.warehouse.versions import add_version, analyst, numbers
+from tests.warehouse.versions import add_version, numbers
 
 
 @pytest.fixture
@@ -38,21 +38,6 @@ def test_versions_are_read_only_files_and_a_symlink_names_one(warehouse: Warehou
     warehouse.drop(2)
     assert [version.number for version in warehouse.versions()] == [1, 4]
     assert not second.path.exists()
-
-
-@pytest.mark.parametrize("access", ["read", "write"])
-def test_an_analyst_who_holds_the_file_open_blocks_nobody_and_keeps_it(
-    warehouse: Warehouse, access: str
-) -> None:
-    first = add_version(warehouse, 1)
-    first.path.chmod(0o644)  # an analyst may own the file
-    with analyst(warehouse.home.link, access, "SELECT max(n) FROM numbers") as ask:
-        add_version(warehouse, 2)
-        assert ask() == 1  # what was opened stays
-        assert (numbers(warehouse), numbers(warehouse, 1)) == ([1, 2], [1])
-        warehouse.drop(1)
-        assert ask() == 1
-    assert [version.number for version in warehouse.versions()] == [2]
 
 
 def test_a_file_that_is_open_with_other_settings_is_read(warehouse: Warehouse) -> None:

@@ -1,26 +1,10 @@
-"""Versions to test with, and an analyst: another process that holds one open."""
+"""Versions to test with, and a full disk."""
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-from subprocess import PIPE, Popen
-from sys import executable
-from typing import Any
 
 from pipelines.warehouse.duckdb_file import Version, Warehouse
-
-# Another process: DuckDB shares one open file within a process, which would hide the lock.
-HOLDER = """
-import sys, duckdb
-database = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read")
-if sys.argv[2] == "write":
-    database.execute("CREATE TABLE scribble AS SELECT 1 AS n")
-print("open", flush=True)
-for _line in sys.stdin:
-    print(database.execute(sys.argv[3]).fetchall()[0][0], flush=True)
-"""
-PIPES: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
 
 
 def add_version(warehouse: Warehouse, number: int) -> Version:
@@ -48,21 +32,3 @@ def full_disk(largest_file: int = 0) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-
-
-@contextmanager
-def analyst(file: Path, access: str, query: str) -> Iterator[Callable[[], int]]:
-    """Hold a file open in another process, to "read" or to "write"; yield what asks the query."""
-    with Popen([executable, "-c", HOLDER, str(file), access, query], **PIPES) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        requests, answers = process.stdin, process.stdout
-
-        def ask() -> int:
-            requests.write("\n")
-            requests.flush()
-            return int(answers.readline())
-
-        assert answers.readline() == "open\n"
-        yield ask
-        process.kill()
