@@ -1,8 +1,6 @@
 """Homes for tests: a folder with one connection to a running sandbox."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 
 from pipelines.app.progress import LoggedProgress
 from pipelines.app.results import SyncResult
-from pipelines.app.session import AppSession, open_session
+from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
@@ -59,11 +57,7 @@ def synced(tmp_path_factory: pytest.TempPathFactory, sandbox: Running, tmp_path:
     return copied(home, tmp_path / "home")
 
 
-@contextmanager
-def opened(home: Home) -> Iterator[AppSession]:
-    """Open a home for the block."""
-    with open_session(home) as session:
-        yield session
+opened = open_session
 
 
 def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult:

@@ -111,7 +111,7 @@ def show(rows: Rows, columns: Iterable[str] = (), *, none: str = "") -> None:
 
 def show_table(rows: Rows, columns: Iterable[str] = ()) -> None:
     """Print rows as a table with these columns (none named: all); nothing without a row."""
-    if not rows:
+    if OUT.quiet or not rows:
         return
     columns = list(columns or rows[0])
     table = Table(box=SIMPLE_HEAD)

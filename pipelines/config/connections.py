@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -91,9 +90,7 @@ class Connection(values.Table):
         )
 
 
-CONNECTIONS = TypeAdapter(
-    Annotated[dict[str, Connection], BeforeValidator(partial(values.name_tables, known={}))]
-)
+CONNECTIONS = TypeAdapter(Annotated[dict[str, Connection], BeforeValidator(values.name_tables)])
 
 
 def read_connections(file: Path) -> dict[str, Connection]:

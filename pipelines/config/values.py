@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -108,7 +109,7 @@ class Table(BaseModel):
     )
 
 
-def name_tables(tables: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
+def name_tables(tables: Any, known: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Any:
     """Return tables that hold their own names, over what is known of them."""
     if not isinstance(tables, dict):
         return tables

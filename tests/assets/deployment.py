@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import randrange
 from subprocess import Popen
 from typing import Any, TypeVar
 
@@ -100,9 +101,11 @@ class Deployment(Site):
 
 
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """Return a port that is free, and below those of outgoing connections of other tests."""
+    while True:
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port := randrange(10_000, 30_000)))
+            return port
 
 
 def answers(port: int) -> bool:
