@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
@@ -129,13 +130,11 @@ class _Driver:
 
     async def _request(self, request: PageRequest) -> Answer:
         header, (offset, purpose) = self.scan.header, request
-        limit = header.budget.page_size
-
-        def record_failure(attempt: Attempt) -> None:
-            self._append(_line(purpose, offset, limit, attempt))
-
-        attempt = await self.client.page(header.path, offset, limit, record_failure)
-        return _line(purpose, offset, limit, attempt), attempt.content
+        line = partial(_line, purpose, offset, header.page_size)
+        attempt = await self.client.page(
+            header.path, offset, header.page_size, lambda failed: self._append(line(failed))
+        )
+        return line(attempt), attempt.content
 
     def _stop(self) -> Answer:
         minutes, now = self.max_seconds / 60, self.client.clock.time()
