@@ -1,8 +1,7 @@
 """Loads one sealed scan into the tables of a version that is being built."""
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from tempfile import TemporaryFile
@@ -84,8 +83,11 @@ def _load(target: Target, policy: LoadPolicy) -> LoadResult:
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
         stage = Stage(target.scan, schema, current_digests(target), file)
-        with _without_collector():
+        gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
+        try:
             stage.read()
+        finally:
+            gc.enable()
         schema.decide()
         delta = compare(target, stage)
         if held := reason_to_hold(delta, last_key, policy):
@@ -112,18 +114,6 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     target.write_load(vars(result), time)
     write_schema(target, stage.schema)
     return result
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Create many values that are in no cycle: looking for cycles would cost a fifth more."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _remedy(error: Exception) -> str:
