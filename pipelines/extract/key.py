@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
+from types import GenericAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,7 +42,7 @@ class PageReader:
         names = {f"field{at}": name for at, name in enumerate(fields)}
         members = [(each, msgspec.Raw, msgspec.Raw()) for each in names]
         record = msgspec.defstruct("Record", members, rename=names)
-        self._decode = msgspec.json.Decoder(list[record]).decode  # type: ignore[valid-type]
+        self._decode = msgspec.json.Decoder[list[Any]](GenericAlias(list, record)).decode
         self._values = {name: attrgetter(each) for each, name in names.items()}
 
     def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
