@@ -40,26 +40,6 @@ async def test_latency_is_paid_for_the_first_requests_only(world: World) -> None
     assert world.service.refused == []
 
 
-PACES = {  # latency and jitter of both ways together: 300 requests over 59 s, at most
-    (0.15, 0.06): 1.07,
-    (0.02, 0.002): 1.03,
-    (0.02, 0.02): 1.05,
-    (0.4, 0.16): 1.17,
-    (0.4, 0.4): 1.38,
-    (2.5, 1.0): 3.2,
-}
-
-
-@pytest.mark.parametrize("seeds", [1, pytest.param(2, marks=pytest.mark.long)])
-async def test_no_window_has_too_many_arrivals_and_few_are_missing(
-    world: World, seeds: int
-) -> None:
-    for (world.latency, world.jitter), at_most in [*PACES.items()][: None if seeds > 1 else 1]:
-        for seed in range(seeds):
-            assert await seconds_of(world.process(seed=seed).read_lists(300)) <= 59 * at_most
-            assert world.service.refused == []
-
-
 async def test_one_list_is_read_ahead_where_latency_leaves_room(world: World) -> None:
     world.latency = 0.8
     await world.process().read(100)  # one after the other takes 80 s

@@ -1,11 +1,16 @@
 """Rules alone: what slots allow, which no exact window refuses, and what is remembered."""
 
+import random
+from collections import deque
+from dataclasses import replace
+
 import pytest
 
 from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
 from pipelines.rate_limit import memory
 from pipelines.rate_limit.memory import expected_others
 from pipelines.rate_limit.policy import MARGIN, Share, count_ours, credit_of, next_slot
+from tests.effort import EFFORT
 
 SHARE = Share("us", 5, 1.0, 0.0)
 NOW, DAY = 1000.0, 86400.0
@@ -41,6 +46,64 @@ CREDIT_AFTER = [  # round trips, credit
 @pytest.mark.parametrize(("trips", "credit"), CREDIT_AFTER)
 def test_credit_grows_with_the_number_of_round_trips(trips: list[float], credit: float) -> None:
     assert credit_of(trips) == pytest.approx(credit)
+
+
+class Run:
+    """One process that always wants to send, over a path with jitter; the service counts."""
+
+    def __init__(self, seed: int, latency: float, jitter: float, requests: int) -> None:
+        chance, trips = random.Random(seed), deque[float](maxlen=300)
+        self.arrivals: list[float] = []
+        now, answers, slots = 0.0, list[tuple[float, RateLimitSlot]](), list[RateLimitSlot]()
+        for _ in range(requests):
+            while True:
+                for answered_at, each in [a for a in answers if a[0] <= now]:
+                    answers.remove((answered_at, each))
+                    trips.append(answered_at - (each.sent_at or 0.0))
+                    each.held_until, each.credit = answered_at + 1 + MARGIN, 9.0
+                slots = [each for each in slots if (each.held_until or now) >= now - 1]
+                due = next_slot(slots, 0, replace(SHARE, credit=credit_of(trips)), now)
+                if due <= now:
+                    break
+                now = min([due, *(answered_at for answered_at, _ in answers)])
+            there, back = (latency / 2 + chance.uniform(0, jitter) for _ in range(2))
+            slots.append(slot(1, now))
+            self.arrivals.append(now + there)
+            answers.append((now + there + back, slots[-1]))
+
+    @property
+    def is_within_limit(self) -> bool:
+        """Whether no six requests arrive in one second, both ends included."""
+        ordered = sorted(self.arrivals)
+        return all(b - a > 1 for a, b in zip(ordered, ordered[5:], strict=False))
+
+
+AT_MOST = [  # latency, jitter of each way, seconds over 19 windows of 100 requests: exact bounds
+    (0.0, 0.0, 1.003),
+    (0.15, 0.0, 1.04),
+    (0.4, 0.0, 1.08),
+    (0.15, 0.03, 1.11),
+    (0.4, 0.08, 1.24),
+    (2.5, 0.5, 4.0),
+]
+
+
+@pytest.mark.parametrize(("latency", "jitter", "at_most"), AT_MOST)
+def test_no_window_has_too_many_arrivals_and_few_are_missing(
+    latency: float, jitter: float, at_most: float
+) -> None:
+    for seed in range(2):
+        run = Run(seed, latency, jitter, 100)
+        assert run.is_within_limit
+        assert max(run.arrivals) - min(run.arrivals) <= 19 * at_most + jitter
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("latency", [0.02, 0.15, 0.4])
+@pytest.mark.parametrize("share", [0.1, 0.4, 1.0])
+def test_no_window_has_too_many_arrivals_in_many_runs(latency: float, share: float) -> None:
+    for seed in range(25 * EFFORT):
+        assert Run(seed, latency, latency * share / 2, 300).is_within_limit, seed
 
 
 def test_two_sightings_count_for_45_seconds_and_one_for_a_moment() -> None:
