@@ -21,7 +21,6 @@ from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
-from pipelines.core.completeness import ReadBudget
 from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
@@ -216,7 +215,7 @@ class _Run:
                 day=started_at.date(),
                 configured_key=stream.key,
                 memory=scans.list_memory(db, name, stream.name),
-                budget=ReadBudget(page_size=stream.limit),
+                page_size=stream.limit,
                 algorithm=ALGORITHM_VERSION,
             )
             db.add(scan_row(header))

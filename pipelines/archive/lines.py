@@ -12,7 +12,7 @@ import zstandard
 from msgspec.structs import replace
 
 from pipelines.archive.records import erase_records, parse_page
-from pipelines.core.completeness import Completeness, ListMemory, ReadBudget
+from pipelines.core.completeness import Completeness, ListMemory
 
 STOP: Final = "stop"  # purpose of a line that is no request
 LEVEL = 1  # 1.1 ms for a page of 500 records, 276 KB become 52 KB; higher levels gain little
@@ -35,7 +35,7 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     day: date
     configured_key: str | None
     memory: ListMemory
-    budget: ReadBudget
+    page_size: int  # the limit that is asked for
     algorithm: int
 
 

@@ -32,12 +32,6 @@ class ListMemory(msgspec.Struct, frozen=True):
     stable_order: bool = True
 
 
-class ReadBudget(msgspec.Struct, frozen=True):
-    """How a list is requested: `page_size` is the limit asked for."""
-
-    page_size: int
-
-
 class Proof(msgspec.Struct, frozen=True):
     """What the answers of one scan prove.
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
+from types import GenericAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,18 +32,18 @@ class PageReader:
 
     def __init__(self, header: ScanHeader) -> None:
         self._stream = header.stream
-        self._fields: tuple[str, ...] | None = None
+        self._values: dict[str, attrgetter[msgspec.Raw]] | None = None  # by field, once decided
         known = header.memory.key if header.memory.key_decided else header.configured_key
         if known or header.memory.key_decided:
             self._use((known,) if known else ())
 
     def _use(self, fields: tuple[str, ...]) -> None:
         """Read these fields from now on."""
-        self._fields, names = fields, {f"field{at}": name for at, name in enumerate(fields)}
+        names = {f"field{at}": name for at, name in enumerate(fields)}
         members = [(each, msgspec.Raw, msgspec.Raw()) for each in names]
         record = msgspec.defstruct("Record", members, rename=names)
-        self._decode = msgspec.json.Decoder(list[record]).decode  # type: ignore[valid-type]
-        self._values = [attrgetter(each) for each in names]
+        self._decode = msgspec.json.Decoder[list[Any]](GenericAlias(list, record)).decode
+        self._values = {name: attrgetter(each) for each, name in names.items()}
 
     def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
         """Return the page of an exchange."""
@@ -49,7 +51,7 @@ class PageReader:
             number=number,
             request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
             values=np.column_stack([digests_of(parsed.data), *self._columns(exchange, parsed)]),
-            fields=self._fields or (),
+            fields=tuple(self._values or ()),
             limit=parsed.pagination.limit,
             has_more=parsed.pagination.has_more,
         )
@@ -57,14 +59,14 @@ class PageReader:
     def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:
         """Return a number for the value of each field in each record."""
         # This decoder passes over names that are not UTF-8; an answer stored as it came is UTF-8.
-        if self._fields is not None and exchange.is_plain:
+        if self._values is not None and exchange.is_plain:
             with suppress(*UNREADABLE):
                 records = self._decode(b"[%b]" % b",".join(parsed.data))
-                return [_hashes(map(value, records)) for value in self._values]
+                return [_hashes(map(value, records)) for value in self._values.values()]
         members = list(map(_members, parsed.data))
-        if self._fields is None and members:
+        if self._values is None and members:
             self._use(_candidates(self._stream, members))
-        return [_numbers(name, members) for name in self._fields or ()]
+        return [_numbers(name, members) for name in self._values or ()]
 
 
 def _members(record: msgspec.Raw) -> Members:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
@@ -18,7 +19,7 @@ from pipelines.core.clock import utc_now
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded, Steps
+from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded
 from pipelines.extract.read_list import read_list
 from pipelines.http.client import Attempt, ServiceClient
 
@@ -63,22 +64,25 @@ class _Driver:
     flushed: float = 0.0
     pending: dict[PageRequest, asyncio.Task[Answer]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        header = self.scan.header
+        self._steps = read_list(header.configured_key, header.memory)
+        self._pages = PageReader(header)
+
     async def read(self) -> Proof:
-        header, clock = self.scan.header, self.client.clock
+        clock = self.client.clock
         deadline = clock.monotonic() + self.max_seconds
-        steps = read_list(header.configured_key, header.memory)
-        pages = PageReader(header)
         try:
-            ask = next(steps)
+            ask = next(self._steps)
             for exchange in self.scan.exchanges():
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
-                    ask = self._use(steps, pages, exchange.page, exchange, None)
+                    ask = self._use(exchange.page, exchange)
             while True:
                 is_late = clock.monotonic() >= deadline
                 exchange, page = self._stop() if is_late else await self._answer(ask)
                 exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
-                ask = self._use(steps, pages, self._append(exchange), exchange, page)
+                ask = self._use(self._append(exchange), exchange, page)
         except StopIteration as end:
             proof: Proof = end.value
             return proof
@@ -94,24 +98,17 @@ class _Driver:
             elif not cancel and not isinstance(result, ServiceError):
                 raise result
 
-    def _use(
-        self,
-        steps: Steps[Proof],
-        pages: PageReader,
-        number: int,
-        exchange: Exchange,
-        parsed: ParsedPage | None,
-    ) -> Ask:
+    def _use(self, number: int, exchange: Exchange, parsed: ParsedPage | None = None) -> Ask:
         """Give `read_list` what a line says; return what it asks for next."""
         self.asks += 1
         if exchange.purpose == STOP:
-            return steps.throw(ReadingEnded(exchange.error))
+            return self._steps.throw(ReadingEnded(exchange.error))
         parsed = parsed or parse_page(exchange.body or b"", exchange.limit)
-        page = pages.read(number, exchange, parsed)
+        page = self._pages.read(number, exchange, parsed)
         self.reached = max(self.reached, page.end)
         expected = self.scan.header.memory.length
         self.on_progress(self.reached, self.requests, expected)
-        return steps.send(page)
+        return self._steps.send(page)
 
     async def _answer(self, ask: Ask) -> Answer:
         """Return the answer to what was asked for; request likely pages ahead."""
@@ -129,13 +126,11 @@ class _Driver:
 
     async def _request(self, request: PageRequest) -> Answer:
         header, (offset, purpose) = self.scan.header, request
-        limit = header.budget.page_size
-
-        def record_failure(attempt: Attempt) -> None:
-            self._append(_line(purpose, offset, limit, attempt))
-
-        attempt = await self.client.page(header.path, offset, limit, record_failure)
-        return _line(purpose, offset, limit, attempt), attempt.content
+        line = partial(_line, purpose, offset, header.page_size)
+        attempt = await self.client.page(
+            header.path, offset, header.page_size, lambda failed: self._append(line(failed))
+        )
+        return line(attempt), attempt.content
 
     def _stop(self) -> Answer:
         minutes, now = self.max_seconds / 60, self.client.clock.time()

@@ -29,7 +29,7 @@ __all__ = ["Attempt", "ClientOptions", "ServiceClient"]
 
 CLOCK_WARN_SECONDS = 300.0
 
-OnAttempt = Callable[[Attempt], None]
+OnAttempt = Callable[[Attempt], object]
 logger = logging.getLogger(__name__)
 
 

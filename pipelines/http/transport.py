@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
+from typing import Any, cast
 
 import httpx
 
@@ -42,7 +43,7 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
 if find_spec("sniffio") is None:  # httpcore would look for it in all folders, six times a request
-    sys.modules["sniffio"] = None  # type: ignore[assignment]
+    sys.modules["sniffio"] = cast(Any, None)
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from types import NoneType
@@ -96,20 +96,18 @@ class Batch:
         """Add the values at a path; what does not fit goes to the rest of its row."""
         place, types = self.schema.place(path, values), Counter(map(type, values))
         self._values += len(values) - types[NoneType] - types[dict] - types[list]
-        fits: Iterable[Any] = repeat(False)
+        fits = np.zeros(len(values), np.bool_)
         if place is not None and place.kind is Kind.OBJECT:
+            fits = np.array([type(each) is dict for each in values], np.bool_)
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
-            fits = (type(each) is dict for each in values)
         elif place is not None and place.kind is Kind.LIST:
             fits = self._add_lists(rows, place, values)
         elif place is not None:
             texts = rows.columns[place.name] = to_texts(place, values, types)
-            if texts.null_count == types[NoneType]:
-                return
-            fits = texts.is_valid().to_pylist()
-        for row, (value, is_fit) in enumerate(zip(values, fits, strict=False)):
-            if value is not None and not is_fit:
-                self._add_left(rows, row, path, value)
+            fits = texts.is_valid().to_numpy(zero_copy_only=False)
+        if np.count_nonzero(fits) + types[NoneType] < len(values):
+            for row in np.flatnonzero(~fits).tolist():
+                self._add_left(rows, row, path, values[row])
 
     def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add the lists of a place; return which values are lists that fit."""

@@ -1,5 +1,6 @@
 """Loads one sealed scan into the tables of a version that is being built."""
 
+import gc
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -83,7 +84,11 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
         stage = Stage(target.scan, schema, current_digests(target), file)
-        stage.read()
+        gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
+        try:
+            stage.read()
+        finally:
+            gc.enable()
         schema.decide()
         delta = compare(target, stage)
         held = next(reasons_to_hold(delta, last_key, stream), None)

@@ -15,6 +15,7 @@ from pipelines.core.text import printable
 DEEPEST = 64  # objects and arrays inside each other, the record itself counted
 LONGEST_INTEGER = 400  # characters that Python converts without a limit
 LARGEST_EXPONENT = 9_999  # of a number that is written out
+CONTAINERS = frozenset({dict, list})
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
 
 
@@ -49,19 +50,19 @@ def _count_names(raws: Sequence[bytes]) -> int:
     If there are as many members as this, none was lost because its name is in an object twice.
     """
     text = b",".join(raws)
-    is_spaced = any(space + b":" in text for space in (b" ", b"\t", b"\r", b"\n"))
-    return -1 if is_spaced else text.count(b'":')
+    spaces = (space for space in (b" ", b"\t", b"\r", b"\n") if space in text)  # a fast search
+    return -1 if any(space + b":" in text for space in spaces) else text.count(b'":')
 
 
 def _count_members(records: Sequence[Any]) -> int:
     """Return the number of members in records. Raises RecursionError for one that is too deep."""
-    level, members = list(records), 0
+    level, members = records, 0
     for _ in range(DEEPEST):
         objects = [each for each in level if type(each) is dict]
         lists = [each for each in level if type(each) is list]
         members += sum(map(len, objects))
         inner = chain(*map(dict.values, objects), *lists)
-        level = [each for each in inner if type(each) is dict or type(each) is list]
+        level = [each for each in inner if type(each) in CONTAINERS]
     if level:
         raise RecursionError
     return members

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
+from operator import attrgetter
 from typing import IO, Any
 
 import numpy as np
@@ -66,20 +67,24 @@ class Stage:
 
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
-        group: list[Row] = []
+        group, size = list[Row](), 0
         for page in self.scan.pages():
-            group += self._new_rows(page, self.scan.completeness.used)
+            for each in self._new_rows(page, self.scan.completeness.used):
+                group.append(each)
+                size += len(each.raw)
             for each in self._new_rows(page, self.scan.completeness.conflicting):
                 self._refuse(each, CONFLICT)
-            if sum(len(each.raw) for each in group) >= GROUP_BYTES:
+            if size >= GROUP_BYTES:
                 self._decode(group)
-                group = []
+                group, size = [], 0
         self._decode(group)
 
     def _new_rows(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[Row]:
         """Return the records that are not current, and remember which current rows are seen."""
         numbers = [n for first, end in rows.get(page.page, ()) for n in range(first, end)]
-        records = page.records() if numbers else []
+        if not numbers:
+            return ()
+        records = page.records()
         raws = [records[number] for number in numbers]
         digests, keys = self._identify(raws)
         is_new = np.ones(len(raws), np.bool_)
@@ -122,7 +127,7 @@ class Stage:
         batch.add(decoded)
         first = sum(map(len, self._index))
         columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
-        columns |= {name: [getattr(row, name[1:]) for row in rows] for name in INDEX.names[1:]}
+        columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}
         self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
         for table in batch.tables:
             if found := table.to_arrow(self._index[-1]):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from types import NoneType
 from typing import Any
 
@@ -42,10 +43,13 @@ STORED = {
 
 def to_texts(place: Place, values: Sequence[Any], types: Collection[type]) -> pa.Array:
     """Return values of some types as text, NULL where one does not fit. The place may grow."""
-    accepted = ACCEPTED.get(place.kind, {str})
+    accepted, texts = ACCEPTED.get(place.kind, {str}), None
     if str in accepted and {*types} <= {str, NoneType}:
         texts = pa.array(values, pa.string())
-    else:
+    elif int in accepted and {*types} <= {int, NoneType}:
+        with suppress(OverflowError, pa.ArrowInvalid):  # for one that is no BIGINT
+            texts = pa.array(values, pa.int64()).cast(pa.string())
+    if texts is None:
         spelled = (str(each) if type(each) in accepted else None for each in values)
         texts = pa.array(spelled, pa.string(), size=len(values))
     if place.kind is Kind.TEXT:

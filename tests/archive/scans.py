@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.archive.lines import Exchange, ScanHeader, encode_body
 from pipelines.archive.scan_file import OpenScan
-from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges, ReadBudget
+from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges
 
 START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)
 HEADER = ScanHeader(
@@ -23,7 +23,7 @@ HEADER = ScanHeader(
     day=START.date(),
     configured_key=None,
     memory=ListMemory(key="usageId", key_decided=True, length=7),
-    budget=ReadBudget(page_size=500),
+    page_size=500,
     algorithm=1,
 )
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.completeness import ListMemory, ReadBudget
+from pipelines.core.completeness import ListMemory
 from pipelines.core.errors import ServiceError
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -75,8 +75,7 @@ class Spare(Unlimited):
 
 
 def header() -> ScanHeader:
-    memory, budget = ListMemory(), ReadBudget(page_size=LIMIT)
-    return replace(HEADER, memory=memory, budget=budget, algorithm=ALGORITHM_VERSION)
+    return replace(HEADER, memory=ListMemory(), page_size=LIMIT, algorithm=ALGORITHM_VERSION)
 
 
 def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:
