@@ -146,19 +146,18 @@ class RateLimiter:
         """
         with self._transaction() as (session, known, now):
             ahead, execute = now - self._clock.monotonic(), session.connection().execute
-            share, is_open = self._share(known, now), known.blocked_until <= now
-            if share.limit == HIGHEST_LIMIT and is_open and not (share.spacing or mine.number):
-                self._free_until = now - ahead + FREE_SECONDS
-                return now - ahead
             slots = self._slots(session, now)
             queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
             due = queued.get(mine.number)
             if mine.number not in queued:  # none yet, or it was released
                 execute(DELETE, {"of": self._actor, "before": now - KEPT_SECONDS})
                 mine.number = execute(ADD, {"actor": self._actor, "owner": self._owner}).one()[0]
-            if due is None or not is_open:
+            if due is None or known.blocked_until > now:
+                share = self._share(known, now)
                 due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
                 taken = due if due <= now + LEAD else None
+                if share.limit == HIGHEST_LIMIT and due <= now and not share.spacing:
+                    self._free_until = now - ahead + FREE_SECONDS
                 execute(UPDATE, {"sent_at": taken, "of": mine.number})
         if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
