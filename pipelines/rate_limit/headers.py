@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
-HIGHEST_LIMIT = 1_000  # requests per window; more than that cannot be sent, so it is no limit
+HIGHEST_LIMIT = 100  # requests per window: each is a row that is looked at for each request
 ADDRESS_LIMIT = 1  # of callers without valid credentials (interface, Limits)
 OF_ACTOR = {*range(200, 300), HTTPStatus.FORBIDDEN}
 

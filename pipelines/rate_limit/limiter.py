@@ -22,7 +22,7 @@ from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata, is_alive, this_process
 from pipelines.metadata.tables import Base, RateLimitActor
 from pipelines.rate_limit import memory
-from pipelines.rate_limit.headers import HIGHEST_LIMIT, read_rate_headers
+from pipelines.rate_limit.headers import read_rate_headers
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
@@ -31,7 +31,6 @@ HEAD_START = 0.002  # for the request before: a look stops the event loop, which
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
-FREE_SECONDS = 0.1  # until the next look, where the service states no limit that can be reached
 CAUTION_SPACING = 1.05  # of the even distance between requests
 SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
 SLOTS = Base.metadata.tables["rate_limit_slots"]  # not as objects: without a limit, hundreds
@@ -83,7 +82,6 @@ class RateLimiter:
         self._active = 0  # requests that wait or are under way
         self._limit = self._options.limit  # ours, per window, as of the last look
         self._stated_limit: int | None = None  # by an answer to this process
-        self._free_until = -math.inf  # until then requests need no slot: there is no limit
         self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
         self._ended: list[Slot] = []  # not yet written
 
@@ -98,26 +96,21 @@ class RateLimiter:
         self._active += 1
         try:
             async with self._turn:
-                if self._clock.monotonic() >= self._free_until:
-                    await self._clock.sleep(HEAD_START)
-                    await self._take(slot)
+                await self._clock.sleep(HEAD_START)
+                await self._take(slot)
             try:
                 yield
             finally:
                 slot.ended = self._clock.monotonic()
+                self._ended.append(slot)
                 self._trips.extend([] if slot.trip is None else [slot.trip])
-                is_free = _states_no_limit(slot)
-                self._free_until = self._free_until if is_free else -math.inf
-                if slot.number or not is_free:
-                    self._ended.append(slot)
-                    with suppress(StorageFailed), self._transaction():
-                        pass  # it writes what ended; the next one tries again, and raises
+                with suppress(StorageFailed), self._transaction():
+                    pass  # it writes what ended; the next one tries again, and raises
         finally:
             self._active -= 1
 
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
-        self._free_until = -math.inf
         with self._transaction() as (_, known, now):
             memory.block(known, seconds, now, self._clock.time())
 
@@ -156,8 +149,6 @@ class RateLimiter:
                 share = self._share(known, now)
                 due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
                 taken = due if due <= now + LEAD else None
-                if share.limit == HIGHEST_LIMIT and due <= now and not share.spacing:
-                    self._free_until = now - ahead + FREE_SECONDS
                 execute(UPDATE, {"sent_at": taken, "of": mine.number})
         if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
@@ -238,12 +229,6 @@ class RateLimiter:
             memory.see_others(known, others, now, is_full=said.remaining == 0)
         elif is_refused and ours >= limit and not memory.expected_others(known, now):
             memory.be_cautious(known, now - ended.trip, now)
-
-
-def _states_no_limit(slot: Slot) -> bool:
-    """Return whether an answer states a limit that is beyond what can be sent."""
-    said = read_rate_headers(slot.status, slot.headers, HIGHEST_LIMIT)
-    return slot.status == HTTPStatus.OK and said is not None and said.limit == HIGHEST_LIMIT
 
 
 def forget_block(metadata: Metadata, actor: str) -> None:

@@ -18,7 +18,7 @@ STATED: list[tuple[int, int | None, dict[str, str], object]] = [  # `known` is t
     (200, 5, {LIMIT: "0", REMAINING: "0"}, (None, None)),
     (200, 5, {LIMIT: "-5"}, (None, None)),
     (200, 5, {LIMIT: "\uff15"}, (None, None)),
-    (200, 5, {LIMIT: "1000000", REMAINING: "3"}, (1000, 3)),
+    (200, 5, {LIMIT: "1000000", REMAINING: "3"}, (100, 3)),
     (200, 5, {LIMIT: "9" * 5000}, (None, None)),
     (200, 5, {}, (None, None)),
     *[  # no Reset changes anything
@@ -34,7 +34,7 @@ STATED: list[tuple[int, int | None, dict[str, str], object]] = [  # `known` is t
     (429, None, {LIMIT: "1"}, None),
     (429, 1, {LIMIT: "1"}, (1, None)),
     (429, None, {}, (None, None)),
-    (429, 1000, {LIMIT: "5000"}, (1000, None)),
+    (429, 100, {LIMIT: "1000"}, (100, None)),
 ]
 
 

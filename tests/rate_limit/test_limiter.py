@@ -4,16 +4,9 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import func, select
 
 from pipelines.core.errors import Postponed
-from pipelines.rate_limit.limiter import (
-    FREE_SECONDS,
-    HEAD_START,
-    SLOTS,
-    LimitOptions,
-    forget_block,
-)
+from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, forget_block
 from tests.rate_limit.simulated import EPOCH, World, now, seconds_of
 
 WINDOW = 1.002  # with the margin
@@ -82,20 +75,6 @@ async def test_the_limit_is_learned_from_the_actors_answers(world: World) -> Non
     for _ in range(11):
         await process.ask(status=401)
     assert process.limiter._limit == 5
-
-
-async def test_without_a_limit_that_can_be_reached_requests_need_no_slot(world: World) -> None:
-    world.service.limit, first, second = 10**6, world.process(), world.process()
-    await asyncio.gather(first.read_lists(600), second.read_lists(600))
-    with world.metadata.transaction() as session:
-        (slots,) = session.execute(select(func.count()).where(SLOTS.c.actor == world.actor)).one()
-    assert slots < 100
-    assert world.service.span() < 1
-    first.limiter.block(30)
-    assert await seconds_of(first.ask()) == pytest.approx(30, abs=0.1)
-    first.limiter.block(30)
-    await asyncio.sleep(FREE_SECONDS)
-    assert await seconds_of(second.ask()) == pytest.approx(30 - FREE_SECONDS)
 
 
 async def test_a_retry_after_holds_for_everybody_and_can_be_forgotten(world: World) -> None:
