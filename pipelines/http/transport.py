@@ -8,12 +8,9 @@ import asyncio
 import logging
 import re
 import ssl
-import sys
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from importlib.util import find_spec
-from typing import Any, cast
 
 import httpx
 
@@ -42,8 +39,6 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     httpx.DecodingError: "The answer to {path} cannot be decompressed.",
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
-if find_spec("sniffio") is None:  # httpcore would look for it in all folders, six times a request
-    sys.modules["sniffio"] = cast(Any, None)
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
