@@ -14,7 +14,9 @@ from pipelines.core.files import write_durably
 
 ASKED = ("base_url", *connections.PARTNER_FIELDS, "secret")
 KEY_EXAMPLE = '\n# [streams.usage]\n# key = "usageId"\n'
-Ask = Callable[[dict[str, str]], dict[str, str]]
+Check = Callable[[str, str], None]
+"""Gets a field and an answer. Raises ConfigurationError for one that the field cannot have."""
+Ask = Callable[[dict[str, str], Check], dict[str, str]]
 """Gets a question for each field that is missing; returns the answers."""
 
 
@@ -26,7 +28,8 @@ def add_connection(name: str, options: Mapping[str, Any], ask: Ask) -> list[str]
     missing = [field for field in ASKED if field not in fields and field not in needless]
     if "secret_file" in fields and "secret" in missing:
         missing.remove("secret")
-    fields |= ask({field: str(known[field].description) for field in missing})
+    questions = {field: str(known[field].description) for field in missing}
+    fields |= ask(questions, connections.check_field)
     home.prepare()
     if not home.connections_file.exists():
         write_durably(home.connections_file, commented(connections.Connection).encode())

@@ -48,12 +48,20 @@ def options(
     """Read partners, usage and billing, exact and complete, into DuckDB."""
 
 
-def _ask(questions: dict[str, str]) -> dict[str, str]:
+def _ask(questions: dict[str, str], check_answer: "app.setup.Check") -> dict[str, str]:
     """Return an answer to each question. Raises ConfigurationError where nobody can answer."""
     if questions and not sys.stdin.isatty():
         options = ", ".join(f"--{field.replace('_', '-')}" for field in questions)
         raise ConfigurationError(f"Without a terminal, these options are needed: {options}.")
-    return {field: typer.prompt(question) for field, question in questions.items()}
+    answers = dict[str, str]()
+    while missing := [field for field in questions if field not in answers]:
+        answer = str(typer.prompt(questions[missing[0]]))
+        try:
+            check_answer(missing[0], answer)
+            answers[missing[0]] = answer
+        except ConfigurationError as error:
+            line(str(error), style="red")
+    return answers
 
 
 @program.command(rich_help_panel=SETUP)
@@ -79,7 +87,10 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     for each in app.setup.add_connection(name, locals(), _ask):
         line(each)
     code = check(connection=[name])
-    return sync(connection=[name]) if with_sync and code == ExitCode.DONE else code
+    if code != ExitCode.DONE:
+        line(f"Correct [{name}] in the file, then run `partner-sync check -c {name}`.")
+        return code
+    return sync(connection=[name]) if with_sync else code
 
 
 @program.command(rich_help_panel=SETUP)

@@ -44,6 +44,9 @@ class Program(TyperGroup):
         except PartnerSyncError as error:
             show_error(error)
             code = error.exit_code
+        except typer.Abort:  # of a question; what follows it did not begin
+            typer.echo("\nNothing was changed.", err=True)
+            code = ExitCode.INTERRUPTED
         except (KeyboardInterrupt, RuntimeError) as error:
             # DuckDB raises RuntimeError from the KeyboardInterrupt.
             if not isinstance(error.__cause__ or error, KeyboardInterrupt):

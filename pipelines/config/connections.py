@@ -14,9 +14,6 @@ from pipelines.core.files import write_durably
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
 OPEN_TO_OTHERS = 0o077  # bits of a file's mode
-REMEDY = (
-    "Write secret = the name of an environment variable, or secret_file = a file with mode 0600."
-)
 
 
 class Connection(values.Table):
@@ -59,7 +56,8 @@ class Connection(values.Table):
             )
         needed = PARTNER_FIELDS if self.surface == "partner" else ()
         missing = [name for name in needed if name not in given]
-        missing += [] if self.secret or self.secret_file else ["secret"]
+        if not (self.secret or self.secret_file):
+            missing.append("secret (name of a variable) or secret_file (a file with mode 0600)")
         if missing:
             raise ValueError(f"{', '.join(missing)}: must be given")
         return self
@@ -100,7 +98,13 @@ def read_connections(file: Path) -> dict[str, Connection]:
         raise ConfigurationError(
             f"{file} names no connection.", "Run `partner-sync init` to add one."
         )
-    return values.validate(CONNECTIONS, document, file, REMEDY)
+    return values.validate(CONNECTIONS, document, file, f"Correct {file}.")
+
+
+def check_field(name: str, value: str) -> None:
+    """Raise ConfigurationError, which says what is wrong, for what a field cannot have."""
+    kind = TypeAdapter[Any](Connection.model_fields[name].rebuild_annotation())
+    values.validate(kind, value, name, "")
 
 
 def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connection:
@@ -108,9 +112,12 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
 
     Raises ConfigurationError, and writes nothing, where a field is wrong or the name exists.
     """
-    added = values.validate(CONNECTIONS, {name: dict(fields)}, "the connection", REMEDY)
+    added = values.validate(CONNECTIONS, {name: dict(fields)}, "the connection", "")
     if name in values.read_toml(file):
-        raise ConfigurationError(f"{file} already has a connection `{name}`. Edit the file.")
+        raise ConfigurationError(
+            f"{file} already has a connection `{name}`. Nothing was changed.",
+            f"Correct [{name}] there, then run `partner-sync check`, or choose another --name.",
+        )
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     # Strings, whole numbers and lists look the same in JSON and TOML.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]

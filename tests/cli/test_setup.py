@@ -51,19 +51,23 @@ def test_init_asks_on_a_terminal(sandbox: Running, tmp_path: Path) -> None:
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
-        answers = {
-            b"address of the service: ": sandbox.url,
-            b"the identity provider: ": sandbox.url,
-            b"the API identifier: ": AUDIENCE,
-            b"the client: ": "demo",
-            b"API key: ": "ACME_SECRET",
-        }
-        for question, answer in answers.items():
-            shown, end = b"", time.monotonic() + ANSWER_SECONDS
+        answers = [
+            (b"address of the service: ", "http://example.com"),
+            (b"must be https: http is for a service on this machine only.", ""),
+            (b"address of the service: ", sandbox.url),
+            (b"the identity provider: ", sandbox.url),
+            (b"the API identifier: ", AUDIENCE),
+            (b"the client: ", "demo"),
+            (b"API key: ", "ACME_SECRET"),
+        ]
+        shown = b""
+        for question, answer in answers:
+            end = time.monotonic() + ANSWER_SECONDS
             while question not in shown and time.monotonic() < end:
                 shown += os.read(ours, 4096)
-            assert question in shown
-            os.write(ours, f"{answer}\n".encode())
+            _, found, shown = shown.partition(question)
+            assert found
+            os.write(ours, f"{answer}\n".encode() if answer else b"")
         assert process.wait(ANSWER_SECONDS) == 0
     os.close(ours)
     assert Home(tmp_path / "home").connections_file.read_text().count("ACME_SECRET") == 1

@@ -47,7 +47,7 @@ WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"base_url": "https://api.example.com:99999"}, "base_url: must be an address"),
     ({"secret": "hunter2"}, "must be the name of the environment variable"),
     ({"secret": "PARTNER_SYNC_SECRET"}, "these are settings"),
-    ({"secret": None}, "secret: must be given"),
+    ({"secret": None}, r"secret \(name of a variable\) or secret_file .*: must be given"),
     ({"secret_file": "hunter2"}, "secret_file: must be a full path"),
     ({"client_secret": "x"}, "client_secret: no such field"),
     ({"client_id": None, "audience": None}, "audience, client_id: must be given"),
