@@ -198,7 +198,7 @@ def test_the_second_of_two_syncs_waits_and_says_so(
     synced: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     reads, waits = threading.Event(), threading.Event()
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "pipelines")
 
     def read_slowly(*_values: object) -> None:
         reads.set()

@@ -25,7 +25,7 @@ with hold_lock(Path(sys.argv[1]), "build"):
 def test_one_process_holds_a_lock_and_who_waits_learns_which(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "pipelines")
 
     def hold(timeout_seconds: float = 3600) -> bool:
         build = partial(hold_lock, tmp_path, "build", repeat_seconds=0.1)

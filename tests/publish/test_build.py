@@ -196,7 +196,7 @@ def test_an_interrupted_build_marks_no_scan_as_failed(
         signal.setitimer(signal.ITIMER_REAL, next(seconds) / 500)
         return True
 
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "pipelines")
     caplog.handler.addFilter(interrupt_soon)
     inside = False
     while not inside:  # of a statement, where DuckDB makes a RuntimeError of it
