@@ -78,8 +78,8 @@ SELECT
     changes.changed_at, changes.side, changes.id,
     coalesce(names.partner, changes.partner, 'no partner') AS partner, changes.month,
     changes.currency, changes.amount_before, changes.amount_after, changes.difference,
-    changes.quantity_before, changes.quantity_after, changes.after_month, changes.connection,
-    changes.partner AS partner_id
+    changes.quantity_before, changes.quantity_after, changes.apart AS set_apart,
+    changes.after_month, changes.connection, changes.partner AS partner_id
 FROM reconciliation.restatements AS changes
 LEFT JOIN finance.names AS names
     ON names.connection = changes.connection AND names.partner_id = changes.partner;
