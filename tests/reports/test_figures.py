@@ -1,8 +1,10 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
+import re
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,7 +13,7 @@ from pipelines.reconcile.statements import RULES
 from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
 from tests.publish.homes import Record, Stores
-from tests.reconcile.books import publish
+from tests.reconcile.books import bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
 
 EXACT = Context(prec=100)
@@ -85,7 +87,7 @@ def test_a_chart_has_every_month_up_to_the_newest_credible_one(figures: Figures)
     assert (trend[:8], last) == ([*eur, kwd, jpy], ("JPY", date(2026, 9, 1)))
     assert len(trend) + 1 == len(eur) + 1 + 120
     assert values(figures, "trend", "used")[1] == Decimal(0)
-    odd = [("KWD", date(9999, 12, 1)), ("JPY", date(2016, 9, 1)), ("KWD", date(1, 2, 1))]
+    odd = [("KWD", date(9999, 12, 1)), ("KWD", date(1, 2, 1)), ("JPY", date(2016, 9, 1))]
     assert values(figures, "beside", "currency", "month") == odd
     recent = {date(2016, 10, 1), date(2026, 7, 1), date(2026, 9, 1)}
     assert set(values(figures, "recent", "month")) == recent
@@ -119,3 +121,57 @@ def test_every_rule_that_could_not_be_checked_is_named(stores: Stores) -> None:
     assert len(found.tables["not_checked"]) == len(RULES)
     for rule in RULES:
         assert f"Not checked: {found.rules[rule]['question']} usage.id is not mapped." in page
+
+
+# Currencies and how many months of each have usage that is on no bill.
+WRONG_MONTHS = {"AUD": 0, "BHD": 1, "CHF": 0, "DKK": 3, "EUR": 6, "GBP": 2, "JPY": 4, "SEK": 0}
+OLD = "2001-01-10"  # before the first month of a chart
+
+
+def many_currencies() -> tuple[list[Record], list[Record]]:
+    """Return usage and bills: the fewer breaks, the more rows. The worst of EUR is an old month."""
+    usage, bills = [used("old", "999.00", currency="EUR", day=OLD)], list[Record]()
+    for currency, wrong in WRONG_MONTHS.items():
+        about = {"currency": currency}
+        bills.append(bill(f"{currency} note", line(None, "1.00"), kind="credit", **about))
+        bills += [bill(f"{currency} {at}", line(None), status="void", **about) for at in range(3)]
+        for at in range(8):
+            name, month = f"{currency} {at}", f"2026-0{at + 1}"
+            usage.append(used(name, f"{at + 5}.00", day=f"{month}-10", **about))
+            if at < 8 - wrong:
+                bills.append(
+                    bill(f"b {name}", line(name, f"{at + 5}.00"), month=f"{month}-01", **about)
+                )
+    return usage, bills
+
+
+def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    usage, bills = many_currencies()
+    publish(stores, partners=partners(["first"]), usage=usage, billing=bills)
+    figures = figures_of(stores, 1)
+    stores.metadata.close()
+    page = render_report(figures)
+    order = ["EUR", "JPY", "DKK", "GBP", "BHD", "AUD", "CHF", "SEK"]
+    for table in ("currencies", "ageing", "partners"):
+        shown = [each for each in order if each in values(figures, table, "currency")]
+        assert list(dict.fromkeys(values(figures, table, "currency"))) == shown
+    charts = list(dict.fromkeys(values(figures, "trend", "currency")))
+    assert charts == order[:5]  # those with open breaks
+    assert re.findall(r"<h3>([A-Z]{3})</h3>", page) == charts
+    months = {
+        (each["currency"], each["month"])
+        for table in ("trend", "beside")
+        for each in figures.tables[table]
+    }
+    for currency in charts:
+        billed = {each["lines"][0]["usage"] for each in bills}
+        missing = [e for e in usage if e["currency"] == currency and e["id"] not in billed]
+        worst = max(missing, key=lambda each: Decimal(each["amount"]))["day"]
+        assert (currency, date.fromisoformat(worst).replace(day=1)) in months
+    notes = [each for each in figures.tables["apart"] if each["reason"] == "credit note"]
+    assert [each["currency"] for each in notes] == order
+    assert "8 rows not shown: see view <code>finance.bills</code> of the warehouse." in page
+    left_out = figures.tables["beside"][0]["total"] - len(figures.tables["beside"])
+    text = "months not shown: see view <code>finance.month_totals</code> of the warehouse."
+    assert f"{left_out} {text}" in page

@@ -1,6 +1,7 @@
 SELECT
-    coalesce(ageing.currency, '') AS currency, ageing.days,
+    ageing.currency, ageing.days,
     sum(ageing.breaks)::BIGINT AS breaks, sum(ageing.difference) AS difference
 FROM reconciliation.ageing AS ageing
-GROUP BY ageing.currency, ageing.days
-ORDER BY ageing.currency
+LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM ageing.currency
+GROUP BY ageing.currency, ageing.days, currencies.place
+ORDER BY currencies.place
