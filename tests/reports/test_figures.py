@@ -1,19 +1,25 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
 import re
+from collections.abc import Iterator
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
+from pipelines.app.breaks import BreakFilter, list_breaks, totals
+from pipelines.config.connections import add_connection
 from pipelines.reconcile.statements import RULES
 from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
+from pipelines.reports.text import format_amount
+from tests.app.conftest import session_of
+from tests.cli.conftest import Cli
 from tests.publish.homes import Record, Stores
-from tests.reconcile.books import bill, line, partners, publish, used
+from tests.reconcile.books import SERVICE, bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
 
 EXACT = Context(prec=100)
@@ -129,8 +135,14 @@ OLD = "2001-01-10"  # before the first month of a chart
 
 
 def many_currencies() -> tuple[list[Record], list[Record]]:
-    """Return usage and bills: the fewer breaks, the more rows. The worst of EUR is an old month."""
-    usage, bills = [used("old", "999.00", currency="EUR", day=OLD)], list[Record]()
+    """Return usage and bills: the fewer breaks, the more rows. The worst of EUR is an old month.
+
+    A bill and a record of usage are of an unknown partner.
+    """
+    usage = [used("old", "999.00", currency="EUR", day=OLD), used("p", "688.95", currency="AUD")]
+    usage += [used("q", "3.00", currency="JPY", partner="nobody"), used("r", "4.00")]
+    bills: list[Record] = [bill("p", line("p", "688.95"), currency="AUD", partner="nobody")]
+    bills += [bill("q", line("q", "3.00"), currency="JPY"), bill("r", line("r", "4.00"))]
     for currency, wrong in WRONG_MONTHS.items():
         about = {"currency": currency}
         bills.append(bill(f"{currency} note", line(None, "1.00"), kind="credit", **about))
@@ -145,26 +157,34 @@ def many_currencies() -> tuple[list[Record], list[Record]]:
     return usage, bills
 
 
-def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(tmp_path: Path) -> None:
-    stores = Stores.open(tmp_path / "home")
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """A home with a version of many currencies."""
+    stores = Stores.open(tmp_path_factory.mktemp("many") / "home")
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
     usage, bills = many_currencies()
     publish(stores, partners=partners(["first"]), usage=usage, billing=bills)
-    figures = figures_of(stores, 1)
+    yield stores
     stores.metadata.close()
+
+
+def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(many: Stores) -> None:
+    usage, bills = many_currencies()
+    figures = figures_of(many, 1)
     page = render_report(figures)
-    order = ["EUR", "JPY", "DKK", "GBP", "BHD", "AUD", "CHF", "SEK"]
+    order = ["EUR", "JPY", "DKK", "GBP", "AUD", "BHD", "CHF", "SEK"]
     for table in ("currencies", "ageing", "partners"):
         shown = [each for each in order if each in values(figures, table, "currency")]
         assert list(dict.fromkeys(values(figures, table, "currency"))) == shown
     charts = list(dict.fromkeys(values(figures, "trend", "currency")))
-    assert charts == order[:5]  # those with open breaks
+    assert charts == order[:6]  # those with open breaks
     assert re.findall(r"<h3>([A-Z]{3})</h3>", page) == charts
     months = {
         (each["currency"], each["month"])
         for table in ("trend", "beside")
         for each in figures.tables[table]
     }
-    for currency in charts:
+    for currency in (each for each, wrong in WRONG_MONTHS.items() if wrong):
         billed = {each["lines"][0]["usage"] for each in bills}
         missing = [e for e in usage if e["currency"] == currency and e["id"] not in billed]
         worst = max(missing, key=lambda each: Decimal(each["amount"]))["day"]
@@ -175,3 +195,25 @@ def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(tmp_pat
     left_out = figures.tables["beside"][0]["total"] - len(figures.tables["beside"])
     text = "months not shown: see view <code>finance.month_totals</code> of the warehouse."
     assert f"{left_out} {text}" in page
+
+
+def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many: Stores) -> None:
+    figures = figures_of(many, 1)
+    page = re.sub("[\u2007\u2008]", "", render_report(figures))
+    sums = {each["currency"]: each for each in totals(list_breaks(session_of(many), BreakFilter()))}
+    unknown = {"AUD": Decimal("688.95"), "JPY": Decimal("-3.00")}
+    for each in figures.tables["currencies"]:
+        currency, rest = each["currency"], each["difference"] - each["credited"]
+        if currency not in sums:
+            assert rest == 0
+            continue
+        whole, part = sums[currency]["difference"], sums[currency]["unknown_partners"]
+        assert part["difference"] == unknown.get(currency, 0)
+        assert rest == whole - part["difference"]
+        shown = (
+            format_amount(value, currency, signed=True) for value in (whole, part["difference"])
+        )
+        assert '<td class="total">{}</td>\n<td>{}</td></tr>'.format(*shown) in page
+    printed = Cli(many.settings.places)("breaks").stdout
+    assert "AUD: 688.95 in 1 breaks, of which 688.95 of unknown partners" in printed
+    assert "Breaks of unknown partners are in no known partner's difference" in printed
