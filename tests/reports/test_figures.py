@@ -143,6 +143,8 @@ def many_currencies() -> tuple[list[Record], list[Record]]:
     usage += [used("q", "3.00", currency="JPY", partner="nobody"), used("r", "4.00")]
     bills: list[Record] = [bill("p", line("p", "688.95"), currency="AUD", partner="nobody")]
     bills += [bill("q", line("q", "3.00"), currency="JPY"), bill("r", line("r", "4.00"))]
+    usage.append(used("s", "2.00", currency="CHF", day="2026-10-01"))
+    bills.append(bill("s", line("s", "2.00"), currency="CHF"))
     for currency, wrong in WRONG_MONTHS.items():
         about = {"currency": currency}
         bills.append(bill(f"{currency} note", line(None, "1.00"), kind="credit", **about))
@@ -217,3 +219,23 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
     printed = Cli(many.settings.places)("breaks").stdout
     assert "AUD: 688.95 in 1 breaks, of which 688.95 of unknown partners" in printed
     assert "Breaks of unknown partners are in no known partner's difference" in printed
+
+
+def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:
+    sql = "SELECT partner_id, month(month), currency, cause FROM finance.partner_months WHERE {}"
+    assert many.rows(sql.format("(cause IS NULL) = (verdict = 'out of balance')")) == []
+    note, unknown = "credit note", "unknown partner nobody"
+    found = many.rows(sql.format("cause IS NOT NULL AND open_breaks = 0"))
+    assert sorted(found) == [
+        ("first", 9, "AUD", unknown),
+        *(("first", 9, currency, note) for currency in ("BHD", "CHF", "DKK", "EUR", "GBP")),
+        ("first", 9, "JPY", unknown),
+        ("first", 9, "SEK", note),
+        ("first", 10, "CHF", "usage and its bill are of two months"),
+    ]
+    with_breaks = {cause for *_, cause in many.rows(sql.format("open_breaks > 0"))}
+    assert with_breaks == {
+        "missing on the bill",
+        "billing of an unknown partner",
+        "usage of an unknown partner",
+    }
