@@ -239,3 +239,12 @@ def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:
         "billing of an unknown partner",
         "usage of an unknown partner",
     }
+
+
+def test_the_page_has_whole_sentences_and_one_name_for_each_amount(figures: Figures) -> None:
+    page = re.sub(r"<style>.*</style>", "", render_report(figures), flags=re.DOTALL)
+    text = re.sub(r"\s+", " ", re.sub("<[^>]*>", "", page))
+    assert not re.search(r"[a-z]\.[A-Z]", text)  # no space between two sentences
+    assert not re.search("less credit notes|FROM |in no chart:|waits for", text)
+    (late,) = figures.tables["late"]
+    assert f"With grace_days = {late['suggested_grace_days']}, at least 99 of 100 records" in text

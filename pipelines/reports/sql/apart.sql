@@ -1,5 +1,5 @@
--- Bills that do not count, or that are credit notes. These count in the difference, so all of them are
--- shown, and up to eight rows. `total` counts all rows.
+-- Bills that do not count, up to eight rows with credit notes. Those count in the difference, so all
+-- of them are shown. `total` counts all rows.
 WITH reasons AS (
     SELECT
         billed.apart AS reason, billed.currency, billed.apart = 'credit note' AS counts,
@@ -11,6 +11,8 @@ WITH reasons AS (
 SELECT reasons.* EXCLUDE (counts), count(*) OVER () AS total
 FROM reasons
 LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM reasons.currency
-WINDOW important AS (ORDER BY reasons.counts DESC, currencies.place, reasons.bills DESC, reasons.reason)
+WINDOW important AS (
+    ORDER BY reasons.counts DESC, currencies.place, reasons.bills DESC, reasons.reason
+)
 QUALIFY reasons.counts OR row_number() OVER important <= 8
 ORDER BY reasons.counts DESC, reasons.reason, currencies.place

@@ -1,5 +1,5 @@
--- Months that no chart shows: the worst one of each currency with open breaks, and others up to six.
--- `total` counts all rows.
+-- Months that no chart shows: the worst one of each currency with open breaks, and others up to six
+-- rows. `total` counts all rows.
 WITH ranked AS (
     SELECT
         months.*, currencies.place, currencies.open_breaks > 0 AS is_wrong,

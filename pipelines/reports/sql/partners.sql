@@ -1,4 +1,4 @@
--- Without months whose bills are not due. `billed` is less credit notes; `total` counts all rows.
+-- Without months whose bills are not due. `billed` includes credit notes; `total` counts all rows.
 -- The largest of each currency come first: amounts of two currencies cannot be compared.
 WITH partners AS (
     SELECT
