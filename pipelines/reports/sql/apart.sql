@@ -1,5 +1,5 @@
--- Bills that do not count, up to eight rows with credit notes. Those count in the difference, so all
--- of them are shown. `total` counts all rows.
+-- Bills that do not count, up to eight rows with credit notes. Credit notes count in the difference,
+-- so all of them are shown. `total` counts all rows.
 WITH reasons AS (
     SELECT
         billed.apart AS reason, billed.currency, billed.apart = 'credit note' AS counts,
