@@ -16,6 +16,7 @@ from pipelines.metadata.decisions import add_decision
 
 Confirm = Callable[[list[Row]], None]
 """Gets the breaks that are about to be decided, with their verdicts; raises to record nothing."""
+UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
 BREAKS: Final = """
 SELECT
@@ -94,16 +95,28 @@ def list_breaks(session: AppSession, chosen: BreakFilter) -> list[Row]:
 
 
 def totals(rows: Iterable[Row]) -> list[Row]:
-    """Return the sum of the differences by currency; uncertain breaks are in none."""
-    groups = defaultdict[str | None, list[Decimal]](list)
+    """Return the sum of the differences by currency; uncertain breaks are in none.
+
+    `unknown_partners` is the part of it that is in no known partner's difference.
+    """
+    groups = defaultdict[str | None, list[Row]](list)
     for each in rows:
         if each["uncertain"] is None and each["difference"] is not None:
-            groups[each["currency"]].append(each["difference"])
+            groups[each["currency"]].append(each)
+    return [
+        {
+            "currency": name,
+            **_sum(found),
+            "unknown_partners": _sum([each for each in found if each["rule"] == UNKNOWN]),
+        }
+        for name, found in sorted(groups.items(), key=lambda group: str(group[0]))
+    ]
+
+
+def _sum(rows: list[Row]) -> Row:
     with localcontext(EXACT):
-        return [
-            {"currency": name, "breaks": len(found), "difference": sum(found, Decimal(0))}
-            for name, found in sorted(groups.items(), key=lambda group: str(group[0]))
-        ]
+        total = sum((each["difference"] for each in rows), Decimal(0))
+    return {"breaks": len(rows), "difference": total}
 
 
 def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, confirm: Confirm) -> int:

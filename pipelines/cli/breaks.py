@@ -68,9 +68,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:
         _show_breaks(rows, str(chosen))
-        for each in sums:
-            currency, total = each["currency"] or "No currency", shown(each["difference"])
-            line(f"{currency}: {total} in {each['breaks']:,} breaks")
+        _show_totals(sums)
 
 
 def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
@@ -81,6 +79,18 @@ def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
         line(f"No breaks match {chosen}." if chosen else "There are no breaks to decide about.")
     if uncertain:
         line("Uncertain breaks are in no total.", style="yellow")
+
+
+def _show_totals(sums: list[dict[str, Any]]) -> None:
+    """Print the sum of each currency, with what is in no known partner's difference."""
+    for each in sums:
+        currency, part = each["currency"] or "No currency", each["unknown_partners"]
+        text = f"{currency}: {shown(each['difference'])} in {each['breaks']:,} breaks"
+        if part["breaks"]:
+            text += f", of which {shown(part['difference'])} of unknown partners"
+        line(text)
+    if any(each["unknown_partners"]["breaks"] for each in sums):
+        line("Breaks of unknown partners are in no known partner's difference in the report.")
 
 
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -59,8 +59,8 @@ SHOWN: Final[dict[str, list[ColumnElement[Any]]]] = {
     ]
     for name in ("runs", "findings", "decisions", "versions")
 }
-# What tables, views and columns mean. A column is looked up as `table.column`, `schema.column`, or
-# by its name, which means the same in every table. Names before one colon share its text.
+# What tables, views and columns mean. A column is looked up as `table.column`, `schema.*.column`,
+# or by its name, which means the same in all other tables. Names before one colon share its text.
 COMMENTS: Final = {
     key: text
     for line in files("pipelines.publish").joinpath("comments.txt").read_text("utf-8").splitlines()
@@ -153,7 +153,7 @@ def _text(kind: str, schema: str, table: str, column: str | None) -> str:
     if kind == "MACRO TABLE":
         keys, stream = ["as_of"], table.removesuffix("_as_of")
     elif column is not None and (column.startswith("_") or schema not in COMMENTS):
-        keys = [f"{table}.{column}", f"{schema}.{column}", column]
+        keys = [f"{table}.{column}", f"{schema}.*.{column}", column]
     elif column is not None:  # of a record
         keys = ["__" + column.rpartition("__")[2] if "__" in column else "field", "field"]
     elif schema not in COMMENTS:

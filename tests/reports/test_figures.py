@@ -1,17 +1,25 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
+import re
+from collections.abc import Iterator
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
 from typing import Any
 
 import duckdb
+import pytest
 
+from pipelines.app.breaks import BreakFilter, list_breaks, totals
+from pipelines.config.connections import add_connection
 from pipelines.reconcile.statements import RULES
 from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
+from pipelines.reports.text import format_amount
+from tests.app.conftest import session_of
+from tests.cli.conftest import Cli
 from tests.publish.homes import Record, Stores
-from tests.reconcile.books import publish
+from tests.reconcile.books import SERVICE, bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
 
 EXACT = Context(prec=100)
@@ -85,7 +93,7 @@ def test_a_chart_has_every_month_up_to_the_newest_credible_one(figures: Figures)
     assert (trend[:8], last) == ([*eur, kwd, jpy], ("JPY", date(2026, 9, 1)))
     assert len(trend) + 1 == len(eur) + 1 + 120
     assert values(figures, "trend", "used")[1] == Decimal(0)
-    odd = [("KWD", date(9999, 12, 1)), ("JPY", date(2016, 9, 1)), ("KWD", date(1, 2, 1))]
+    odd = [("KWD", date(9999, 12, 1)), ("KWD", date(1, 2, 1)), ("JPY", date(2016, 9, 1))]
     assert values(figures, "beside", "currency", "month") == odd
     recent = {date(2016, 10, 1), date(2026, 7, 1), date(2026, 9, 1)}
     assert set(values(figures, "recent", "month")) == recent
@@ -118,3 +126,124 @@ def test_every_rule_that_could_not_be_checked_is_named(stores: Stores) -> None:
     assert len(found.tables["not_checked"]) == len(RULES)
     for rule in RULES:
         assert f"Not checked: {found.rules[rule]['question']} usage.id is not mapped." in page
+
+
+# Currencies and how many months of each have usage that is on no bill.
+WRONG_MONTHS = {"AUD": 0, "BHD": 1, "CHF": 0, "DKK": 3, "EUR": 6, "GBP": 2, "JPY": 4, "SEK": 0}
+OLD = "2001-01-10"  # before the first month of a chart
+
+
+def many_currencies() -> tuple[list[Record], list[Record]]:
+    """Return usage and bills: the fewer breaks, the more rows. The worst of EUR is an old month.
+
+    A bill and a record of usage are of an unknown partner.
+    """
+    usage = [used("old", "999.00", currency="EUR", day=OLD), used("p", "688.95", currency="AUD")]
+    usage += [used("q", "3.00", currency="JPY", partner="nobody"), used("r", "4.00")]
+    bills: list[Record] = [bill("p", line("p", "688.95"), currency="AUD", partner="nobody")]
+    bills += [bill("q", line("q", "3.00"), currency="JPY"), bill("r", line("r", "4.00"))]
+    usage.append(used("s", "2.00", currency="CHF", day="2026-10-01"))
+    bills.append(bill("s", line("s", "2.00"), currency="CHF"))
+    for currency, wrong in WRONG_MONTHS.items():
+        about = {"currency": currency}
+        bills.append(bill(f"{currency} note", line(None, "1.00"), kind="credit", **about))
+        bills += [bill(f"{currency} {at}", line(None), status="void", **about) for at in range(3)]
+        for at in range(8):
+            name, month = f"{currency} {at}", f"2026-0{at + 1}"
+            usage.append(used(name, f"{at + 5}.00", day=f"{month}-10", **about))
+            if at < 8 - wrong:
+                bills.append(
+                    bill(f"b {name}", line(name, f"{at + 5}.00"), month=f"{month}-01", **about)
+                )
+    return usage, bills
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """A home with a version of many currencies."""
+    stores = Stores.open(tmp_path_factory.mktemp("many") / "home")
+    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    usage, bills = many_currencies()
+    publish(stores, partners=partners(["first"]), usage=usage, billing=bills)
+    yield stores
+    stores.metadata.close()
+
+
+def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(many: Stores) -> None:
+    usage, bills = many_currencies()
+    figures = figures_of(many, 1)
+    page = render_report(figures)
+    order = ["EUR", "JPY", "DKK", "GBP", "AUD", "BHD", "CHF", "SEK"]
+    for table in ("currencies", "ageing", "partners"):
+        shown = [each for each in order if each in values(figures, table, "currency")]
+        assert list(dict.fromkeys(values(figures, table, "currency"))) == shown
+    charts = list(dict.fromkeys(values(figures, "trend", "currency")))
+    assert charts == order[:6]  # those with open breaks
+    assert re.findall(r"<h3>([A-Z]{3})</h3>", page) == charts
+    months = {
+        (each["currency"], each["month"])
+        for table in ("trend", "beside")
+        for each in figures.tables[table]
+    }
+    for currency in (each for each, wrong in WRONG_MONTHS.items() if wrong):
+        billed = {each["lines"][0]["usage"] for each in bills}
+        missing = [e for e in usage if e["currency"] == currency and e["id"] not in billed]
+        worst = max(missing, key=lambda each: Decimal(each["amount"]))["day"]
+        assert (currency, date.fromisoformat(worst).replace(day=1)) in months
+    notes = [each for each in figures.tables["apart"] if each["reason"] == "credit note"]
+    assert [each["currency"] for each in notes] == order
+    assert "8 rows not shown: see view <code>finance.bills</code> of the warehouse." in page
+    left_out = figures.tables["beside"][0]["total"] - len(figures.tables["beside"])
+    text = "months not shown: see view <code>finance.month_totals</code> of the warehouse."
+    assert f"{left_out} {text}" in page
+
+
+def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many: Stores) -> None:
+    figures = figures_of(many, 1)
+    page = re.sub("[\u2007\u2008]", "", render_report(figures))
+    sums = {each["currency"]: each for each in totals(list_breaks(session_of(many), BreakFilter()))}
+    unknown = {"AUD": Decimal("688.95"), "JPY": Decimal("-3.00")}
+    for each in figures.tables["currencies"]:
+        currency, rest = each["currency"], each["difference"] - each["credited"]
+        if currency not in sums:
+            assert rest == 0
+            continue
+        whole, part = sums[currency]["difference"], sums[currency]["unknown_partners"]
+        assert part["difference"] == unknown.get(currency, 0)
+        assert rest == whole - part["difference"]
+        shown = (
+            format_amount(value, currency, signed=True) for value in (whole, part["difference"])
+        )
+        assert '<td class="total">{}</td>\n<td>{}</td></tr>'.format(*shown) in page
+    printed = Cli(many.settings.places)("breaks").stdout
+    assert "AUD: 688.95 in 1 breaks, of which 688.95 of unknown partners" in printed
+    assert "Breaks of unknown partners are in no known partner's difference" in printed
+
+
+def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:
+    sql = "SELECT partner_id, month(month), currency, cause FROM finance.partner_months WHERE {}"
+    assert many.rows(sql.format("(cause IS NULL) = (verdict = 'out of balance')")) == []
+    note, unknown = "credit note", "unknown partner nobody"
+    found = many.rows(sql.format("cause IS NOT NULL AND open_breaks = 0"))
+    assert sorted(found) == [
+        ("first", 9, "AUD", unknown),
+        *(("first", 9, currency, note) for currency in ("BHD", "CHF", "DKK", "EUR", "GBP")),
+        ("first", 9, "JPY", unknown),
+        ("first", 9, "SEK", note),
+        ("first", 10, "CHF", "usage and its bill are of two months"),
+    ]
+    with_breaks = {cause for *_, cause in many.rows(sql.format("open_breaks > 0"))}
+    assert with_breaks == {
+        "missing on the bill",
+        "billing of an unknown partner",
+        "usage of an unknown partner",
+    }
+
+
+def test_the_page_has_whole_sentences_and_one_name_for_each_amount(figures: Figures) -> None:
+    page = re.sub(r"<style>.*</style>", "", render_report(figures), flags=re.DOTALL)
+    text = re.sub(r"\s+", " ", re.sub("<[^>]*>", "", page))
+    assert not re.search(r"[a-z]\.[A-Z]", text)  # no space between two sentences
+    assert not re.search("less credit notes|FROM |in no chart:|waits for", text)
+    (late,) = figures.tables["late"]
+    assert f"With grace_days = {late['suggested_grace_days']}, at least 99 of 100 records" in text

@@ -42,6 +42,39 @@ def test_views_show_names_and_the_same_totals(db: duckdb.DuckDBPyConnection) -> 
     assert db.execute(bills).fetchall() == [("c1", "credit note"), ("v1", "void")]
 
 
+# Names that mean something else in another table, or are the name of a table as well.
+COMMENTS = {
+    "open_breaks.severity": "high, medium or low: ",
+    "open_breaks.first_seen": "As of when it was found first.",
+    "ageing.severity": "high, medium or low: ",
+    "bills.number": "Invoice number: ",
+    "bills.billed": "Amount of the bill, also of one that does not count: ",
+    "balances.billed": "Bills as they were read first.",
+    "rollforward.billed": "Bills as they were read first.",
+    "month_totals.partners": "Partners with usage or bills",
+    "month_totals.open_breaks": "Unresolved breaks; uncertain ones are left out.",
+    "summary.bills": "Bills that count.",
+    "partners.last_month": "Last month with usage.",
+    "names.connection": "Connection that was read.",
+}
+
+
+def test_every_column_is_explained_in_its_own_words(db: duckdb.DuckDBPyConnection) -> None:
+    tables = {text for (text,) in db.execute("SELECT comment FROM duckdb_views()").fetchall()}
+    tables |= {text for (text,) in db.execute("SELECT comment FROM duckdb_tables()").fetchall()}
+    columns = db.execute(
+        "SELECT concat(table_name, '.', column_name), comment FROM duckdb_columns() "
+        "WHERE schema_name IN ('finance', 'reconciliation')"
+    ).fetchall()
+    assert [name for name, text in columns if not text or text in tables] == []
+    for name, text in columns:
+        assert text.startswith(COMMENTS.get(name, "")), name
+    macros = db.execute(
+        "SELECT DISTINCT comment FROM duckdb_functions() WHERE function_name = 'usage_as_of'"
+    ).fetchall()
+    assert macros == [("Rows of list usage as they were known at a moment.",)]
+
+
 def views(db: duckdb.DuckDBPyConnection, *failed: str) -> set[str]:
     create_finance_views(db, failed)
     query = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'finance'"

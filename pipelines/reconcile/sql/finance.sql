@@ -8,16 +8,48 @@ FROM reconciliation.partners AS partners
 WHERE partners.partner IS NOT NULL
 GROUP BY partners.connection, partners.partner;
 
+-- A month can be out of balance without a break of its partner: a pair with another partner is in the
+-- months of both, and is a break of one of them.
 CREATE OR REPLACE VIEW finance.partner_months AS
+WITH causes AS (
+    SELECT breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.cause, 1 AS level
+    FROM reconciliation.breaks AS breaks
+    WHERE breaks.gone_at IS NULL
+    UNION ALL
+    SELECT
+        pairs.connection, unnest([pairs.partner, pairs.billed_partner]), pairs.month,
+        pairs.currency,
+        concat_ws(' ', pairs.status, unnest([pairs.billed_partner, pairs.partner])), 2
+    FROM reconciliation.exceptions AS pairs
+    WHERE pairs.status IN ('unknown partner', 'other partner')
+), likely AS (
+    SELECT
+        causes.connection, causes.partner, causes.month, causes.currency,
+        arg_min(causes.cause, (causes.level, causes.cause)) AS cause
+    FROM causes
+    GROUP BY causes.connection, causes.partner, causes.month, causes.currency
+)
 SELECT
     coalesce(summary.partner_name, summary.partner, 'no partner') AS partner, summary.month,
     summary.currency,
     coalesce(summary.used_amount, 0) AS used,
     coalesce(summary.billed_amount, 0) AS billed,
     coalesce(summary.credited_amount, 0) AS credited,
-    summary.difference, summary.verdict, summary.open_breaks, summary.connection,
-    summary.partner AS partner_id
-FROM reconciliation.summary AS summary;
+    summary.difference, summary.verdict,
+    CASE
+        WHEN summary.verdict <> 'out of balance' THEN NULL
+        WHEN likely.cause IS NOT NULL THEN likely.cause
+        WHEN summary.credited_amount <> 0 THEN 'credit note'
+        WHEN summary.fees < 0 THEN 'lines without usage'
+        ELSE 'usage and its bill are of two months'
+    END AS cause,
+    summary.open_breaks, summary.connection, summary.partner AS partner_id
+FROM reconciliation.summary AS summary
+LEFT JOIN likely
+    ON likely.connection = summary.connection
+    AND likely.partner IS NOT DISTINCT FROM summary.partner
+    AND likely.month IS NOT DISTINCT FROM summary.month
+    AND likely.currency IS NOT DISTINCT FROM summary.currency;
 
 CREATE OR REPLACE VIEW finance.month_totals AS
 SELECT
@@ -78,8 +110,8 @@ SELECT
     changes.changed_at, changes.side, changes.id,
     coalesce(names.partner, changes.partner, 'no partner') AS partner, changes.month,
     changes.currency, changes.amount_before, changes.amount_after, changes.difference,
-    changes.quantity_before, changes.quantity_after, changes.after_month, changes.connection,
-    changes.partner AS partner_id
+    changes.quantity_before, changes.quantity_after, changes.apart AS set_apart,
+    changes.after_month, changes.connection, changes.partner AS partner_id
 FROM reconciliation.restatements AS changes
 LEFT JOIN finance.names AS names
     ON names.connection = changes.connection AND names.partner_id = changes.partner;

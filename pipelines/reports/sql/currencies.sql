@@ -1,12 +1,16 @@
+-- Those with the most open breaks come first, then those with the most bills: amounts of two
+-- currencies cannot be compared. `place` is their order in all parts of the report.
 SELECT
     summary.currency,
-    sum(summary.used_rows + summary.bills)::BIGINT AS rows,
     coalesce(sum(summary.used_amount), 0) AS used,
     coalesce(sum(summary.billed_amount), 0) AS billed,
     coalesce(sum(summary.credited_amount), 0) AS credited,
     sum(summary.difference) AS difference,
     coalesce(sum(summary.difference) FILTER (summary.verdict = 'tentative'), 0) AS not_due,
-    sum(summary.open_breaks)::BIGINT AS open_breaks
+    sum(summary.open_breaks)::BIGINT AS open_breaks,
+    row_number() OVER (
+        ORDER BY sum(summary.open_breaks) DESC, sum(summary.bills) DESC, summary.currency
+    ) AS place
 FROM reconciliation.summary AS summary
 GROUP BY summary.currency
-ORDER BY rows DESC, summary.currency
+ORDER BY place

@@ -1,4 +1,4 @@
--- Without months whose bills are not due. `billed` is less credit notes; `total` counts all rows.
+-- Without months whose bills are not due. `billed` includes credit notes; `total` counts all rows.
 -- The largest of each currency come first: amounts of two currencies cannot be compared.
 WITH partners AS (
     SELECT
@@ -15,16 +15,17 @@ WITH partners AS (
     HAVING sum(summary.difference) <> 0
 ), ranked AS (
     SELECT
-        partners.*,
+        partners.*, currencies.place,
         count(*) OVER () AS total,
         row_number() OVER (
             PARTITION BY partners.currency
             ORDER BY abs(partners.difference) DESC, partners.connection, partners.partner
-        ) AS place
+        ) AS rank
     FROM partners
-    ORDER BY place, partners.currency
+    JOIN currencies ON currencies.currency IS NOT DISTINCT FROM partners.currency
+    ORDER BY rank, currencies.place
     LIMIT 8
 )
-SELECT ranked.* EXCLUDE (place)
+SELECT ranked.* EXCLUDE (place, rank)
 FROM ranked
-ORDER BY ranked.currency, ranked.place
+ORDER BY ranked.place, ranked.rank

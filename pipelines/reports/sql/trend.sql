@@ -1,9 +1,10 @@
--- Months of the charts without gaps: up to 120 for the four currencies with the most rows. What is
--- billed in advance is among them; a month more than a year ahead is an error in the data.
+-- Months of the charts without gaps: up to 120 for each currency with open breaks, and for the
+-- first four. What is billed in advance is among them; a month more than a year ahead is an error
+-- in the data.
 WITH charted AS (
-    SELECT currencies.currency, row_number() OVER () AS place
+    SELECT currencies.currency, currencies.place
     FROM currencies
-    LIMIT 4
+    WHERE currencies.place <= 4 OR currencies.open_breaks > 0
 ), known AS (
     SELECT months.*, charted.place
     FROM months

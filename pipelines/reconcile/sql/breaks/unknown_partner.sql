@@ -1,6 +1,6 @@
 -- question: Is every record of usage and every bill of a partner that is in the list?
 -- needs: partners.id usage.partner billing.partner
--- remedy: Look the identifier up with the service. No known partner's totals contain these records.
+-- remedy: Look the identifier up with the service. The records are in no known partner's totals.
 SELECT
     records.*,
     concat_ws('|', records.side, records.partner, records.month, records.currency) AS subject,

@@ -1,0 +1,82 @@
+"""What changed of each record, in what counts: against plain Python over the two lists."""
+
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tests.publish.homes import Record, Stores
+from tests.reconcile.books import bill, line, partners, publish, used
+
+FOUND = """
+SELECT side, id, partner, strftime(month, '%Y-%m'), currency, amount_before, amount_after,
+    difference, quantity_before, quantity_after, set_apart
+FROM finance.changes
+"""
+Row = tuple[Any, ...]
+MOVED = {"currency": "USD", "day": "2026-10-10", "partner": "b"}
+USAGE = [  # before and after
+    (used("same"), used("same")),
+    (used("amount"), used("amount", "6.00")),
+    (used("quantity"), used("quantity", quantity=2)),
+    (used("currency", "240.00"), used("currency", "300.00", currency="USD")),
+    (used("moved"), used("moved", **MOVED)),
+    (used("away", "1.00"), used("away", "1.00", recorded="2026-09-11T00:00:00Z")),
+]
+
+
+def billed(bill_id: str, amount: str, **fields: Any) -> Record:
+    return bill(bill_id, line(bill_id, amount), **fields)
+
+
+BILLS = [
+    (billed("restated", "5.00"), billed("restated", "5.50")),
+    (billed("voided", "33.21"), billed("voided", "33.21", status="void")),
+    (billed("still void", "9.00", status="void"), billed("still void", "8.00", status="draft")),
+    (billed("issued", "4.00", status="draft"), billed("issued", "4.00")),
+    (billed("note", "2.00", kind="credit"), billed("note", "3.00", kind="credit")),
+    (billed("void note", "2.00", status="void"), billed("void note", "2.00", kind="credit")),
+    (billed("rebilled", "7.00"), billed("rebilled", "7.00", partner="b", currency="JPY")),
+    (billed("voided there", "6.00"), billed("voided there", "6.00", partner="b", status="void")),
+]
+
+
+def worth(side: str, record: Record) -> tuple[Any, Decimal | None, int | None, str | None]:
+    """Return where a record counts, with which amount and quantity, and why it is set apart."""
+    where = record["partner"], record["day" if side == "usage" else "month"][:7], record["currency"]
+    if side == "usage":
+        return where, Decimal(record["amount"]), record["quantity"], None
+    total = Decimal(record["total"])
+    if record["kind"] == "credit":
+        return where, -total, None, "credit note"
+    is_paid = record["status"] == "paid"
+    return where, total if is_paid else None, None, None if is_paid else record["status"]
+
+
+def changes(side: str, before: Record, after: Record) -> list[Row]:
+    """Return the rows of one record: one, or two if it moved, or none."""
+    old, new = worth(side, before), worth(side, after)
+    nothing = (None, None)
+    pairs = [(old[0], old[1:3], new[1:3] if old[0] == new[0] else nothing)]
+    if old[0] != new[0]:
+        pairs.append((new[0], nothing, new[1:3]))
+    return [
+        (side, before["id"], f"{partner} Ltd", month, currency, was[0], now[0],
+         (now[0] or 0) - (was[0] or 0), was[1], now[1], new[3])
+        for (partner, month, currency), was, now in pairs
+        if was != now
+    ]  # fmt: skip
+
+
+def test_what_changed_is_what_counts_less_what_counted(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    lists = {"usage": USAGE, "billing": BILLS}
+    for at in (0, 1):
+        usage, billing = ([pair[at] for pair in pairs] for pairs in lists.values())
+        publish(stores, partners=partners(["first", "b"]), usage=usage, billing=billing)
+    expected = [row for name in lists for pair in lists[name] for row in changes(name, *pair)]
+    found = stores.rows(FOUND)
+    stores.metadata.close()
+    assert Counter(found) == Counter(expected)
+    assert len(found) == 14
+    assert {row[-1] for row in found if row[1] in {"voided", "voided there"}} == {"void"}
