@@ -18,7 +18,7 @@ from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, is_running
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, Run, Scan
+from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -105,6 +105,27 @@ def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
                 f"{each.above:,} open breaks of rule {each.rule} are of {each.currency} "
                 f"{amount:f} or more."
             )
+
+
+@Check("partner-sync close list", scope="warehouse")
+def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Finding]:
+    """Is every closed month as it was signed off?"""
+    reason = context.not_evaluated().get("closes")
+    closed = select(Close.month).filter_by(reopened_at=None)
+    months = set(context.metadata.scalars(closed))
+    if months and reason:
+        raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
+    for each in context.published.changed_months:
+        if each.month in months:
+            subject, net = f"{each.month:%Y-%m}", each.difference or "no amount"
+            message = (
+                f"{subject} is not as it was signed off: {each.records:,} records changed since. "
+                f"Net difference: {net}. The copy of the close is unchanged; the differences are "
+                "in finance.corrections."
+            )
+            remedy = "partner-sync close list"
+            severity = Severity.WARNING
+            yield Finding("closed_month_changed", severity, *about, subject, message, remedy)
 
 
 @Check(READ, Severity.ERROR, "connection")

@@ -2,7 +2,7 @@
 
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
@@ -54,6 +54,12 @@ FROM reconciliation.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
 GROUP BY breaks.rule, breaks.currency
 ORDER BY ALL
+"""
+CHANGED_MONTHS: Final = """
+SELECT closes.month, closes.changed_records, closes.net_difference
+FROM reconciliation.closes AS closes
+WHERE closes.state = 'outdated'
+ORDER BY closes.month
 """
 
 
@@ -107,6 +113,14 @@ class OpenBreaks(NamedTuple):
     above: int
 
 
+class ChangedMonth(NamedTuple):
+    """A closed month whose records changed since; `difference` by side and currency, if any."""
+
+    month: date
+    records: int
+    difference: str | None
+
+
 @dataclass(frozen=True)
 class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
@@ -120,6 +134,7 @@ class Published:
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     not_evaluated: dict[str, str] | None = None
     open_breaks: tuple[OpenBreaks, ...] = ()
+    changed_months: tuple[ChangedMonth, ...] = ()
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
@@ -131,21 +146,26 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             return Published()
         with closing(warehouse.open(version.number)) as db:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
-            breaks = _read_breaks(db, break_amount)
-            return Published(version, "", scan_ids, _read_lists(db), *breaks)
+            reconciled = _read_reconciled(db, break_amount)
+            return Published(version, "", scan_ids, _read_lists(db), *reconciled)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
 
 
-def _read_breaks(
+def _read_reconciled(
     db: duckdb.DuckDBPyConnection, amount: Decimal
-) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...]]:
-    """Return why rules are not evaluated, None where nothing is reconciled; and what is open."""
-    reasons, found = None, list[tuple[Any, ...]]()
+) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...], tuple[ChangedMonth, ...]]:
+    """Return why rules are not evaluated, None where nothing is reconciled; what is open; months.
+
+    The months are those that are not as they were signed off.
+    """
+    reasons, found, months = None, list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
         reasons = dict(db.execute(NOT_EVALUATED).fetchall())
         found = db.execute(OPEN_BREAKS, {"amount": amount}).fetchall()
-    return reasons, tuple(OpenBreaks(*row) for row in found)
+        months = db.execute(CHANGED_MONTHS).fetchall()
+    breaks = tuple(OpenBreaks(*row) for row in found)
+    return reasons, breaks, tuple(ChangedMonth(*row) for row in months)
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
