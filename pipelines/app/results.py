@@ -84,13 +84,17 @@ class SyncResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 only if every list is complete and, with a build, nothing else needs attention."""
+        """0 only if every list is complete and, with a build, nothing else needs attention.
+
+        A scan that this build held counts, even if another process superseded it since.
+        """
         if self.streams and not any(each.scan for each in self.streams):
             return min(each.exit_code for each in self.streams)
         is_complete = all(each.state is Outcome.COMPLETE for each in self.streams)
         if self.build is None:
             return ExitCode.DONE if is_complete else ExitCode.NEEDS_ATTENTION
-        is_clear = is_complete and not self.build.failed
+        is_held = any(each.held for each in self.build.results)
+        is_clear = is_complete and not self.build.failed and not is_held
         return exit_code(self.build.version, self.findings, is_clear=is_clear)
 
     def values(self, file: str) -> dict[str, Any]:

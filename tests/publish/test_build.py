@@ -9,11 +9,14 @@ from random import Random
 
 import pytest
 
-from pipelines.core.errors import PartnerSyncError
+from pipelines.app.progress import LoggedProgress
+from pipelines.app.sync import sync
+from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan, VersionRow
-from pipelines.publish.build import build, rebuild
+from pipelines.publish import versions
+from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.publish.named import load, roll_back, session_of
@@ -116,13 +119,25 @@ def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it
     assert {published.statuses()[scan] for scan in (bad, later)} == {"sealed"}
 
 
+def build_beside_another(stores: versions.Stores) -> BuildResult:
+    """Build; a newer scan of another process then supersedes what was held."""
+    built = build(stores)
+    for each in built.results:
+        with stores.metadata.transaction() as session:
+            assert session.get_one(Scan, each.scan_id).status == "held"
+            set_status(session, each.scan_id, ScanStatus.SUPERSEDED)
+    return built
+
+
 def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> None:
     base = published.warehouse.published()
     held = read(published, Reading(FEW))
-    built = build(published)
+    synced = sync(session_of(published), [], LoggedProgress(), build_beside_another)
+    assert synced.exit_code == ExitCode.NEEDS_ATTENTION
+    built = synced.build
+    assert built
     assert (built.version, built.is_new) == (base, False)
     assert "8 of 10 rows are gone" in str(built.results[0].held)
-    assert published.statuses()[held] == "held"
     newer = read(published, Reading(FEW))
     assert build(published).is_new is False
     assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")
