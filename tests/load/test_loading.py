@@ -97,6 +97,15 @@ def test_another_spelling_of_the_same_is_no_new_version(warehouse: Warehouse) ->
     assert warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}']).unchanged == 1
 
 
+def test_a_record_without_a_key_says_so_in_quarantine(warehouse: Warehouse) -> None:
+    result = warehouse.load(Reading(TEN, conflicting=['{"a":1}', '{"id":null}', '{"id":0}']))
+    assert result.quarantined == 3
+    found = warehouse.rows("SELECT r.key, r.reason FROM quarantine.records AS r ORDER BY r.row")
+    no_key = (None, "Its key `id` is missing, or neither text nor a number.")
+    other = ("0", "Another record of the scan has the same key and other content.")
+    assert found == [no_key, no_key, other]
+
+
 def test_of_copies_the_current_one_stays_and_one_is_loaded(warehouse: Warehouse) -> None:
     warehouse.load(TEN)
     other = '{"id":0,"a":2}'
