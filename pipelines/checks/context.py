@@ -22,26 +22,34 @@ from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-NOT_FITTING: Final = """
-SELECT '{stream}' AS stream, history._connection AS connection
+CURRENT: Final = """
+SELECT
+    '{stream}' AS stream, history._connection AS connection,
+    count(*) FILTER ({is_list}) AS rows, count(history._extra) AS not_fitting
 FROM history.{table} AS history
-WHERE history._valid_to IS NULL AND history._extra IS NOT NULL
+WHERE history._valid_to IS NULL
+GROUP BY history._connection
 """
 LISTS: Final = """
-WITH not_fitting AS ({not_fitting})
+WITH tables AS ({current}), sums AS (
+    SELECT
+        tables.connection, tables.stream, sum(tables.rows)::BIGINT AS rows,
+        sum(tables.not_fitting)::BIGINT AS not_fitting
+    FROM tables
+    GROUP BY tables.connection, tables.stream
+)
 SELECT
-    loads.connection, loads.stream, loads.complete, loads.ended_at, loads.rows, loads.sentence,
+    loads.connection, loads.stream, loads.complete, loads.ended_at, loads.sentence,
+    coalesce(sums.rows, 0) AS rows, coalesce(sums.not_fitting, 0) AS not_fitting,
     freshness.last_complete_at AS complete_at,
     (SELECT count(*) FROM quarantine.records AS records
         WHERE (records.connection, records.stream) = (loads.connection, loads.stream)
     ) AS in_quarantine,
-    (SELECT count(*) FROM not_fitting
-        WHERE (not_fitting.connection, not_fitting.stream) = (loads.connection, loads.stream)
-    ) AS not_fitting,
     (SELECT coalesce(list(reported), []) FROM meta.load_findings AS reported
         WHERE reported.scan_id = loads.scan_id) AS findings
 FROM meta.freshness AS freshness
 JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
+LEFT JOIN sums ON (sums.connection, sums.stream) = (loads.connection, loads.stream)
 """
 NOT_EVALUATED: Final = """
 SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
@@ -87,8 +95,8 @@ class ListName(NamedTuple):
 class LoadedList(msgspec.Struct, frozen=True):
     """What the published version holds of one list, and how its newest scan ended.
 
-    `complete_at` is the end of the newest complete scan. `not_fitting` counts the current rows with
-    values in `_extra`.
+    `complete_at` is the end of the newest complete scan. `rows` counts the current rows, of every
+    scan, `not_fitting` those with values in `_extra`.
     """
 
     connection: str
@@ -169,11 +177,12 @@ def _read_reconciled(
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
-    parts = [
-        NOT_FITTING.format(stream=table.partition("__")[0], table=quote_identifier(table))
-        for (table,) in db.execute("SHOW TABLES FROM history").fetchall()
-    ]
-    found = db.sql(LISTS.format(not_fitting=" UNION ALL ".join(parts)))
+    parts = []
+    for (table,) in db.execute("SHOW TABLES FROM history").fetchall():
+        stream, array, _ = table.partition("__")
+        names = {"stream": stream, "table": quote_identifier(table), "is_list": not array}
+        parts.append(CURRENT.format(**names))
+    found = db.sql(LISTS.format(current=" UNION ALL ".join(parts)))
     loads = msgspec.convert(found.to_arrow_table().to_pylist(), list[LoadedList])
     return {ListName(load.connection, load.stream): load for load in loads}
 
