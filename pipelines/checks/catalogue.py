@@ -179,7 +179,7 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
         yield f"{about.connection}/{load.sentence}"
 
 
-@Check("partner-sync approve {connection} {stream}", blocks=True)
+@Check('partner-sync approve {connection} {stream} --reason "..."', blocks=True)
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does no scan of the list wait for approval?"""
     context.scan(about)
