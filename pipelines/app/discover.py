@@ -29,8 +29,8 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
     """Return one row for each list in the interface description of a connection's service.
 
     `path` is that of the description. `state` says whether the connection reads the list; `lines`,
-    of settings.toml, switch it on where it could. From now on, each sync compares the description
-    with this one. Raises ConfigurationError and ServiceError.
+    of settings.toml, switch it on where this connection could read it. From now on, each sync
+    compares the description with this one. Raises ConfigurationError and ServiceError.
     """
     connection = session.settings.connection(name)
     if not DOCUMENTATION.fullmatch(path):
@@ -102,7 +102,7 @@ def _row(session: AppSession, connection: Connection, found: Json) -> Json:
         state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
     else:
         state = "not read"
-    lines = "" if streams or "{" in path else _lines(found)
+    lines = _lines(found) if state == "not read" else ""
     return {"path": path, "surface": surface, "state": state, "lines": lines}
 
 

@@ -13,6 +13,7 @@ from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, write_durably
 from pipelines.core.text import printable
+from pipelines.publish.versions import previous_versions
 from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
 from pipelines.reports.text import format_month
@@ -23,12 +24,13 @@ NAME: Final = re.compile(r"v(\d{8,})\.html")
 def read_published(session: AppSession) -> Figures:
     """Return the figures of the published version, and what they were earlier.
 
-    Earlier is the newest older version that has figures, and the last close while its version is
-    kept.
+    Earlier is the newest version with older data that has figures, and the last close while its
+    version is kept.
 
     Raises PartnerSyncError.
     """
-    number = session.warehouse.require_published().number
+    version = session.warehouse.require_published()
+    number = version.number
     try:
         with closing(session.warehouse.open(number)) as db:
             figures = read_figures(db, number)
@@ -38,8 +40,8 @@ def read_published(session: AppSession) -> Figures:
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
             "rollback`.",
         ) from error
-    older = [each.number for each in session.warehouse.versions() if each.number < number]
-    found = (_read_earlier(session, each, f"version {each}") for each in reversed(older))
+    older = [each.number for each in previous_versions(session.warehouse, version)]
+    found = (_read_earlier(session, each, f"version {each}") for each in older)
     closes = (
         _read_earlier(session, each["version"], f"the close of {format_month(each['month'])}")
         for each in figures.tables["last_close"]

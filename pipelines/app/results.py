@@ -14,7 +14,8 @@ from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
 
 LIST_NAMES = ("connection", "stream", "requests", "rate_limited", "message", "remedy")
-SCAN_NAMES = ("scan_id", "new", "changed", "deleted", "unchanged", "quarantined", "held")
+CHANGES = ("new", "changed", "deleted")
+SCAN_NAMES = ("scan_id", *CHANGES, "unchanged", "quarantined", "held")
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,16 @@ class StreamResult:
 
     def values(self, built: BuildResult | None) -> dict[str, Any]:
         """Return what `--json` prints: the list, and what the build did with its scan."""
-        shown = {name: getattr(self, name) for name in LIST_NAMES}
+        shown = {name: getattr(self, name) for name in LIST_NAMES} | dict.fromkeys(CHANGES)
         if self.scan is None:
             return shown | {"rows": None, "proof": None, "scan": None, "result": self.state}
         scan_id, rows = self.scan.scan_id, self.scan.completeness.rows
-        is_held = built and any(each.held for each in built.results if each.scan_id == scan_id)
-        note = ", held" if is_held else ", not loaded" if built and scan_id in built.failed else ""
+        note = ", not loaded" if built and scan_id in built.failed else ""
+        for each in built.results if built else ():
+            if each.scan_id == scan_id and each.held:
+                note = ", held"
+            elif each.scan_id == scan_id:
+                shown |= {name: getattr(each, name) for name in CHANGES}
         proof, result = self.state.upper(), f"{self.source}{note}"
         return shown | {"rows": rows, "proof": proof, "scan": scan_id, "result": result}
 
@@ -84,13 +89,17 @@ class SyncResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 only if every list is complete and, with a build, nothing else needs attention."""
+        """0 only if every list is complete and, with a build, nothing else needs attention.
+
+        A scan that this build held counts, even if another process superseded it since.
+        """
         if self.streams and not any(each.scan for each in self.streams):
             return min(each.exit_code for each in self.streams)
         is_complete = all(each.state is Outcome.COMPLETE for each in self.streams)
         if self.build is None:
             return ExitCode.DONE if is_complete else ExitCode.NEEDS_ATTENTION
-        is_clear = is_complete and not self.build.failed
+        is_held = any(each.held for each in self.build.results)
+        is_clear = is_complete and not self.build.failed and not is_held
         return exit_code(self.build.version, self.findings, is_clear=is_clear)
 
     def values(self, file: str) -> dict[str, Any]:

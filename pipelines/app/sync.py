@@ -117,11 +117,13 @@ class _Run:
             self.fail(error)
         finally:
             unread = [f"{each.stream}: {each.message}" for each in results if not each.scan]
+            failed = [each for each in results if each.state is Outcome.FAILED]
+            remedies = dict.fromkeys(each.remedy for each in failed if each.remedy)
             with self.session.metadata.transaction() as db:
                 db.add(row)
                 row.ended_at = utc_now(self.session.clock)
                 row.outcome = max((each.state for each in results), key=list(Outcome).index)
-                row.message = " ".join(unread) or None
+                row.message = " ".join([*unread, *remedies]) or None
                 row.requests = sum(each.requests for each in results)
                 row.rate_limited = sum(each.rate_limited for each in results)
 

@@ -8,7 +8,7 @@ from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import VersionRow
 from pipelines.publish.build import rebuild
-from pipelines.publish.versions import checkpoint, rollback
+from pipelines.publish.versions import checkpoint, previous_versions, rollback
 
 __all__ = ["decide_held_scan", "list_versions", "rebuild", "roll_back"]
 
@@ -32,14 +32,13 @@ def list_versions(session: AppSession) -> list[dict[str, Any]]:
 
 
 def roll_back(session: AppSession, number: int | None, reason: str) -> str:
-    """Publish an older version (None: the previous one) again; return what changed."""
-    if number is None:
-        published = session.warehouse.published()
-        kept = (version.number for version in session.warehouse.versions())
-        number = max((each for each in kept if published and each < published.number), default=None)
+    """Publish an older version (None: the newest with older data) again; return what changed."""
+    if number is None and (published := session.warehouse.published()):
+        older = previous_versions(session.warehouse, published)
+        number = next((each.number for each in older), None)
     if number is None:
         raise PartnerSyncError(
-            "There is no older version. Nothing was changed.",
+            "There is no older version of the data. Nothing was changed.",
             "Run `partner-sync versions list` to see which versions are kept.",
         )
     decision = session.decision("rollback", str(number), reason)

@@ -18,7 +18,7 @@ from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, is_running
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, Run, Scan
+from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -107,6 +107,27 @@ def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
             )
 
 
+@Check("partner-sync close list", scope="warehouse")
+def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Finding]:
+    """Is every closed month as it was signed off?"""
+    reason = context.not_evaluated().get("closes")
+    closed = select(Close.month).filter_by(reopened_at=None)
+    months = set(context.metadata.scalars(closed))
+    if months and reason:
+        raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
+    for each in context.published.changed_months:
+        if each.month in months:
+            subject, net = f"{each.month:%Y-%m}", each.difference or "no amount"
+            message = (
+                f"{subject} is not as it was signed off: {each.records:,} records changed since. "
+                f"Net difference: {net}. The copy of the close is unchanged; the differences are "
+                "in finance.corrections."
+            )
+            remedy = "partner-sync close list"
+            severity = Severity.WARNING
+            yield Finding("closed_month_changed", severity, *about, subject, message, remedy)
+
+
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding]:
     """Did the last sync of the connection run to its end?"""
@@ -158,7 +179,7 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
         yield f"{about.connection}/{load.sentence}"
 
 
-@Check("partner-sync approve {connection} {stream}", blocks=True)
+@Check('partner-sync approve {connection} {stream} --reason "..."', blocks=True)
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does no scan of the list wait for approval?"""
     context.scan(about)

@@ -2,10 +2,10 @@
 
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
@@ -22,26 +22,34 @@ from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-NOT_FITTING: Final = """
-SELECT '{stream}' AS stream, history._connection AS connection
+CURRENT: Final = """
+SELECT
+    '{stream}' AS stream, history._connection AS connection,
+    count(*) FILTER ({is_list}) AS rows, count(history._extra) AS not_fitting
 FROM history.{table} AS history
-WHERE history._valid_to IS NULL AND history._extra IS NOT NULL
+WHERE history._valid_to IS NULL
+GROUP BY history._connection
 """
 LISTS: Final = """
-WITH not_fitting AS ({not_fitting})
+WITH tables AS ({current}), sums AS (
+    SELECT
+        tables.connection, tables.stream, sum(tables.rows)::BIGINT AS rows,
+        sum(tables.not_fitting)::BIGINT AS not_fitting
+    FROM tables
+    GROUP BY tables.connection, tables.stream
+)
 SELECT
-    loads.connection, loads.stream, loads.complete, loads.ended_at, loads.rows, loads.sentence,
+    loads.connection, loads.stream, loads.complete, loads.ended_at, loads.sentence,
+    coalesce(sums.rows, 0) AS rows, coalesce(sums.not_fitting, 0) AS not_fitting,
     freshness.last_complete_at AS complete_at,
     (SELECT count(*) FROM quarantine.records AS records
         WHERE (records.connection, records.stream) = (loads.connection, loads.stream)
     ) AS in_quarantine,
-    (SELECT count(*) FROM not_fitting
-        WHERE (not_fitting.connection, not_fitting.stream) = (loads.connection, loads.stream)
-    ) AS not_fitting,
     (SELECT coalesce(list(reported), []) FROM meta.load_findings AS reported
         WHERE reported.scan_id = loads.scan_id) AS findings
 FROM meta.freshness AS freshness
 JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
+LEFT JOIN sums ON (sums.connection, sums.stream) = (loads.connection, loads.stream)
 """
 NOT_EVALUATED: Final = """
 SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
@@ -54,6 +62,12 @@ FROM reconciliation.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
 GROUP BY breaks.rule, breaks.currency
 ORDER BY ALL
+"""
+CHANGED_MONTHS: Final = """
+SELECT closes.month, closes.changed_records, closes.net_difference
+FROM reconciliation.closes AS closes
+WHERE closes.state = 'outdated'
+ORDER BY closes.month
 """
 
 
@@ -81,8 +95,8 @@ class ListName(NamedTuple):
 class LoadedList(msgspec.Struct, frozen=True):
     """What the published version holds of one list, and how its newest scan ended.
 
-    `complete_at` is the end of the newest complete scan. `not_fitting` counts the current rows with
-    values in `_extra`.
+    `complete_at` is the end of the newest complete scan. `rows` counts the current rows, of every
+    scan, `not_fitting` those with values in `_extra`.
     """
 
     connection: str
@@ -107,6 +121,14 @@ class OpenBreaks(NamedTuple):
     above: int
 
 
+class ChangedMonth(NamedTuple):
+    """A closed month whose records changed since; `difference` by side and currency, if any."""
+
+    month: date
+    records: int
+    difference: str | None
+
+
 @dataclass(frozen=True)
 class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
@@ -120,34 +142,47 @@ class Published:
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     not_evaluated: dict[str, str] | None = None
     open_breaks: tuple[OpenBreaks, ...] = ()
+    changed_months: tuple[ChangedMonth, ...] = ()
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
     """Read the published version; a break of this amount or more is a large one (0: none is)."""
-    version, reasons, unresolved = None, None, list[OpenBreaks]()
+    version = None
     try:
         version = warehouse.published()
         if version is None:
             return Published()
         with closing(warehouse.open(version.number)) as db:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
-            lists = _read_lists(db)
-            # Nothing is reconciled, or nothing was ever evaluated.
-            with suppress(duckdb.CatalogException, duckdb.BinderException):
-                reasons = dict(db.execute(NOT_EVALUATED).fetchall())
-                found = db.execute(OPEN_BREAKS, {"amount": break_amount}).fetchall()
-                unresolved = [OpenBreaks(*row) for row in found]
+            reconciled = _read_reconciled(db, break_amount)
+            return Published(version, "", scan_ids, _read_lists(db), *reconciled)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
-    return Published(version, "", scan_ids, lists, reasons, tuple(unresolved))
+
+
+def _read_reconciled(
+    db: duckdb.DuckDBPyConnection, amount: Decimal
+) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...], tuple[ChangedMonth, ...]]:
+    """Return why rules are not evaluated, None where nothing is reconciled; what is open; months.
+
+    The months are those that are not as they were signed off.
+    """
+    reasons, found, months = None, list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
+        reasons = dict(db.execute(NOT_EVALUATED).fetchall())
+        found = db.execute(OPEN_BREAKS, {"amount": amount}).fetchall()
+        months = db.execute(CHANGED_MONTHS).fetchall()
+    breaks = tuple(OpenBreaks(*row) for row in found)
+    return reasons, breaks, tuple(ChangedMonth(*row) for row in months)
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
-    parts = [
-        NOT_FITTING.format(stream=table.partition("__")[0], table=quote_identifier(table))
-        for (table,) in db.execute("SHOW TABLES FROM history").fetchall()
-    ]
-    found = db.sql(LISTS.format(not_fitting=" UNION ALL ".join(parts)))
+    parts = []
+    for (table,) in db.execute("SHOW TABLES FROM history").fetchall():
+        stream, array, _ = table.partition("__")
+        names = {"stream": stream, "table": quote_identifier(table), "is_list": not array}
+        parts.append(CURRENT.format(**names))
+    found = db.sql(LISTS.format(current=" UNION ALL ".join(parts)))
     loads = msgspec.convert(found.to_arrow_table().to_pylist(), list[LoadedList])
     return {ListName(load.connection, load.stream): load for load in loads}
 

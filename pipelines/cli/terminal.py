@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("pipelines")
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
 LONGEST_LINE = 2_000  # characters
-SYNC_COLUMNS = ("connection", "stream", "rows", "requests", "rate_limited", "proof", "result")
+SYNC_COLUMNS = (
+    *("connection", "stream", "rows", "new", "changed", "deleted", "requests", "rate_limited"),
+    *("proof", "result"),
+)
 HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
 OUT = Console(width=None if os.isatty(1) else PIPE_WIDTH, highlight=False, soft_wrap=True)

@@ -43,7 +43,8 @@ def build(*, _json: Json = False) -> int:
 @versions.command()
 def rollback(
     number: Annotated[
-        int | None, typer.Argument(help="Version to roll back to. Default: the previous one.")
+        int | None,
+        typer.Argument(help="Version to roll back to. Default: the newest with older data."),
     ] = None,
     *,
     reason: Reason,

@@ -35,7 +35,7 @@ class Settings(Table):
     max_clock_difference_hours: float = Field(default=24, gt=0)
     """hours by which the service's clock may differ from ours"""
     keep_versions: int = Field(default=3, ge=1)
-    """versions kept"""
+    """states of the data that are kept, each in its newest version"""
     keep_days: int = Field(default=0, ge=0)
     """days for which `prune` keeps scan files; 0: for good"""
     memory_limit: str = Field(default="128MB", pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$")

@@ -37,9 +37,9 @@ class Proof(msgspec.Struct, frozen=True):
 
     `used` and `conflicting` name rows by page number (the number of the exchange in the scan file):
     the rows that are loaded, and those that go to quarantine because another copy of their key with
-    other content is used. `rows` counts the used ones, `repeated` the copies that were set aside.
-    `not_seen` is the number of rows the list had beyond those seen; None where it is not known.
-    `reason` says why a scan is not complete.
+    other content is used, or they have no key. `rows` counts the used ones, `repeated` the copies
+    that were set aside. `not_seen` is the number of rows the list had beyond those seen; None where
+    it is not known. `reason` says why a scan is not complete.
     """
 
     complete: bool
@@ -79,6 +79,8 @@ class Completeness(Proof, frozen=True, kw_only=True):
     def sentence(self, stream: str) -> str:
         """Return what is proven of the list, for people."""
         size = f"{self.rows:,} rows, {self.requests:,} requests."
+        aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
+        size += f" {aside:,} more records were read and put in quarantine." if aside else ""
         size += f" {self.erased:,} records were erased since." if self.erased else ""
         span = f"{self.started_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
         if not self.complete:

@@ -28,6 +28,11 @@ Ask the service to correct the records; the next sync then deletes what is gone.
 They are in column `_extra` as they were sent; their own column is NULL there.
 Check with the service whether the field has another meaning now.
 """,
+    "rows_changed": """
+{count:,} of {rows:,} rows of {stream} changed at once.
+Analysts see the new values; the earlier ones are in schema history.
+Check with the service. If it is wrong, run `partner-sync versions rollback --reason "..."`.
+""",
     "column_limit": """
 Records of {stream} have more than {count} fields. The fields beyond that are in column `_extra`.
 Read them from `_extra` with json_extract_string.
@@ -42,6 +47,7 @@ Column {subject} {what}. Earlier versions of rows keep their values.
 
 """,
 }
+FEWEST_ROWS = 100  # of a list, of which it is said that more than half changed
 INFORMATION = {"values_discarded", "column_changed"}
 
 
@@ -81,11 +87,14 @@ def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Itera
         )
 
 
-def list_findings(delta: Delta) -> tuple[Finding, ...]:
-    """Return the findings of a load. That a scan is held is found by a check, as long as it is."""
+def list_findings(delta: Delta, changed: int) -> tuple[Finding, ...]:
+    """Return the findings of a load that changed so many rows.
+
+    That a scan is held is found by a check, as long as it is.
+    """
     header = delta.stage.scan.header
     findings = []
-    for code, subject, values in _notes(delta):
+    for code, subject, values in _notes(delta, changed):
         names = {"stream": header.stream, "scan_id": header.scan_id, "subject": subject, **values}
         *message, remedy = (line.format(**names) for line in TEXTS[code].split("\n")[1:-1])
         severity = Severity.INFO if code in INFORMATION else Severity.WARNING
@@ -94,7 +103,7 @@ def list_findings(delta: Delta) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _notes(delta: Delta) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Yield code, subject and the values of the message of each finding."""
     stage, schema = delta.stage, delta.stage.schema
     if stage.quarantined:
@@ -102,6 +111,11 @@ def _notes(delta: Delta) -> Iterator[tuple[str, str, dict[str, object]]]:
         yield "records_quarantined", "", {**first, "count": count}
     if stage.keyless:
         yield "rows_not_deleted", "", {"count": stage.keyless}
+    rows = len(stage.current)
+    if stage.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
+        changed = min(delta.new, delta.deleted)
+    if rows >= FEWEST_ROWS and 2 * changed > rows:
+        yield "rows_changed", "", {"count": changed, "rows": rows}
     for path, count in sorted(stage.left.items(), key=lambda each: json_path(each[0])):
         code = "values_discarded" if schema.discards(path) else "values_in_extra"
         yield code, printable(json_path(path)), {"count": count}

@@ -110,7 +110,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
         deleted=delta.deleted,
         unchanged=int(stage.is_seen.sum()) + delta.resent - changed,
         quarantined=len(stage.quarantined),
-        findings=list_findings(delta),
+        findings=list_findings(delta, changed),
     )
     target.write_quarantine(stage.quarantined)
     target.write_load(vars(result), time)

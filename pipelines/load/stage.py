@@ -137,7 +137,9 @@ class Stage:
 
     def _refuse(self, row: Row, reason: str) -> None:
         row.key = None if self._key is None else read_key(row.raw, self._key)
-        row.reason = reason
+        # Whoever read the list sets records without a key aside with the conflicting ones.
+        lacks_key = row.key is None and reason == CONFLICT
+        row.reason = NO_KEY.format(self._key) if lacks_key else reason
         self.quarantined.append(row)
 
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:

@@ -18,7 +18,7 @@ from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import ScanStatus, set_status
-from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
+from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 LOADED = "SELECT DISTINCT loads.scan_id FROM meta.loads AS loads"
@@ -123,12 +123,41 @@ def storage_error(error: BaseException | None) -> BaseException | None:
 
 
 def publish_version(stores: Stores, version: Version) -> None:
-    """Swap the symlink to a new version; delete those beyond the newest `keep_versions`."""
+    """Swap the symlink to a new version; delete older ones.
+
+    Of versions that hold the same scans the newest stays, for the newest `keep_versions` states of
+    the data; besides them, the checkpoint and the version of the last close.
+    """
     stores.warehouse.publish(version)
-    needed = checkpoint(stores)
-    for old in stores.warehouse.versions()[: -stores.settings.keep_versions]:
-        if old != needed:
-            stores.warehouse.drop(old.number)
+    needed = {checkpoint(stores), _last_closed(stores)}
+    kept = set[frozenset[str] | int]()
+    for each in reversed(stores.warehouse.versions()):
+        # One that cannot be read is like no other.
+        state = _readable_scans(stores.warehouse, each) or each.number
+        if state not in kept and len(kept) < stores.settings.keep_versions:
+            kept.add(state)
+        elif each not in needed:
+            stores.warehouse.drop(each.number)
+
+
+def _last_closed(stores: Stores) -> Version | None:
+    """Return the version that was published when the last month was closed, if it is kept."""
+    newest = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
+    with stores.metadata.transaction() as session:
+        number = session.scalar(newest.limit(1))
+    return next((each for each in stores.warehouse.versions() if each.number == number), None)
+
+
+def previous_versions(warehouse: Warehouse, version: Version) -> Iterator[Version]:
+    """Yield the older versions that hold a part of the scans of a version, newest first.
+
+    A version that was rolled back is none of them. Any is, if `version` itself cannot be read.
+    """
+    scans = _readable_scans(warehouse, version)
+    for each in reversed(warehouse.versions()):
+        held = _readable_scans(warehouse, each) if each.number < version.number else None
+        if held is not None and (scans is None or held < scans):
+            yield each
 
 
 def rollback(stores: Stores, number: int, decision: Decision) -> Version:
@@ -185,6 +214,13 @@ def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str
         return frozenset()
     with closing(warehouse.open(version.number)) as db:
         return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
+
+
+def _readable_scans(warehouse: Warehouse, version: Version) -> frozenset[str] | None:
+    """Return the scans that a version holds; None if it cannot be read."""
+    with suppress(PartnerSyncError, duckdb.Error):
+        return loaded_scans(warehouse, version)
+    return None
 
 
 def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:

@@ -12,7 +12,7 @@ from pipelines.config.mapping import REMEDY
 QUERIES: Final = (
     *("proofs", "as_of", "currencies", "months", "trend", "recent", "beside", "not_checked"),
     *("breaks", "severities", "uncertain", "partners", "ageing", "apart", "late", "gaps"),
-    "last_close",
+    *("last_close", "changed_closes"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")

@@ -6,11 +6,12 @@ import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
+from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ServiceError
 from pipelines.metadata.tables import ApiSpec
 from tests.homes import make_home, opened, records, rows, sync_once
-from tests.sandbox.running import Running
+from tests.sandbox.running import API_KEY, Running
 
 DESCRIPTION = "/docs/openapi.json"
 
@@ -20,8 +21,13 @@ def home(sandbox: Running, tmp_path: Path) -> Home:
     return make_home(tmp_path / "home", sandbox, skip=["billing"])
 
 
-def test_the_proposed_lines_switch_a_list_on(sandbox: Running, home: Home) -> None:
+def test_the_proposed_lines_switch_a_list_on(
+    sandbox: Running, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDBOX_API_KEY", API_KEY)
+    add_connection(home.connections_file, "shop", sandbox.merchant_connection)
     with opened(home) as session:
+        shop = {row["path"]: row for row in discover(session, "shop", DESCRIPTION)}
         found = {row["path"]: row for row in discover(session, "acme", DESCRIPTION)}
     states = {path: row["state"] for path, row in found.items()}
     assert states["/v2/partners"] == "read as partners"
@@ -29,11 +35,13 @@ def test_the_proposed_lines_switch_a_list_on(sandbox: Running, home: Home) -> No
     assert states["/v2/customers"] == "needs a merchant connection"
     assert states["/v2/customers/{customerId}/notes"].startswith("cannot be read")
     assert not states.keys() & {"/v2/whoami", "/v2/settings", DESCRIPTION}
-    assert found["/v2/payment-methods"]["lines"] == (
-        '[streams.payment_methods]\npath = "/v2/payment-methods"\nsurface = "merchant"'
-    )
     not_read = [path for path, state in states.items() if state == "not read"]
     assert not_read == ["/v2/organizations", "/v2/plans"]
+    assert [path for path, row in found.items() if row["lines"]] == not_read
+    assert shop["/v2/payment-methods"]["lines"] == (
+        '[streams.payment_methods]\npath = "/v2/payment-methods"\nsurface = "merchant"'
+    )
+    assert shop["/v2/plans"]["lines"] == ""
     home.settings_file.write_text(found["/v2/plans"]["lines"] + "\n")
     sync_once(home, "plans")
     assert rows(home, "SELECT count(*) FROM current.plans") == [(len(records(sandbox, "plans")),)]

@@ -140,6 +140,14 @@ def test_a_partial_scan_behind_a_complete_one_is_stale_in_time(published: Stores
     assert coded(published, State.FAILED) == {"list_partial", "list_stale"}
 
 
+def test_the_rows_of_a_list_are_those_that_analysts_see(published: Stores) -> None:
+    read(published, Reading(usage(1, 2), connection="zen"))
+    publishing([*usage(1, 2), {}], complete=False)(published)
+    loaded = read_published(published.warehouse, Decimal(0)).loaded
+    rows = {str(name): (each.rows, each.in_quarantine) for name, each in loaded.items()}
+    assert rows == {"acme/usage": (10, 1), "zen/usage": (2, 0)}
+
+
 def test_a_rollback_is_shown_and_its_scans_wait(published: Stores) -> None:
     publishing(usage(*range(1, 12)))(published)
     roll_back(published, 1)

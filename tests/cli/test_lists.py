@@ -48,6 +48,7 @@ def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
     assert usage.pop("scan")
     assert usage.pop("message").startswith("usage: COMPLETE. 1,500 rows")
     expected = {"connection": "acme", "stream": "usage", "rows": 1500, "rate_limited": 0}
+    expected |= {"new": 0, "changed": 0, "deleted": 0}
     assert usage == expected | {"proof": "COMPLETE", "result": "read", "remedy": ""}
     build = sync["build"]
     assert (build["version"], build["is_new"], build["failed"]) == (2, True, {})
@@ -63,7 +64,7 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert "All " not in synced("status").stdout
     text = synced("sync", "-s", "usage").stdout
     assert "429s" in text
-    assert re.search(r"acme +usage +1,500 +\d+ +0 +COMPLETE +read", text)
+    assert re.search(r"acme +usage +1,500 +0 +0 +0 +\d+ +0 +COMPLETE +read", text)
     assert re.search(r"acme usage: COMPLETE\. 1,500 rows, .* Primary key: usageId\.", text)
     assert "Published version 2. Open it with" in text
     assert re.search(r"All \d+ checks passed", synced("status").stdout)

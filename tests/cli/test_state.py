@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pipelines.core.files import write_durably
 from pipelines.metadata.engine import this_process
 from pipelines.metadata.tables import Run, Scan
 from tests.cli.conftest import Cli
@@ -35,11 +36,17 @@ def test_nothing_is_known_before_a_sync(fresh: Cli) -> None:
 
 
 def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, synced: Cli) -> None:
-    make_home(synced.home.root, sandbox, "second")
+    secret_file = synced.home.settings_file.with_name("wrong")
+    write_durably(secret_file, b"wrong")
+    make_home(synced.home.root, sandbox, "second", secret_file=str(secret_file))
     assert any("second" in reason for reason in synced.json("status", code=3)["unknown"])
     text = synced("status", code=3).stdout
     assert "not known: " in text
     assert "passed" not in text
+    synced("sync", "--connection", "second", code=1)
+    text = synced("status", code=3).stdout
+    remedy = r"client_id, secret and audience of .*\n +Run `partner-sync sync --connection second`"
+    assert re.search(remedy, text)
 
 
 def test_status_shows_a_scan_that_is_not_at_its_end(synced: Cli, sandbox: Running) -> None:
@@ -72,11 +79,13 @@ def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: R
     sandbox.told("DELETE", "/changes")
     left = len(records(sandbox, "billing"))
     printed = synced.json("sync", "-s", "billing", code=3)
-    assert printed["lists"][0]["result"] == "read, held"
+    (billing,) = printed["lists"]
+    assert (billing["result"], billing["changed"]) == ("read, held", None)
     assert [each["code"] for each in printed["findings"]] == ["not_reconciled", "scan_held"]
     count = "SELECT count(*) FROM current.billing"
     assert rows(synced.home, count) == [(150,)]
-    assert "Run `partner-sync approve acme billing`." in synced("status", code=3).stdout
+    remedy = 'Run `partner-sync approve acme billing --reason "..."`.'
+    assert remedy in synced("status", code=3).stdout
     approve = ("approve", "acme", "billing", "--reason=all are void")
     assert synced(*approve).stdout.startswith("Approved the scan of acme/billing of ")
     assert rows(synced.home, count) == [(left,)]

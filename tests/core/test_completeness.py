@@ -12,6 +12,10 @@ PARTIAL: dict[str, Any] = {"complete": False, "not_seen": 1999, "reason": "it mo
 SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({}, f"COMPLETE. {SIZE} Contains every row that {SPAN}. Primary key: usageId."),
     ({"method": Method.COUNTED}, f"COMPLETE. {SIZE} Contains every row that {SPAN} (counted). P"),
+    (
+        {"conflicting": {1: ((3, 4),), 2: ((0, 2),)}},
+        f"COMPLETE. {SIZE} 3 more records were read and put in quarantine. Contains every row",
+    ),
     (ONE_PAGE, f"COMPLETE. {SIZE} One page held the whole list at 23:59:58 UTC. No primary key"),
     (PARTIAL, f"PARTIAL. {SIZE} 1,999 rows were not seen. Reason: it moved. No row is ended."),
 ]

@@ -97,6 +97,30 @@ def test_another_spelling_of_the_same_is_no_new_version(warehouse: Warehouse) ->
     assert warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}']).unchanged == 1
 
 
+@pytest.mark.parametrize("key", ["id", None])
+def test_more_than_half_of_the_rows_changed_at_once_is_said(
+    warehouse: Warehouse, key: str | None
+) -> None:
+    def load(changed: int, rows: int) -> list[str]:
+        raws = [f'{{"id":{at},"a":{1 + (at < changed)}}}' for at in range(rows)]
+        findings = warehouse.load(Reading(raws, key=key)).findings
+        return [each.message for each in findings if each.code == "rows_changed"]
+
+    assert load(0, 99) == load(99, 99) == load(0, 100) == []  # the list had too few
+    assert load(50, 100) == load(0, 100) == []
+    (said,) = load(51, 100)
+    assert said.startswith("51 of 100 rows of usage changed at once. Analysts see the new values")
+
+
+def test_a_record_without_a_key_says_so_in_quarantine(warehouse: Warehouse) -> None:
+    result = warehouse.load(Reading(TEN, conflicting=['{"a":1}', '{"id":null}', '{"id":0}']))
+    assert result.quarantined == 3
+    found = warehouse.rows("SELECT r.key, r.reason FROM quarantine.records AS r ORDER BY r.row")
+    no_key = (None, "Its key `id` is missing, or neither text nor a number.")
+    other = ("0", "Another record of the scan has the same key and other content.")
+    assert found == [no_key, no_key, other]
+
+
 def test_of_copies_the_current_one_stays_and_one_is_loaded(warehouse: Warehouse) -> None:
     warehouse.load(TEN)
     other = '{"id":0,"a":2}'

@@ -2,19 +2,23 @@ import logging
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from getpass import getuser
 from itertools import count
 from random import Random
 
 import pytest
 
-from pipelines.core.errors import PartnerSyncError
+from pipelines.app import versions
+from pipelines.app.progress import LoggedProgress
+from pipelines.app.sync import sync
+from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan, VersionRow
-from pipelines.publish.build import build, rebuild
+from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
+from pipelines.publish.versions import Stores as RealStores
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.publish.named import load, roll_back, session_of
 from tests.warehouse.versions import full_disk
@@ -116,6 +120,40 @@ def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it
     assert {published.statuses()[scan] for scan in (bad, later)} == {"sealed"}
 
 
+def build_beside_another(stores: RealStores) -> BuildResult:
+    """Build; a newer scan of another process then supersedes what was held."""
+    built = build(stores)
+    for each in built.results:
+        with stores.metadata.transaction() as session:
+            assert session.get_one(Scan, each.scan_id).status == "held"
+            set_status(session, each.scan_id, ScanStatus.SUPERSEDED)
+    return built
+
+
+def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> None:
+    base = published.warehouse.published()
+    held = read(published, Reading(FEW))
+    synced = sync(session_of(published), [], LoggedProgress(), build_beside_another)
+    assert synced.exit_code == ExitCode.NEEDS_ATTENTION
+    built = synced.build
+    assert built
+    assert (built.version, built.is_new) == (base, False)
+    assert "8 of 10 rows are gone" in str(built.results[0].held)
+    newer = read(published, Reading(FEW))
+    assert build(published).is_new is False
+    assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")
+    decide(published, ScanStatus.REJECTED, newer)
+    assert build(published).is_new is False
+    assert len(published.keys()) == 10
+    newer = read(published, Reading(FEW))
+    build(published)
+    decide(published, ScanStatus.APPROVED, newer)
+    assert build(published).is_new
+    assert published.keys() == ["u1", "u2"]
+    decided = "SELECT kind, subject, reason, details FROM meta.decisions ORDER BY number"
+    assert published.rows(decided)[1:] == [("approved", newer, "checked", '{"rows": 2}')]
+
+
 def test_nothing_is_built_on_a_file_that_was_lost_or_changed(published: Stores) -> None:
     (lost,) = published.warehouse.versions()
     lost.path.unlink()
@@ -150,12 +188,13 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(
         rebuild(published)
     assert published.warehouse.published() == base
     assert set(published.statuses().values()) == {"sealed", "approved"}
-    assert rebuild(published).is_new
-    for rows in (
+    queries = (
         "SELECT _key, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL",
         "SELECT * FROM meta.requests ORDER BY ALL",
-    ):
-        assert published.rows(rows) == published.rows(rows, base.number)
+    )
+    before = [published.rows(query) for query in queries]
+    assert rebuild(published).is_new
+    assert [published.rows(query) for query in queries] == before
     assert [result.scan_id for result in build(published).results] == [waiting]
 
 
@@ -183,6 +222,31 @@ def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_n
     assert {"u12", "u14"} & set(published.keys()) == {"u14"}
     decisions = "SELECT kind, subject, person, reason FROM meta.decisions"
     assert published.rows(decisions) == [("rollback", "1", getuser(), "wrong")]
+
+
+def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
+    published = published.changed(keep_versions=2)
+
+    def map_again(field: str) -> None:
+        published.settings.places.mapping_file.write_text(f"[usage]\nid = '{field}'\n")
+        assert build(published).is_new
+
+    load(published, *range(1, 12))
+    with closing(published.warehouse.open(2)) as analyst:
+        for field in "abc":
+            map_again(field)
+        kept = {1: "published", 5: "published"}
+        assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
+        assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
+    session = session_of(published)
+    versions.roll_back(session, None, "bad load")
+    assert len(published.keys()) == 10
+    map_again("d")
+    assert published.versions() == dict.fromkeys(range(1, 5), "deleted") | dict.fromkeys(
+        (5, 6), "published"
+    )
+    with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
+        versions.roll_back(session, None, "once more")  # 5 is what was rolled back
 
 
 def test_an_interrupted_build_marks_no_scan_as_failed(
@@ -244,9 +308,10 @@ def test_rows_of_versions_follow_the_files(published: Stores) -> None:
     built = build(published)
     assert built.version is not None
     assert built.version.number == 7
-    kept, gone = dict.fromkeys((1, 5, 7), "published"), dict.fromkeys((2, 3, 4, 6), "deleted")
+    # 1 holds the same scans as 5.
+    kept, gone = dict.fromkeys((5, 7), "published"), dict.fromkeys((1, 2, 3, 4, 6), "deleted")
     assert published.versions() == kept | gone
     names = sorted(path.name for path in version.path.parent.iterdir())
-    assert names == [f"v{number:08}.duckdb" for number in (1, 5, 7)]
+    assert names == [f"v{number:08}.duckdb" for number in (5, 7)]
     with published.metadata.transaction() as session:
         assert all(session.get_one(VersionRow, number).sha256 for number in (1, 5, 7))

@@ -14,12 +14,17 @@ from typing import Any
 import duckdb
 import pytest
 
+from pipelines.app.checkup import run_checks
 from pipelines.app.close import Signing, close_month, list_closes, reopen_month
 from pipelines.app.maintenance import verify_files
+from pipelines.app.report import read_published
+from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import write_durably
+from pipelines.core.finding import Finding
 from pipelines.publish.build import build, rebuild
+from pipelines.reports.render import render_report
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores, make_home, opened_copy
 from tests.publish.named import session_of
@@ -104,6 +109,11 @@ def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
     """A home in which September is closed."""
     with opened_copy(closed_home, tmp_path, days=3) as stores:
         yield stores
+
+
+def changed_months(session: AppSession) -> tuple[Finding, ...]:
+    found = {each.check.code: each for each in run_checks(session)}
+    return found["closed_month_changed"].findings
 
 
 def assign(stores: Stores) -> None:
@@ -221,9 +231,18 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
 
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     restate(closed, "6.00", "7.00")
+    session = session_of(closed)
+    (found,) = changed_months(session)
+    assert (found.severity, found.subject) == ("warning", "2026-09")
+    assert "2026-09 is not as it was signed off: 1 records changed since. Net" in found.message
+    assert "Net difference: usage 1.00 EUR." in found.message
+    assert found.remedy == "partner-sync close list"
+    said = "<strong>1 closed month changed since the sign-off:</strong>\nSep 2026 (1 record, net"
+    assert said in render_report(read_published(session))
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
         reopen_month(session_of(closed), OCTOBER, "cid", "new invoice")
     reopen_month(session_of(closed), SEPTEMBER, "cid", "new invoice")
+    assert changed_months(session) == ()
     build(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
@@ -243,6 +262,8 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     assert f"2026-09 is damaged: {file} is missing, was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
     assert reasons["closes"] in list_closes(session_of(closed))[0]["problem"]
+    checks = {each.check.code: each for each in run_checks(session_of(closed))}
+    assert reasons["closes"] in checks["closed_month_changed"].reason  # never shown as passed
     (error,) = verify_files(session_of(closed)).damaged
     assert str(error) == reasons["closes"]
 
