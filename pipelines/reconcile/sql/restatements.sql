@@ -3,39 +3,51 @@
 -- remedy: Nothing, where both sides changed alike. Otherwise see the breaks of the partner.
 -- A record that moved to another partner, month or currency has two rows: what is taken away there,
 -- and what is added here. Amounts of two currencies are never subtracted.
-WITH parts AS (
-    SELECT before.*, before._valid_to AS changed_at, true AS is_before
-    FROM versions AS before
-    WHERE before._end_reason = 'changed'
+WITH counted AS NOT MATERIALIZED (
+    SELECT
+        versions.connection, versions.side, versions._key, versions.id, versions.partner,
+        versions.month, versions.currency, versions.apart, versions._valid_from,
+        versions._valid_to, versions._end_reason,
+        if(versions.apart <> 'credit note', NULL, versions.amount) AS amount,
+        if(versions.apart <> 'credit note', NULL, versions.quantity) AS quantity
+    FROM versions
+), pairs AS (
+    SELECT
+        old.connection, old.side, old._valid_to AS changed_at, new.apart,
+        row(old.id, old.partner, old.month, old.currency)
+            IS DISTINCT FROM row(new.id, new.partner, new.month, new.currency) AS is_moved,
+        {'id': old.id, 'partner': old.partner, 'month': old.month, 'currency': old.currency,
+            'amount': old.amount, 'quantity': old.quantity} AS before,
+        {'id': new.id, 'partner': new.partner, 'month': new.month, 'currency': new.currency,
+            'amount': new.amount, 'quantity': new.quantity} AS now
+    FROM counted AS old
+    JOIN counted AS new ON new.connection = old.connection AND new.side = old.side
+        AND new._key = old._key AND new._valid_from = old._valid_to
+    WHERE old._end_reason = 'changed' AND (is_moved OR old.amount IS DISTINCT FROM new.amount
+        OR old.quantity IS DISTINCT FROM new.quantity)
+), parts AS (
+    SELECT
+        pairs.* EXCLUDE (before, now), pairs.before AS place,
+        pairs.before.amount AS amount_before, pairs.before.quantity AS quantity_before,
+        if(pairs.is_moved, NULL, pairs.now.amount) AS amount_after,
+        if(pairs.is_moved, NULL, pairs.now.quantity) AS quantity_after
+    FROM pairs
     UNION ALL BY NAME
-    SELECT now.*, now._valid_from AS changed_at, false AS is_before
-    FROM versions AS now
-    SEMI JOIN versions AS before ON before.connection = now.connection AND before.side = now.side
-        AND before._key = now._key AND before._valid_to = now._valid_from
-        AND before._end_reason = 'changed'
-), counted AS (
-    SELECT parts.*, parts.apart IS NULL OR parts.apart = 'credit note' AS counts
-    FROM parts
+    SELECT
+        pairs.* EXCLUDE (before, now), pairs.now AS place,
+        pairs.now.amount AS amount_after, pairs.now.quantity AS quantity_after
+    FROM pairs
+    WHERE pairs.is_moved
 )
 SELECT
-    counted.connection, counted.side, counted.id, counted.partner, counted.month,
-    counted.currency,
-    sum(counted.amount) FILTER (counted.is_before AND counted.counts) AS amount_before,
-    sum(counted.amount) FILTER (NOT counted.is_before AND counted.counts) AS amount_after,
-    coalesce(amount_after, 0) - coalesce(amount_before, 0) AS difference,
-    sum(counted.quantity) FILTER (counted.is_before AND counted.counts) AS quantity_before,
-    sum(counted.quantity) FILTER (NOT counted.is_before AND counted.counts) AS quantity_after,
-    max(max(counted.apart) FILTER (NOT counted.is_before)) OVER record AS apart,
-    counted.changed_at,
-    (counted.month + INTERVAL 1 MONTH)::DATE <= counted.changed_at::DATE AS after_month
-FROM counted
-GROUP BY
-    counted.connection, counted.side, counted._key, counted.id, counted.partner, counted.month,
-    counted.currency, counted.changed_at
-WINDOW record AS (
-    PARTITION BY counted.connection, counted.side, counted._key, counted.changed_at
-)
-QUALIFY amount_before IS DISTINCT FROM amount_after
-    OR quantity_before IS DISTINCT FROM quantity_after
+    parts.connection, parts.side, parts.place.id, parts.place.partner, parts.place.month,
+    parts.place.currency, parts.amount_before, parts.amount_after,
+    coalesce(parts.amount_after, 0) - coalesce(parts.amount_before, 0) AS difference,
+    parts.quantity_before, parts.quantity_after, parts.apart, parts.changed_at,
+    (parts.place.month + INTERVAL 1 MONTH)::DATE <= parts.changed_at::DATE AS after_month
+FROM parts
+WHERE parts.amount_before IS DISTINCT FROM parts.amount_after
+    OR parts.quantity_before IS DISTINCT FROM parts.quantity_after
 ORDER BY
-    counted.changed_at DESC, counted.connection, counted.side, counted.id, amount_before NULLS LAST
+    parts.changed_at DESC, parts.connection, parts.side, parts.place.id,
+    parts.amount_before NULLS LAST
