@@ -40,8 +40,8 @@ def read_published(session: AppSession) -> Figures:
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
             "rollback`.",
         ) from error
-    older = [each.number for each in previous_versions(session.warehouse, version)]
-    found = (_read_earlier(session, each, f"version {each}") for each in older)
+    older = previous_versions(session.warehouse, version)
+    found = (_read_earlier(session, each.number, f"version {each.number}") for each in older)
     closes = (
         _read_earlier(session, each["version"], f"the close of {format_month(each['month'])}")
         for each in figures.tables["last_close"]

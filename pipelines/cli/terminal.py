@@ -124,6 +124,9 @@ def show_table(rows: Rows, columns: Iterable[str] = ()) -> None:
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(shown(row[name], is_size=name == "bytes")) for name in columns))
+    unbounded = OUT.options.update(max_width=PIPE_WIDTH)
+    if OUT.measure(table, options=unbounded).maximum > OUT.width:  # one space instead of three
+        table.padding, table.show_edge = 0, False
     OUT.print(table, soft_wrap=False)
 
 
