@@ -1,16 +1,18 @@
 """Scan files and versions are deleted by age; nothing that analysts see, or a rebuild needs, is."""
 
+from contextlib import closing
 from datetime import datetime
 
 import pytest
 from sqlalchemy import delete
 
+from pipelines.app import versions
 from pipelines.app.checkup import run_checks
 from pipelines.app.trace import trace
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish.build import rebuild
+from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
 from tests.publish.named import load, roll_back, session_of
@@ -89,6 +91,31 @@ def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published:
     assert published.versions() == {1: "deleted", 2: "published", 3: "published"}
     prune(published, published.clock.now)
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
+
+
+def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
+    published = published.changed(keep_versions=2)
+
+    def map_again(field: str) -> None:
+        published.settings.places.mapping_file.write_text(f"[usage]\nid = '{field}'\n")
+        assert build(published).is_new
+
+    load(published, *range(1, 12))
+    with closing(published.warehouse.open(2)) as analyst:
+        for field in "abc":
+            map_again(field)
+        kept = {1: "published", 5: "published"}
+        assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
+        assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
+    session = session_of(published)
+    versions.roll_back(session, None, "bad load")
+    assert len(published.keys()) == 10
+    map_again("d")
+    assert published.versions() == dict.fromkeys(range(1, 5), "deleted") | dict.fromkeys(
+        (5, 6), "published"
+    )
+    with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
+        versions.roll_back(session, None, "once more")  # 5 is what was rolled back
 
 
 @pytest.mark.parametrize(
