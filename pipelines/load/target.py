@@ -63,9 +63,11 @@ class Target:
 
         `{history}` becomes the table (default: the stream's own), `{name}` the value of that name
         as it is. `$name` is bound; connection, stream and scan_id have values always. `added` is an
-        Arrow table: DuckDB finds it here, and one that is registered stays until the COMMIT.
+        Arrow table, which the statement may read once.
         """
-        added = values.pop("added", None)  # noqa: F841
+        added: pa.Table | None = values.pop("added", None)
+        if added is not None:  # what is registered stays until the COMMIT, so it is a reader
+            self.db.register("added", added.to_reader())
         header = self.scan.header
         history = f"history.{quote_identifier(table or header.stream)}"
         values |= {name: getattr(header, name) for name in ("connection", "stream", "scan_id")}

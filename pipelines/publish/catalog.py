@@ -122,7 +122,7 @@ def add_scan(
     reported = [{"scan_id": scan_id} | msgspec.structs.asdict(each) for each in findings]
     for table, rows in (("requests", requests), ("load_findings", reported)):
         columns = db.execute(f"FROM meta.{table} LIMIT 0").to_arrow_table().schema
-        added = pa.Table.from_pylist(rows, columns)  # noqa: F841 - DuckDB finds it by its name
+        db.register("added", pa.Table.from_pylist(rows, columns))
         db.execute(f"INSERT INTO meta.{table} FROM added")
 
 
@@ -136,7 +136,7 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     db.begin()  # one commit waits for the disk once
     for table, rows in found.items():
         columns = [(each.name, ARROW_TYPES[each.type.python_type]) for each in SHOWN[table]]
-        shown = pa.Table.from_pylist(rows, pa.schema(columns))  # noqa: F841 - as above
+        db.register("shown", pa.Table.from_pylist(rows, pa.schema(columns)))
         db.execute(f"CREATE OR REPLACE TABLE meta.{table} AS FROM shown")
     db.execute(VIEWS)
     for kind, *parts in db.execute(UNCOMMENTED).fetchall():

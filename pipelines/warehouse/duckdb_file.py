@@ -29,6 +29,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "storage_compatibility_version": "v1.5.0",  # every DuckDB from 1.5 on can read it
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    # A variable of ours is no table, and an interrupt while DuckDB looks for one would be lost.
+    "python_enable_replacements": False,
 }
 LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
 FREE_SHARE: Final = 3  # rewrite from one third free on
