@@ -66,8 +66,11 @@ class Target:
         Arrow table, which the statement may read once.
         """
         added: pa.Table | None = values.pop("added", None)
-        if added is not None:  # what is registered stays until the COMMIT, so it is a reader
-            self.db.register("added", added.to_reader())
+        if (
+            added is not None
+        ):  # what is registered stays until the COMMIT: a reader that is empty then
+            batches = iter(added.to_batches())
+            self.db.register("added", pa.RecordBatchReader.from_batches(added.schema, batches))
         header = self.scan.header
         history = f"history.{quote_identifier(table or header.stream)}"
         values |= {name: getattr(header, name) for name in ("connection", "stream", "scan_id")}
