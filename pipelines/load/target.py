@@ -66,9 +66,8 @@ class Target:
         Arrow table, which the statement may read once.
         """
         added: pa.Table | None = values.pop("added", None)
-        if (
-            added is not None
-        ):  # what is registered stays until the COMMIT: a reader that is empty then
+        if added is not None:
+            # What is registered stays until the COMMIT: a reader, which is empty by then.
             batches = iter(added.to_batches())
             self.db.register("added", pa.RecordBatchReader.from_batches(added.schema, batches))
         header = self.scan.header

@@ -142,11 +142,7 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
     (signing(), PART, "billing of acme is not proven complete"),
     (signing(), assign, f"version 2 {NEWER}"),
     (signing(), map_otherwise, f"version 3 {NEWER}"),
-    (
-        signing(),
-        partial(publish, mapping=NO_PARTNER),
-        "is not evaluated: usage.partner is not mapped",
-    ),
+    (signing(), partial(publish, mapping=NO_PARTNER), "usage.partner is not mapped"),
 ]
 
 
