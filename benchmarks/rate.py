@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -85,12 +85,29 @@ def _sandbox(case: Case) -> Iterator[Running]:
         yield running
 
 
-def _start(running: Running, folder: Path, requests: int) -> subprocess.Popen[str]:
+def _start(
+    running: Running, folder: Path, requests: int, processes: int = 1
+) -> list[subprocess.Popen[str]]:
+    """Start processes that share a rate limit; they begin to send when all of them are ready."""
     command = [sys.executable, "-m", "benchmarks.rate_client"]
     arguments = [running.url, AUDIENCE, str(folder), str(requests)]
-    return subprocess.Popen(
-        [*command, *arguments], stdout=subprocess.PIPE, text=True, env=os.environ | ENVIRONMENT
-    )
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [
+        subprocess.Popen([*command, *arguments], env=os.environ | ENVIRONMENT, **pipes)
+        for _ in range(processes)
+    ]
+    if any(_pipe(each.stdout).readline() != "ready\n" for each in started):
+        raise SystemExit("a client did not start")
+    time.sleep(1.1)  # a window, so that their first requests do not count
+    for each in started:
+        print(file=_pipe(each.stdin), flush=True)
+    return started
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    if pipe is None:
+        raise TypeError("not a pipe")
+    return pipe
 
 
 def _sent(process: subprocess.Popen[str]) -> list[tuple[int, float]]:
@@ -102,12 +119,14 @@ def _sent(process: subprocess.Popen[str]) -> list[tuple[int, float]]:
 def _pace(case: Case) -> tuple[object, ...]:
     """Measure how long all requests take, and how far apart the processes end."""
     with _sandbox(case) as running, tempfile.TemporaryDirectory() as folder:
-        each = REQUESTS // case.processes
-        processes = [_start(running, Path(folder), each) for _ in range(case.processes)]
-        ended = [max(at for _, at in _sent(process)) for process in processes]
+        requests = REQUESTS // case.processes
+        processes = _start(running, Path(folder), requests, case.processes)
+        sent = [_sent(process) for process in processes]
         counted = running.statistics()
-    seconds = counted["last_admitted"] - counted["first_admitted"]
-    ratio = seconds / ((counted["admitted"] - 1) // LIMIT)
+    admitted = sorted(at for each in sent for status, at in each if status != TOO_MANY)
+    ended = [max(at for _, at in each) for each in sent]
+    seconds = admitted[-1] - admitted[0]
+    ratio = seconds / ((len(admitted) - 1) // LIMIT)
     result = f"{ratio:.3f}"
     goal = f"{AT_MOST.get((case.latency, case.jitter), 1.14):.2f}"
     if case.processes > 1:
@@ -124,7 +143,7 @@ def _beside_another(case: Case) -> tuple[object, ...]:
         _other_client(running) as other,
     ):
         time.sleep(1)
-        sent = _sent(_start(running, Path(folder), REQUESTS // 2))
+        sent = _sent(*_start(running, Path(folder), REQUESTS // 2))
         counted = running.statistics()
     since, until = min(at for _, at in sent) + SETTLED, max(at for _, at in sent)
     ours = sum(status != TOO_MANY and at >= since for status, at in sent)
@@ -139,7 +158,7 @@ def _beside_another(case: Case) -> tuple[object, ...]:
 def _killed(case: Case) -> tuple[object, ...]:
     """Measure the pace of one process from one second after another was killed."""
     with _sandbox(case) as running, tempfile.TemporaryDirectory() as folder:
-        survivor, victim = (_start(running, Path(folder), REQUESTS // 2) for _ in range(2))
+        survivor, victim = _start(running, Path(folder), REQUESTS // 2, 2)
         time.sleep(10)
         victim.kill()
         killed_at = time.time()

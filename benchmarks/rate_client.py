@@ -1,11 +1,13 @@
 """One process that reads three lists through the client: `python -m benchmarks.rate_client`.
 
-Prints a line of JSON for each request: its path, status, and Unix seconds of sending.
+Sends one request, prints `ready`, waits for a line on standard input, then prints a line of JSON
+for each request: its status, and Unix seconds of sending.
 """
 
 import argparse
 import asyncio
 import json
+import sys
 from collections import deque
 from pathlib import Path
 
@@ -52,6 +54,9 @@ async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
     )
     limiter = RateLimiter(metadata, "benchmark", clock)
     async with ServiceClient(connection, ClientOptions(), limiter, Redactor(), clock) as client:
+        await client.page(PATHS[0], 0, 1, lambda _failed: None)  # a token, a connection
+        print("ready", flush=True)
+        sys.stdin.readline()
         pages = requests // len(PATHS)
         await asyncio.gather(*(_read_list(client, path, pages) for path in PATHS))
     metadata.close()

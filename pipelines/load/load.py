@@ -17,7 +17,7 @@ from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
 from pipelines.load.schema import CREATE_COLUMNS, read_schema, write_schema
 from pipelines.load.stage import Stage
-from pipelines.load.target import CREATE_LOADS, CREATE_QUARANTINE, Target
+from pipelines.load.target import CREATE_TABLES, Target
 
 TICK = timedelta(microseconds=1)
 SCHEMAS = [
@@ -30,7 +30,7 @@ SELECT
 FROM meta.loads AS loads
 WHERE loads.connection = $connection AND loads.stream = $stream
 """
-CREATE = (*SCHEMAS, CREATE_COLUMNS, CREATE_LOADS, CREATE_QUARANTINE, CREATE_ROWS)
+CREATE = (*SCHEMAS, CREATE_COLUMNS, *CREATE_TABLES, CREATE_ROWS)
 
 
 @dataclass(frozen=True)
@@ -114,5 +114,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     )
     target.write_quarantine(stage.quarantined)
     target.write_load(vars(result), time)
+    target.insert("meta.requests", stage.requests)
+    target.write_findings(result.findings)
     write_schema(target, stage.schema)
     return result

@@ -17,7 +17,7 @@ from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
 from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
 from pipelines.load.schema import Path, Place, Schema
-from pipelines.load.target import Row
+from pipelines.load.target import Row, request_row
 from pipelines.load.values import to_stored
 
 pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB more for a million
@@ -35,7 +35,7 @@ class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
     `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
-    counts by path the values that have no column.
+    counts by path the values that have no column, `requests` are rows of meta.requests.
     """
 
     scan: SealedScan
@@ -44,6 +44,7 @@ class Stage:
     file: IO[bytes]
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
@@ -68,7 +69,8 @@ class Stage:
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
         group, size = list[Row](), 0
-        for page in self.scan.pages():
+        for page in self.scan.exchanges():
+            self.requests.append(request_row(self.scan, page))
             for each in self._new_rows(page, self.scan.completeness.used):
                 group.append(each)
                 size += len(each.raw)

@@ -10,7 +10,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from pipelines.archive.lines import Exchange
 from pipelines.archive.scan_file import SealedScan
+from pipelines.core.completeness import Ranges
+from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
 
 CREATE_LOADS = """
@@ -29,6 +32,22 @@ CREATE TABLE IF NOT EXISTS quarantine.records (
     key VARCHAR, reason VARCHAR, raw VARCHAR
 )
 """
+CREATE_REQUESTS = """
+CREATE TABLE IF NOT EXISTS meta.requests (
+    scan_id VARCHAR, connection VARCHAR, stream VARCHAR, page BIGINT, purpose VARCHAR,
+    requested_offset BIGINT, requested_limit BIGINT, status BIGINT, sent_at TIMESTAMPTZ,
+    received_at TIMESTAMPTZ, request_id VARCHAR, rows BIGINT, rows_conflicting BIGINT,
+    bytes BIGINT, error VARCHAR
+)
+"""
+CREATE_FINDINGS = """
+CREATE TABLE IF NOT EXISTS meta.load_findings (
+    scan_id VARCHAR, code VARCHAR, severity VARCHAR, connection VARCHAR, stream VARCHAR,
+    subject VARCHAR, message VARCHAR, remedy VARCHAR, blocks BOOLEAN
+)
+"""
+CREATE_TABLES = (CREATE_LOADS, CREATE_QUARANTINE, CREATE_REQUESTS, CREATE_FINDINGS)
+NAMES = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """
 DELETE FROM quarantine.records
@@ -94,6 +113,11 @@ class Target:
         values |= {"key": proof.memory.key, "sentence": proof.sentence(header.stream)}
         self.insert("meta.loads", [values])
 
+    def write_findings(self, findings: Iterable[Finding]) -> None:
+        """Add rows to meta.load_findings."""
+        scan_id = {"scan_id": self.scan.scan_id}
+        self.insert("meta.load_findings", [scan_id | asdict(each) for each in findings])
+
     def write_quarantine(self, records: Iterable[Row]) -> None:
         """Replace what earlier scans of the list have in quarantine."""
         header = asdict(self.scan.header)
@@ -103,3 +127,22 @@ class Target:
         complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
         self.run(DELETE_QUARANTINE, complete=complete, raws=raws)
         self.insert("quarantine.records", rows)
+
+
+def request_row(scan: SealedScan, exchange: Exchange) -> dict[str, Any]:
+    """Return a request of a scan as meta.requests has it."""
+    header, body = scan.header, exchange.body
+    used, conflicting = scan.completeness.used, scan.completeness.conflicting
+    return {
+        **{name: getattr(header, name) for name in ("scan_id", "connection", "stream")},
+        **{name: getattr(exchange, name) for name in NAMES},
+        "requested_offset": exchange.offset,
+        "requested_limit": exchange.limit,
+        "rows": _count(used.get(exchange.page, ())),
+        "rows_conflicting": _count(conflicting.get(exchange.page, ())),
+        "bytes": None if body is None else len(body),
+    }
+
+
+def _count(rows: Ranges) -> int:
+    return sum(end - first for first, end in rows)

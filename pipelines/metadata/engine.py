@@ -14,7 +14,16 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
-from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -24,7 +33,7 @@ from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import Base
 
-HEAD = "0003"  # the newest revision in migrations/versions
+HEAD = "0004"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
@@ -79,14 +88,14 @@ class Metadata:
             session.connection()  # begin now: a time that is read before would be an old one
             yield session
 
-    def now(self, session: Session, clock: Clock) -> float:
+    def now(self, connection: Connection, clock: Clock) -> float:
         """Return seconds of the clock that all processes share and nobody sets.
 
         That is the monotonic clock of this machine, or `clock_timestamp()` on PostgreSQL.
         """
         if self.engine.dialect.name == "sqlite":
             return clock.monotonic()
-        return float(session.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0)
+        return float(connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0)
 
     @property
     def clock_name(self) -> str:

@@ -91,7 +91,7 @@ class RateLimitActor(Base, kw_only=True):
 
 
 class RateLimitSlot(Base, kw_only=True):
-    """One request that counts against an actor's rate limit. `number` is its place in the queue.
+    """One request that counts against an actor's rate limit. `place` is its place in the queue.
 
     Times are seconds of the clock that `Metadata.now` reads.
     """
@@ -105,6 +105,7 @@ class RateLimitSlot(Base, kw_only=True):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
     actor: Mapped[str]
     owner: Mapped[str]
+    place: Mapped[int] = mapped_column(default=0)
     sent_at: Mapped[float | None] = mapped_column(default=None)  # None while it waits
     held_until: Mapped[float | None] = mapped_column(default=None)  # None until answered or failed
     credit: Mapped[float | None] = mapped_column(default=None)  # None without an answer

@@ -149,8 +149,7 @@ class _Building:
         approved = scan.status == ScanStatus.APPROVED or scan.scan_id in self.known
         try:
             sealed = self.stores.archive.open_sealed(scan)
-            requests = catalog.list_requests(sealed)
-            result = load_scan(db, sealed, stream, approved=approved)
+            return load_scan(db, sealed, stream, approved=approved)
         except Exception as error:
             # `change_versions` raises an interrupt again, `write_version` says what was refused.
             if isinstance(error.__cause__, KeyboardInterrupt) or versions.storage_error(error):
@@ -158,9 +157,6 @@ class _Building:
             # Whatever else goes wrong with one scan must not hold back the others.
             self._mark_failed(scan, error)
             return None
-        if result.held is None:
-            catalog.add_scan(db, scan.scan_id, requests, result.findings)
-        return result
 
     def _mark_failed(self, scan: Scan, error: Exception) -> None:
         """Mark a scan as failed. Raises PartnerSyncError for one that an earlier version holds."""

@@ -1,35 +1,16 @@
 """Writes schema `meta`: what a version is made of and what is known of it; and all comments."""
 
-from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any, Final
 
 import duckdb
-import msgspec
 import pyarrow as pa
 from sqlalchemy import JSON, ColumnElement, String, cast, select
 
-from pipelines.archive.scan_file import SealedScan
-from pipelines.core.completeness import Ranges
-from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Base
 
-APPENDED: Final = """
-CREATE SCHEMA IF NOT EXISTS meta;
-CREATE TABLE IF NOT EXISTS meta.requests (
-    scan_id VARCHAR, connection VARCHAR, stream VARCHAR, page BIGINT, purpose VARCHAR,
-    requested_offset BIGINT, requested_limit BIGINT, status BIGINT, sent_at TIMESTAMPTZ,
-    received_at TIMESTAMPTZ, request_id VARCHAR, rows BIGINT, rows_conflicting BIGINT,
-    bytes BIGINT, error VARCHAR
-);
-CREATE TABLE IF NOT EXISTS meta.load_findings (
-    scan_id VARCHAR, code VARCHAR, severity VARCHAR, connection VARCHAR, stream VARCHAR,
-    subject VARCHAR, message VARCHAR, remedy VARCHAR, blocks BOOLEAN
-);
-"""
-NAMES: Final = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
 VIEWS: Final = """
 CREATE OR REPLACE VIEW meta.completeness AS
 SELECT loads.* EXCLUDE (day, valid_time, new, changed, deleted, unchanged, quarantined)
@@ -88,42 +69,6 @@ FROM (
 ) AS bare
 WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT bare.internal
 """
-
-
-def list_requests(scan: SealedScan) -> list[dict[str, Any]]:
-    """Return a row for each request of a scan. Raises ArchiveDamaged."""
-    proof = scan.completeness
-    return [
-        {
-            **msgspec.structs.asdict(scan.header),
-            **{name: getattr(exchange, name) for name in NAMES},  # not the body
-            "requested_offset": exchange.offset,
-            "requested_limit": exchange.limit,
-            "rows": _count(proof.used.get(exchange.page, ())),
-            "rows_conflicting": _count(proof.conflicting.get(exchange.page, ())),
-            "bytes": None if exchange.body is None else len(exchange.body),
-        }
-        for exchange in scan.exchanges()
-    ]
-
-
-def _count(rows: Ranges) -> int:
-    return sum(end - first for first, end in rows)
-
-
-def add_scan(
-    db: duckdb.DuckDBPyConnection,
-    scan_id: str,
-    requests: list[dict[str, Any]],
-    findings: Iterable[Finding],
-) -> None:
-    """Record the requests of a scan that was loaded, and what its load had to say."""
-    db.execute(APPENDED)
-    reported = [{"scan_id": scan_id} | msgspec.structs.asdict(each) for each in findings]
-    for table, rows in (("requests", requests), ("load_findings", reported)):
-        columns = db.execute(f"FROM meta.{table} LIMIT 0").to_arrow_table().schema
-        db.register("added", pa.Table.from_pylist(rows, columns))
-        db.execute(f"INSERT INTO meta.{table} FROM added")
 
 
 def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:

@@ -7,15 +7,14 @@ transaction. Times are seconds of the clock that the processes share (`Metadata.
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, bindparam, delete, func, insert, or_, select, update
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
@@ -33,12 +32,19 @@ REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
 CAUTION_SPACING = 1.05  # of the even distance between requests
 SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
-SLOTS = Base.metadata.tables["rate_limit_slots"]  # not as objects: without a limit, hundreds
+# Without objects: each request is a few transactions, and without a limit there are 100 a second.
+ACTORS, SLOTS = (Base.metadata.tables[f"rate_limit_{each}"] for each in ("actors", "slots"))
+KNOWN = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
+LEARNED = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 of_actor = SLOTS.c.actor == bindparam("of")
 SELECT = select(SLOTS).where(of_actor)
+HELD = SELECT.where(or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("now")))
+COUNT = select(func.count()).where(of_actor, SLOTS.c.owner == bindparam("by"))
 ADD = insert(SLOTS).returning(SLOTS.c.number)
 UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
 DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
+Execute = Callable[..., Any]
+"""Executes a statement in a transaction."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Slot:
     """One request's place. The transport sets the times (Unix seconds) and what was answered."""
 
     number: int = 0
+    place: int = 0
     sent_at: float = 0.0  # request headers written
     answered_at: float | None = None  # answer headers received
     status: int | None = None
@@ -111,7 +118,7 @@ class RateLimiter:
 
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
-        with self._transaction() as (_, known, now):
+        with self._transaction() as (_execute, known, now):
             memory.block(known, seconds, now, self._clock.time())
 
     def spare(self) -> bool:
@@ -128,8 +135,8 @@ class RateLimiter:
                 await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
             await self._clock.sleep(wait)
         except BaseException:
-            with suppress(StorageFailed), self._transaction() as (session, _, _):
-                session.connection().execute(UPDATE, {"held_until": 0.0, "of": slot.number})
+            with suppress(StorageFailed), self._transaction() as (execute, _known, _now):
+                execute(UPDATE, {"held_until": 0.0, "of": slot.number})
             raise
 
     def _look(self, mine: Slot) -> float:
@@ -137,37 +144,46 @@ class RateLimiter:
 
         Within `LEAD` its slot is taken. Raises Postponed.
         """
-        with self._transaction() as (session, known, now):
-            ahead, execute = now - self._clock.monotonic(), session.connection().execute
-            slots = self._slots(session, now)
+        with self._transaction() as (execute, known, now):
+            ahead = now - self._clock.monotonic()
+            slots = self._slots(execute, now, HELD)
             queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
             due = queued.get(mine.number)
             if mine.number not in queued:  # none yet, or it was released
                 execute(DELETE, {"of": self._actor, "before": now - KEPT_SECONDS})
                 mine.number = execute(ADD, {"actor": self._actor, "owner": self._owner}).one()[0]
+                # Who has sent more of late gives way to as many others.
+                sent = execute(COUNT, {"of": self._actor, "by": self._owner}).scalar_one()
+                mine.place = mine.number + sent
             if due is None or known.blocked_until > now:
                 share = self._share(known, now)
-                due = max(next_slot(slots, mine.number, share, now), known.blocked_until)
+                due = next_slot(slots, (mine.place, mine.number), share, now)
+                due = max(due, known.blocked_until)
                 taken = due if due <= now + LEAD else None
-                execute(UPDATE, {"sent_at": taken, "of": mine.number})
+                execute(UPDATE, {"sent_at": taken, "place": mine.place, "of": mine.number})
         if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
             raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
         return due - ahead
 
     @contextmanager
-    def _transaction(self) -> Iterator[tuple[Session, RateLimitActor, float]]:
-        """Yield a session, what is known of the actor, and the time; write what ended before."""
-        with self._metadata.transaction() as session:
-            before, now = self._clock.monotonic(), self._metadata.now(session, self._clock)
-            unix_now = self._clock.time()
-            known = session.get(RateLimitActor, self._actor) or RateLimitActor(actor=self._actor)
-            session.add(known)
+    def _transaction(self) -> Iterator[tuple[Execute, RateLimitActor, float]]:
+        """Yield how to execute, what is known of the actor, the time; write what ended before."""
+        with self._metadata.engine.begin() as connection:
+            execute, before = connection.execute, self._clock.monotonic()
+            now, unix_now = self._metadata.now(connection, self._clock), self._clock.time()
+            found = execute(KNOWN, {"of": self._actor}).mappings().one_or_none()
+            known = RateLimitActor(**found or {"actor": self._actor})
             if known.clock != self._clock_name:
                 memory.change_clock(known, self._clock_name, now, unix_now)
             for slot in self._ended:  # `before` is early: a slot is held too long, never too short
-                self._learn(session, known, slot, now - (before - slot.ended), now)
-            yield session, known, now
+                self._learn(execute, known, slot, now - (before - slot.ended), now)
+            yield execute, known, now
+            learned = {name: getattr(known, name) for name in ACTORS.columns.keys()}  # noqa: SIM118
+            if found is None:
+                execute(insert(ACTORS), learned)
+            elif learned != found:
+                execute(LEARNED, {**learned, "of": self._actor})
         self._ended.clear()
 
     def _share(self, known: RateLimitActor, now: float) -> Share:
@@ -182,11 +198,11 @@ class RateLimiter:
         spacing = SHARED_SPACING * even if others else 0.0
         return Share(self._owner, self._limit, window, credit_of(self._trips), spacing)
 
-    def _slots(self, session: Session, now: float) -> Sequence[Any]:
-        """Return the slots of the actor; correct until when they are held."""
+    def _slots(self, execute: Execute, now: float, which: Select[Any] = SELECT) -> Sequence[Any]:
+        """Return slots of the actor; correct until when they are held."""
         window, deadline = self._options.window_seconds, self._options.request_timeout_seconds
-        execute, is_correct = session.connection().execute, True
-        slots = execute(SELECT, {"of": self._actor}).all()
+        is_correct = True
+        slots = execute(which, {"of": self._actor, "now": now}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self._owner}
         dead = {owner for owner in owners if not is_alive(owner)}
         for slot in slots:
@@ -198,15 +214,15 @@ class RateLimiter:
             if until != slot.held_until:
                 execute(UPDATE, {"held_until": until, "of": slot.number})
                 is_correct = False
-        return slots if is_correct else self._slots(session, now)
+        return slots if is_correct else self._slots(execute, now, which)
 
     def _learn(
-        self, session: Session, known: RateLimitActor, ended: Slot, answered: float, now: float
+        self, execute: Execute, known: RateLimitActor, ended: Slot, answered: float, now: float
     ) -> None:
         """Write how long a request holds its slot; learn the limit, of others, of our own 429s."""
         until, credit = answered + self._options.window_seconds + MARGIN, credit_of(self._trips)
         told = {} if ended.trip is None else {"sent_at": answered - ended.trip, "credit": credit}
-        session.connection().execute(UPDATE, {"held_until": until, "of": ended.number, **told})
+        execute(UPDATE, {"held_until": until, "of": ended.number, **told})
         said = read_rate_headers(ended.status, ended.headers, known.limit)
         is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
         if is_refused:
@@ -218,7 +234,7 @@ class RateLimiter:
         is_vague = said.remaining is None and not is_refused
         if is_vague or ended.trip is None or ended.trip > KEPT_SECONDS:
             return
-        share, slots = self._share(known, now), self._slots(session, now)
+        share, slots = self._share(known, now), self._slots(execute, now)
         if is_refused:  # our credit may have been the mistake
             share = replace(share, credit=0.0)
             slots = [slot for slot in slots if slot.number != ended.number]

@@ -50,14 +50,18 @@ class Share:
         return slot.held_until - (self.credit if is_ours else min(self.credit, slot.credit or 0.0))
 
 
-def next_slot(slots: Iterable[RateLimitSlot], number: int, share: Share, now: float) -> float:
-    """Return when the request in place `number` (0: behind all) may be sent, `now` if at once.
+def next_slot(
+    slots: Iterable[RateLimitSlot], place: tuple[float, int], share: Share, now: float
+) -> float:
+    """Return when a request may be sent, `now` if at once. `place` is its place and number.
 
     Exact if it is within `LEAD` from now. A later moment is exact if no slot ahead waits or is
     unanswered, otherwise a lower bound: look again then.
     """
-    others = [slot for slot in slots if slot.number != number]
-    ahead = [slot for slot in others if not number or slot.number < number]
+    others = [slot for slot in slots if slot.number != place[1]]
+    ahead = [
+        slot for slot in others if slot.sent_at is not None or (slot.place, slot.number) < place
+    ]
     due = now
     if share.spacing:
         sent = [min(slot.sent_at, now + LEAD) for slot in others if slot.sent_at is not None]

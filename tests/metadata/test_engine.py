@@ -75,7 +75,7 @@ def test_a_new_database_is_private_and_durable(metadata: Metadata, tmp_path: Pat
     with metadata.transaction() as session:
         assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert session.execute(text("PRAGMA synchronous")).scalar() == 2
-        assert metadata.now(session, Clock()) == pytest.approx(time.monotonic(), abs=5)
+        assert metadata.now(session.connection(), Clock()) == pytest.approx(time.monotonic(), abs=5)
         session.add(VersionRow(number=1, status="", created_at=NOW))
         session.flush()
         files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("*.db*")}

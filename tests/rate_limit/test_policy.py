@@ -1,5 +1,6 @@
 """Rules alone: what slots allow, which no exact window refuses, and what is remembered."""
 
+import math
 import random
 from collections import deque
 from dataclasses import replace
@@ -19,13 +20,14 @@ NOW, DAY = 1000.0, 86400.0
 def slot(number: int, sent_at: float | None = None, answered: float | None = None) -> RateLimitSlot:
     """Return a slot that waits, is unanswered, or answered."""
     made = RateLimitSlot(actor="actor", owner="us", sent_at=sent_at, credit=0.0)
-    made.number, made.held_until = number, answered and answered + 1 + MARGIN
+    made.number = made.place = number
+    made.held_until = answered and answered + 1 + MARGIN
     return made
 
 
 def test_those_who_came_before_count_and_what_may_have_arrived_in_a_window() -> None:
     queue = [slot(number) for number in range(1, 8)]
-    due = [next_slot(queue, each.number, SHARE, NOW) for each in queue]
+    due = [next_slot(queue, (each.place, each.number), SHARE, NOW) for each in queue]
     assert [each == NOW for each in due] == [True] * 5 + [False] * 2
     answered = [slot(1, at, at + 0.1) for at in (0.0, 0.95, 1.5, 2.0, 2.2)]
     under_way = [slot(6, 0.5), slot(7, 2.05), slot(8, 2.2), slot(9)]
@@ -62,7 +64,7 @@ class Run:
                     trips.append(answered_at - (each.sent_at or 0.0))
                     each.held_until, each.credit = answered_at + 1 + MARGIN, 9.0
                 slots = [each for each in slots if (each.held_until or now) >= now - 1]
-                due = next_slot(slots, 0, replace(SHARE, credit=credit_of(trips)), now)
+                due = next_slot(slots, (math.inf, 0), replace(SHARE, credit=credit_of(trips)), now)
                 if due <= now:
                     break
                 now = min([due, *(answered_at for answered_at, _ in answers)])

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection
 
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
@@ -26,8 +26,8 @@ test_killed_owners = (
 class VirtualServer(VirtualMetadata):
     """A metadata database on a server that has the simulated clock."""
 
-    def now(self, session: Session, clock: Clock) -> float:
-        super().now(session, clock)
+    def now(self, connection: Connection, clock: Clock) -> float:
+        super().now(connection, clock)
         return clock.monotonic()
 
 
