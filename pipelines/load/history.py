@@ -171,7 +171,7 @@ def compare(target: Target, stage: Stage) -> Delta:
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
     aside = [each.key for each in stage.quarantined if each.key is not None]
-    target.db.register("load_staged", stage.index)
+    target.db.register("load_staged", stage)
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
     target.run(CREATE_DELTA, ends_rows=ends_rows, aside=aside)
     counts, dropped, conflicts = Counter[str](), list[int](), set[tuple[int, int]]()
@@ -180,7 +180,8 @@ def compare(target: Target, stage: Stage) -> Delta:
         dropped += positions or ()
         conflicts.update(rows or ())
     stage.quarantine_conflicts(conflicts)
-    new = stage.index.num_rows - len(dropped) - counts["resent"]
+    new = stage.rows - len(dropped) - counts["resent"]
+    stage.drop_index()
     left_out = pa.array(dropped, pa.int64())
     return Delta(stage, left_out, new, counts["resent"], counts["deleted"])
 

@@ -54,9 +54,21 @@ class Stage:
         self._tables: list[tuple[Place, int]] = []  # with their positions in the file
 
     @property
-    def index(self) -> pa.Table:
-        """Key, digest, page, row and position of every staged row."""
-        return pa.Table.from_batches(self._index, INDEX)
+    def rows(self) -> int:
+        """The number of staged records."""
+        return sum(map(len, self._index))
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        """Give DuckDB the index: key, digest, page, row and position of every staged record."""
+        return pa.RecordBatchReader.from_batches(INDEX, self._index).__arrow_c_stream__(schema)
+
+    def drop_index(self) -> None:
+        """Free the index, and what is free already: DuckDB has an allocator of its own.
+
+        Together 75 MB for a million records. DuckDB would keep a table until the COMMIT.
+        """
+        self._index = []
+        pa.default_memory_pool().release_unused()
 
     @property
     def keyless(self) -> int:
@@ -127,8 +139,7 @@ class Stage:
                 rows.append(row)
                 decoded.append(record)
         batch.add(decoded)
-        first = sum(map(len, self._index))
-        columns: dict[str, Any] = {"_position": range(first, first + len(rows))}
+        columns: dict[str, Any] = {"_position": range(self.rows, self.rows + len(rows))}
         columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}
         self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
         for table in batch.tables:
