@@ -95,7 +95,7 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
 
 
 def _lines(result: CheckResult) -> list[str]:
+    subject = "/".join(filter(None, result.about)) or "warehouse"
     if result.state is State.UNKNOWN:
-        subject = "/".join(filter(None, result.about)) or "warehouse"
         return [f"{subject}: not known. {result.reason}"]
-    return [f"{each.message} {each.remedy}".strip() for each in result.findings]
+    return [f"{subject}: {each.message} {each.remedy}".strip() for each in result.findings]

@@ -1,5 +1,6 @@
 """Writes a table as an Excel workbook: exact numbers, text that is never a formula."""
 
+import re
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,12 @@ from pipelines.app.export_table import Column, ExportTable
 from pipelines.core.errors import StorageFailed
 
 MOST_ROWS: Final = 1_048_576  # of a sheet, the headings counted
+LONGEST_SHEET_NAME: Final = 31  # characters
 DIGITS: Final = 15  # that Excel keeps and shows
 NUMBERS: Final = ("DECIMAL", "INTEGER", "BIGINT")
 TIMES: Final = {"DATE": "yyyy-mm-dd", "TIMESTAMP WITH TIME ZONE": "yyyy-mm-dd hh:mm:ss.000"}
+AMOUNTS: Final = {"DECIMAL": "#,##0.00##########"}  # whole numbers are often identifiers
+NO_SHEET_NAME: Final = re.compile(r"[][:*?/\\]|^'|'$")
 WIDTH: Final = 24  # characters of a column: Excel shows ### for a time in a narrower one
 OTHER_FORMATS: Final = "Export it as parquet or csv."
 IS_EXACT: Final = f"length(trim(translate(CAST({{0}} AS VARCHAR), '-.', ''), '0')) <= {DIGITS}"
@@ -38,11 +42,11 @@ def write_workbook(table: ExportTable, file: Path) -> list[str]:
         )
     with Workbook(str(file), {"constant_memory": True, "tmpdir": str(file.parent)}) as workbook:
         workbook.use_zip64()
-        sheet = workbook.add_worksheet()
+        sheet = workbook.add_worksheet(NO_SHEET_NAME.sub("_", table.name)[:LONGEST_SHEET_NAME])
         sheet.freeze_panes(1, 0)
         for at, column in enumerate(table.columns):
-            is_time = column.kind in TIMES
-            style = workbook.add_format({"num_format": TIMES[column.kind]}) if is_time else None
+            shown = (TIMES | AMOUNTS).get(column.kind)
+            style = workbook.add_format({"num_format": shown}) if shown else None
             sheet.set_column(at, at, WIDTH, style)
             _write_text(table, sheet, (0, at), column.name)
         return _write_rows(table, sheet)

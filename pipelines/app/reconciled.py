@@ -40,7 +40,7 @@ SELECT known.{name} AS value
 FROM known
 WHERE value IS NOT NULL
 GROUP BY value
-ORDER BY value <> $value, value
+ORDER BY value <> $value, NOT contains(lower(value), lower($value)), value
 LIMIT $limit
 """
 

@@ -14,6 +14,7 @@ from pipelines.checks.check import CHECKS, Check, CheckResult, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.config.mapping import NOT_MAPPED
 from pipelines.core.finding import Finding, Severity
+from pipelines.core.text import counted
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, is_running
@@ -119,9 +120,9 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
         if each.month in months:
             subject, net = f"{each.month:%Y-%m}", each.difference or "no amount"
             message = (
-                f"{subject} is not as it was signed off: {each.records:,} records changed since. "
-                f"Net difference: {net}. The copy of the close is unchanged; the differences are "
-                "in finance.corrections."
+                f"{subject} is not as it was signed off: {counted(each.records, 'record')} changed "
+                f"since. Net difference: {net}. The copy of the close is unchanged; the "
+                "differences are in finance.corrections."
             )
             remedy = "partner-sync close list"
             severity = Severity.WARNING
@@ -176,7 +177,7 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is the newest published scan of the list complete?"""
     load = context.load(about)
     if not load.complete:
-        yield f"{about.connection}/{load.sentence}"
+        yield load.sentence.removeprefix(f"{about.stream}: ")
 
 
 @Check('partner-sync approve {connection} {stream} --reason "..."', blocks=True)

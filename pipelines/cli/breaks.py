@@ -19,6 +19,7 @@ from pipelines.cli.terminal import (
     shown,
 )
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import counted
 
 COLUMNS = (
     *("break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows"),
@@ -48,7 +49,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     json: Json = False,
 ) -> None:
     """List breaks that are not resolved, most severe first; decide about them."""
-    chosen = app.breaks.BreakFilter(rule, partner, month, severity, state)
+    chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
     if context.invoked_subcommand is not None:
         if any(chosen) or xlsx or json:
             raise ConfigurationError(
@@ -62,8 +63,8 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     sums = app.breaks.totals(rows)
     print_json({"breaks": rows, "totals": sums})
     if xlsx:
-        line(f"Wrote {len(rows):,} breaks to {xlsx}. Fill in decision, owner and reason, then run")
-        line(f"  partner-sync breaks decide {xlsx}")
+        line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
+        line(f"then run `partner-sync breaks decide {xlsx}`.")
         if rounded:
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:
@@ -85,7 +86,7 @@ def _show_totals(sums: list[dict[str, Any]]) -> None:
     """Print the sum of each currency, with what is in no known partner's difference."""
     for each in sums:
         currency, part = each["currency"] or "No currency", each["unknown_partners"]
-        text = f"{currency}: {shown(each['difference'])} in {each['breaks']:,} breaks"
+        text = f"{currency}: {shown(each['difference'])} in {counted(each['breaks'], 'break')}"
         if part["breaks"]:
             text += f", of which {shown(part['difference'])} of unknown partners"
         line(text)
@@ -101,7 +102,7 @@ def _confirm(rows: list[dict[str, Any]], *, yes: bool) -> None:
     """Show what is about to be decided, and ask."""
     owned = any(each["new_owner"] for each in rows)
     show_table(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
-    confirm(f"Record {len(rows):,} decisions?", yes=yes)
+    confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -121,11 +122,14 @@ def _add_command(kind: str, text: str) -> None:
         yes: Yes = False,
         no_build: NoBuild = False,
     ) -> int:
-        chosen = app.breaks.BreakFilter(rule, partner, month, severity, state, break_id)
+        about = (severity.lower(), state.lower(), break_id)
+        chosen = app.breaks.BreakFilter(rule, partner, month, *about)
         verdict = app.breaks.Verdict(kind, reason, owner)
         with opened() as session:
             count = app.breaks.decide(session, chosen, verdict, partial(_confirm, yes=yes))
-            return show_and_build(session, f"Recorded {count:,} decisions.", no_build=no_build)
+            return show_and_build(
+                session, f"Recorded {counted(count, 'decision')}.", no_build=no_build
+            )
 
 
 _add_command("assign", "Assign breaks to a person.")
@@ -143,4 +147,4 @@ def decide_from_file(
     """Record the decisions in a workbook or CSV file: all of them, or none if a row is wrong."""
     with opened() as session:
         count = app.breaks_file.decide_from_file(session, file, partial(_confirm, yes=yes))
-        return show_and_build(session, f"Recorded {count:,} decisions.", no_build=no_build)
+        return show_and_build(session, f"Recorded {counted(count, 'decision')}.", no_build=no_build)

@@ -17,6 +17,7 @@ from pipelines.cli.terminal import (
     show_table,
 )
 from pipelines.core.errors import ExitCode
+from pipelines.core.text import counted
 
 ERASED_TOO = (
     "All exports in the home are deleted too, and versions with such records: rollback to them is "
@@ -75,7 +76,7 @@ def prune(
     with opened() as session:
         rows = app.maintenance.prune_files(session, days, dry_run=dry_run)
     show(rows)
-    line(f"{len(rows):,} files {'would be' if dry_run else 'were'} deleted.")
+    line(f"{'To delete' if dry_run else 'Deleted'}: {counted(len(rows), 'file')}.")
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -99,7 +100,8 @@ def erase(
 
     with opened() as session:
         rows = app.maintenance.erase_records(session, identifier, reason, ask) or []
-    line(f"{len(rows):,} files were changed or deleted. Nothing contains the identifier any more.")
+    changed = counted(len(rows), "file")
+    line(f"Changed or deleted: {changed}. Nothing contains the identifier any more.")
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -110,5 +112,5 @@ def verify(*, _json: Json = False) -> int:
     damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
     print_json({"files": found.files, "damaged": damaged})
     show_table(damaged)
-    line(f"{found.files:,} files verified, {len(damaged):,} damaged.")
+    line(f"{counted(found.files, 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from pipelines.core.text import counted
+
 Ranges = tuple[tuple[int, int], ...]
 """Rows of one page as half-open ranges (first, end), ascending."""
 
@@ -78,7 +80,7 @@ class Completeness(Proof, frozen=True, kw_only=True):
 
     def sentence(self, stream: str) -> str:
         """Return what is proven of the list, for people."""
-        size = f"{self.rows:,} rows, {self.requests:,} requests."
+        size = f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')}."
         aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
         size += f" {aside:,} more records were read and put in quarantine." if aside else ""
         size += f" {self.erased:,} records were erased since." if self.erased else ""

@@ -73,7 +73,7 @@ def rebuild(stores: Stores) -> BuildResult:
         if base and not scans:
             raise PartnerSyncError(
                 f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
-                f"Run `partner-sync versions rollback` with number {base.number} to publish it.",
+                f'Run `partner-sync versions rollback --reason "..."` with number {base.number}.',
             )
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))

@@ -243,8 +243,8 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
         raise PartnerSyncError(
             f"Version {version.number} was changed after it was published: {version.path} has "
             "another digest. Nothing is built on it. Whoever opens it sees the changed file.",
-            "Run `partner-sync versions rebuild`, or `partner-sync versions rollback` to an older "
-            "version.",
+            "Run `partner-sync versions rebuild`, or `partner-sync versions rollback "
+            '--reason "..."`.',
         )
 
 

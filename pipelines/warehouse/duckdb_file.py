@@ -72,8 +72,8 @@ class Version:
             raise PartnerSyncError(
                 f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
                 "changed.",
-                "Run `partner-sync versions list`, then `partner-sync versions rollback` to one "
-                "of it.",
+                "Run `partner-sync versions list`, then `partner-sync versions rollback "
+                '--reason "..."`.',
             )
         return self.path
 
@@ -151,7 +151,8 @@ class Warehouse:
             raise StorageFailed(
                 f"{self.home.link} is not a symlink to a version. It is left as it is; nothing can "
                 "be published in its place.",
-                f"Move {self.home.link} away, then run `partner-sync versions rollback`.",
+                f"Move {self.home.link} away, then run `partner-sync versions rollback "
+                '--reason "..."`.',
             )
         return self._version(int(found[1]))
 

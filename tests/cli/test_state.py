@@ -22,7 +22,7 @@ UNKNOWN = {  # command, with its exit code
     ("versions list", 0): "There are no versions yet. Run `partner-sync sync`.",
     ("versions build", 1): "Nothing is published: no list has been loaded yet.",
     ("versions rebuild", 1): "Nothing is published: no list has been loaded yet.",
-    ("verify", 0): "1 files verified, 0 damaged.",
+    ("verify", 0): "1 file verified, 0 damaged.",
 }
 
 
@@ -155,7 +155,7 @@ def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
 def test_prune_shows_what_is_old_and_deletes_it(synced: Cli) -> None:
     assert "Set keep_days" in synced("prune", code=2).stderr
     assert synced.json("prune", "--days", "1") == []
-    assert "0 files would be deleted" in synced("prune", "--days", "1", "--dry-run").stdout
+    assert "To delete: 0 files" in synced("prune", "--days", "1", "--dry-run").stdout
 
 
 def test_a_test_of_channels_says_what_is_missing(

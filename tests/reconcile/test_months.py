@@ -230,7 +230,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     session = session_of(closed)
     (found,) = changed_months(session)
     assert (found.severity, found.subject) == ("warning", "2026-09")
-    assert "2026-09 is not as it was signed off: 1 records changed since. Net" in found.message
+    assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
     assert "Net difference: usage 1.00 EUR." in found.message
     assert found.remedy == "partner-sync close list"
     said = "<strong>1 closed month changed since the sign-off:</strong>\nSep 2026 (1 record, net"

@@ -216,7 +216,7 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
         )
         assert '<td class="total">{}</td>\n<td>{}</td></tr>'.format(*shown) in page
     printed = Cli(many.settings.places)("breaks").stdout
-    assert "AUD: 688.95 in 1 breaks, of which 688.95 of unknown partners" in printed
+    assert "AUD: 688.95 in 1 break, of which 688.95 of unknown partners" in printed
     assert "Breaks of unknown partners are in no known partner's difference" in printed
 
 
