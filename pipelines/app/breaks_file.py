@@ -17,7 +17,7 @@ from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import write_durably
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 
 EMPTY: Final = ["decision", "owner", "reason"]
 COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
@@ -85,7 +85,7 @@ def decide_from_file(session: AppSession, file: Path, confirm: Confirm) -> int:
         else:
             decided[break_id] = known[break_id] | verdict._asdict()
     if problems or not decided:
-        wrong = f"{len(problems):,} rows are wrong. {' '.join(problems)}"
+        wrong = f"{counted(len(problems), 'row')} wrong. {' '.join(problems)}"
         raise ConfigurationError(
             f"Nothing of {file} was recorded: {wrong if problems else 'no row has a decision.'}",
             "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",

@@ -20,11 +20,13 @@ from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.core.text import counted
 from pipelines.metadata.tables import Close
 from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
 from pipelines.publish.versions import change_versions, require_unchanged
 from pipelines.reconcile.months import month_after, write_copy
 from pipelines.reconcile.roles import SIDES
+from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Version
 
 BUILD: Final = "Run `partner-sync versions build`, look at the month, then close it."
@@ -49,6 +51,13 @@ GROUP BY loads.connection, loads.stream
 STATES: Final = """
 SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
 FROM reconciliation.closes AS closes
+"""
+OPEN_BREAKS: Final = """
+SELECT breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference
+FROM reconciliation.breaks AS breaks
+WHERE breaks.month = $month AND breaks.state <> 'resolved'
+GROUP BY breaks.currency
+ORDER BY breaks.currency
 """
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 
@@ -81,12 +90,23 @@ def close_month(session: AppSession, signing: Signing) -> str:
             about = signing._asdict() | people | {"number": number, "version": version.number}
             close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
             close.manifest_sha256 = write_copy(db, close, folder, mapping)
+            open_breaks = select(db, OPEN_BREAKS, {"month": month})
         with session.metadata.transaction() as rows:
             rows.add(close)
     return (
         f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
-        f"The SHA-256 of its manifest is {close.manifest_sha256}."
+        f"The SHA-256 of its manifest is {close.manifest_sha256}. {_still_open(open_breaks)}"
     )
+
+
+def _still_open(breaks: list[Row]) -> str:
+    """Return, as a sentence, which breaks of a month are open."""
+    found = (
+        f"{counted(each['breaks'], 'break')} of {each['currency'] or 'no currency'} "
+        f"{format_amount(each['difference'], each['currency'], signed=True)}"
+        for each in breaks
+    )
+    return f"Still open: {', '.join(found)}." if breaks else "No break of it is open."
 
 
 def _new_copy(session: AppSession, month: date) -> tuple[int, Path]:

@@ -42,8 +42,10 @@ def write_workbook(table: ExportTable, file: Path) -> list[str]:
         )
     with Workbook(str(file), {"constant_memory": True, "tmpdir": str(file.parent)}) as workbook:
         workbook.use_zip64()
-        sheet = workbook.add_worksheet(NO_SHEET_NAME.sub("_", table.name)[:LONGEST_SHEET_NAME])
+        sheet = workbook.add_worksheet(NO_SHEET_NAME.sub("_", table.table)[:LONGEST_SHEET_NAME])
         sheet.freeze_panes(1, 0)
+        sheet.set_row(0, None, workbook.add_format({"bold": True}))
+        sheet.autofilter(0, 0, rows, len(table.columns) - 1)
         for at, column in enumerate(table.columns):
             shown = (TIMES | AMOUNTS).get(column.kind)
             style = workbook.add_format({"num_format": shown}) if shown else None

@@ -14,9 +14,8 @@ from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, write_durably
 from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
-from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures
+from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures, read_news
 from pipelines.reports.render import PastReport, render_index, render_report
-from pipelines.reports.text import format_month
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
@@ -34,20 +33,23 @@ def read_published(session: AppSession) -> Figures:
     try:
         with closing(session.warehouse.open(number)) as db:
             figures = read_figures(db, number)
+            older = previous_versions(session.warehouse, version)
+            found = (
+                _read_earlier(session, each.number, f"version {each.number}") for each in older
+            )
+            previous = next(filter(None, found), None)
+            news = read_news(db, previous) if previous else []
     except duckdb.Error as error:
         raise StorageFailed(
             f"The report of version {number} cannot be made: {printable(error)}.",
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
-            "rollback`.",
+            'rollback --reason "..."`.',
         ) from error
-    older = previous_versions(session.warehouse, version)
-    found = (_read_earlier(session, each.number, f"version {each.number}") for each in older)
     closes = (
-        _read_earlier(session, each["version"], f"the close of {format_month(each['month'])}")
+        _read_earlier(session, each["version"], "the last sign-off")
         for each in figures.tables["last_close"]
     )
-    previous = next(filter(None, found), None)
-    return replace(figures, previous=previous, closed=next(closes, None))
+    return replace(figures, previous=previous, closed=next(closes, None), news=news)
 
 
 def write_report(session: AppSession, figures: Figures) -> Path:
@@ -88,7 +90,7 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
 
 
 def _read_earlier(session: AppSession, number: int, title: str) -> Earlier | None:
-    """Return the differences of a version; None if it has none or cannot be read."""
+    """Return the amounts of a version; None if it has none or cannot be read."""
     with suppress(PartnerSyncError, duckdb.Error), closing(session.warehouse.open(number)) as db:
         return read_earlier(db, title)
     return None

@@ -38,7 +38,8 @@ KNOWN = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 LEARNED = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 of_actor = SLOTS.c.actor == bindparam("of")
 SELECT = select(SLOTS).where(of_actor)
-HELD = SELECT.where(or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("now")))
+# Those that are held, or count for the spacing in caution.
+HELD = SELECT.where(or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("since")))
 COUNT = select(func.count()).where(of_actor, SLOTS.c.owner == bindparam("by"))
 ADD = insert(SLOTS).returning(SLOTS.c.number)
 UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
@@ -202,7 +203,8 @@ class RateLimiter:
         """Return slots of the actor; correct until when they are held."""
         window, deadline = self._options.window_seconds, self._options.request_timeout_seconds
         is_correct = True
-        slots = execute(which, {"of": self._actor, "now": now}).all()
+        since = now - (CAUTION_SPACING - 1) * window
+        slots = execute(which, {"of": self._actor, "since": since}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self._owner}
         dead = {owner for owner in owners if not is_alive(owner)}
         for slot in slots:

@@ -1,6 +1,8 @@
 """Reads what the report of a version shows: the rows of each query of `sql/`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Context, Decimal
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -17,19 +19,36 @@ QUERIES: Final = (
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
+NEWS: Final = """
+SELECT
+    loads.stream, sum(loads.new)::BIGINT AS new, sum(loads.changed)::BIGINT AS changed,
+    sum(loads.deleted)::BIGINT AS deleted
+FROM meta.loads AS loads
+WHERE loads.stream IN ('usage', 'billing')
+    AND NOT list_contains($scans::VARCHAR[], loads.scan_id)
+GROUP BY loads.stream
+HAVING sum(loads.new + loads.changed + loads.deleted) > 0
+ORDER BY loads.stream DESC
+"""
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 Row = dict[str, Any]
 
 
 class Earlier(NamedTuple):
-    """What the differences by currency were at an earlier time: a version or a close."""
+    """The amounts of each currency at an earlier time: that of a version or a close.
+
+    `scans` are those that the version held, `as_of` is the time of its data.
+    """
 
     title: str
-    differences: dict[str | None, Decimal]
+    currencies: dict[str | None, Row]
+    scans: list[str]
+    as_of: datetime | None
 
-    def change(self, now: Row) -> Decimal:
-        """Return by how much the difference of a currency has changed since."""
-        return EXACT.subtract(now["difference"], self.differences.get(now["currency"], Decimal(0)))
+    def change(self, now: Row, name: str = "difference") -> Decimal:
+        """Return by how much an amount of a currency has changed since."""
+        before = self.currencies.get(now["currency"], {})
+        return EXACT.subtract(now[name], before.get(name, Decimal(0)))
 
 
 @dataclass(frozen=True)
@@ -38,7 +57,7 @@ class Figures:
 
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
-    proofs have rows.
+    proofs have rows. `news` counts usage records and bills that changed since `previous`.
     """
 
     version: int
@@ -47,6 +66,7 @@ class Figures:
     tables: dict[str, list[Row]]
     previous: Earlier | None = None
     closed: Earlier | None = None
+    news: Sequence[Row] = ()
 
 
 def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
@@ -59,11 +79,19 @@ def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
 
 
 def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
-    """Return the differences of another version; None where it has none."""
+    """Return the amounts of another version; None where it has none."""
     if _find_problem({row["rule"]: row for row in _fetch(db, RULES)}):
         return None
-    rows = _evaluate(db, "currencies")
-    return Earlier(title, {row["currency"]: row["difference"] for row in rows})
+    _proofs, as_of, currencies = (_evaluate(db, each) for each in (*WITHOUT_AMOUNTS, "currencies"))
+    scans = [row["scan_id"] for row in _fetch(db, "FROM meta.loads")]
+    amounts = {row["currency"]: row for row in currencies}
+    return Earlier(title, amounts, scans, as_of[0]["as_of"])
+
+
+def read_news(db: duckdb.DuckDBPyConnection, before: Earlier) -> list[Row]:
+    """Return how many usage records and bills are new, changed and deleted since."""
+    db.execute(NEWS, {"scans": before.scans})
+    return _rows(db)
 
 
 def _find_problem(rules: dict[str, Row]) -> str:
@@ -92,5 +120,9 @@ def _fetch(db: duckdb.DuckDBPyConnection, *statements: str) -> list[Row]:
             db.execute(statement)
     except duckdb.CatalogException:  # a table that could not be evaluated may not even be empty
         return []
+    return _rows(db)
+
+
+def _rows(db: duckdb.DuckDBPyConnection) -> list[Row]:
     names = [column[0] for column in db.description or ()]
     return [dict(zip(names, row, strict=True)) for row in db.fetchall()]

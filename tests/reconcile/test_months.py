@@ -194,7 +194,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
         ("billing", "b#0", "EUR", "5.01", None, "-5.01", "10"),
     ]
     assert sorted(closed.rows(POSTED)) == sorted(first)
-    net = "usage 1.00 EUR, usage 0.50 USD, billing -5.01 EUR"
+    net = "usage EUR +1.00, usage USD +0.50, billing EUR -5.01"
     assert closed.rows(STATES) == [("09", 1, "outdated", 3, net)]
 
     publish(closed, mapping=TERMS, partners=partners([FIRST]), billing=BILLS)
@@ -212,7 +212,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     undone = ("usage", "u", "EUR", "6.25", "5.00", "-1.25", "11")
     assert closed.rows(POSTED)[5:] == [undone]
     assert closed.rows(STATES) == [
-        ("09", 1, "outdated", 1, "usage 0.50 USD"),
+        ("09", 1, "outdated", 1, "usage USD +0.50"),
         ("10", 1, "closed", 0, None),
     ]
 
@@ -231,9 +231,9 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     (found,) = changed_months(session)
     assert (found.severity, found.subject) == ("warning", "2026-09")
     assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
-    assert "Net difference: usage 1.00 EUR." in found.message
+    assert "Net difference: usage EUR +1.00." in found.message
     assert found.remedy == "partner-sync close list"
-    said = "<strong>1 closed month changed since the sign-off:</strong>\nSep 2026 (1 record, net"
+    said = "<strong>1 closed month changed since the sign-off:</strong>\nSep 2026 (1 record: usage"
     assert said in render_report(read_published(session))
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
         reopen_month(session_of(closed), OCTOBER, "cid", "new invoice")
@@ -290,6 +290,7 @@ def test_commands_close_list_and_reopen(books: Stores) -> None:
     assert "Name them: --preparer and --reviewer." in refused.stderr
     done = cli(*month, "--reviewer", "bob", "--note", "n", "--no-build")
     assert "2026-09 is closed as published in version 1." in done.stdout
+    assert "Still open: 1 break of EUR" in done.stdout
     (row,) = cli.json("close", "list")
     assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
     assert "versions build" in row["problem"]

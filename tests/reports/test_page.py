@@ -89,7 +89,10 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     file = write_report(session, read_published(session))
     assert file == session.home.reports / "v00000002.html"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "Difference changed since version 1" in file.read_text("utf-8")
+    page = re.sub(r"\s+", " ", file.read_text("utf-8"))
+    assert "Change since version 1" in page
+    assert "Since version 1</strong>, with data of 02 Nov 2026, 02:01 UTC: " in page
+    assert "billing 0 new, 1 changed, 0 deleted. EUR: used 0.00, billed +0.05. </p>" in page
     stores.warehouse.publish(stores.warehouse.versions()[0])
     first = write_report(session, read_published(session))
     assert "No change since an earlier version is known" in first.read_text("utf-8")
@@ -106,7 +109,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     publish(stores, billing=EARLIER)
     figures = read_published(session)
     assert figures.closed
-    assert figures.closed.title == "the close of Jul 2026"
+    assert figures.closed.title == "the last sign-off"
     assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
 
 

@@ -11,7 +11,13 @@ WITH sums AS (
     SELECT
         sums.month, sum(sums.records)::BIGINT AS records,
         string_agg(
-            concat_ws(' ', sums.side, sums.difference, sums.currency), ', '
+            concat_ws(
+                ' ', sums.side, sums.currency,
+                concat(
+                    if(sums.difference > 0, '+', ''),
+                    regexp_replace(sums.difference::VARCHAR, '(\.\d\d\d*?)0+$', '\1')
+                )
+            ), ', '
             ORDER BY sums.side DESC, sums.currency
         ) FILTER (sums.difference <> 0) AS difference
     FROM sums

@@ -1,4 +1,4 @@
--- Bills that do not count, up to eight rows with credit notes. Credit notes count in the difference,
+-- Bills that do not count, up to five rows with credit notes. Credit notes count in the difference,
 -- so all of them are shown. `total` counts all rows.
 WITH reasons AS (
     SELECT
@@ -14,5 +14,5 @@ LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM reasons.currenc
 WINDOW important AS (
     ORDER BY reasons.counts DESC, currencies.place, reasons.bills DESC, reasons.reason
 )
-QUALIFY reasons.counts OR row_number() OVER important <= 8
+QUALIFY reasons.counts OR row_number() OVER important <= 5
 ORDER BY reasons.counts DESC, reasons.reason, currencies.place

@@ -1,5 +1,5 @@
--- Months that no chart shows: the worst one of each currency with open breaks, and others up to six
--- rows. `total` counts all rows.
+-- Months with a difference that no chart shows: the worst one of each currency with open breaks, and
+-- others up to six rows. `total` counts all rows.
 WITH ranked AS (
     SELECT
         months.*, currencies.place, currencies.open_breaks > 0 AS is_wrong,
@@ -11,6 +11,7 @@ WITH ranked AS (
     JOIN currencies ON currencies.currency IS NOT DISTINCT FROM months.currency
     ANTI JOIN trend
         ON trend.month = months.month AND trend.currency IS NOT DISTINCT FROM months.currency
+    WHERE months.difference IS DISTINCT FROM 0 OR months.open_breaks > 0
 )
 SELECT ranked.* EXCLUDE (place, is_wrong, rank), count(*) OVER () AS total
 FROM ranked

@@ -13,7 +13,13 @@ WITH open AS (
 SELECT
     open.break_id, open.rule, open.severity, open.connection, open.partner,
     open.partner_name AS name, open.month, open.currency, open.cause, open.difference, open.rows,
-    open.age_days, open.owner, rules.remedy
+    open.age_days, open.owner, rules.remedy,
+    (
+        SELECT min(months.partner)
+        FROM finance.partner_months AS months
+        WHERE open.rule = 'unknown_partner' AND months.connection = open.connection
+            AND months.month = open.month AND months.cause = concat('unknown partner ', open.partner)
+    ) AS other_partner
 FROM open
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
 ORDER BY open.level, open.place, open.age_days DESC, open.currency, open.break_id
