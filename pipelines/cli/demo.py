@@ -40,5 +40,6 @@ def demo(
 )
 def sandbox(context: typer.Context) -> None:
     """Serve a local copy of the service; takes the options of `python -m sandbox`."""
-    command = [sys.executable, "-m", "sandbox", *context.args]
+    options = ["--help" if each == "-h" else each for each in context.args]
+    command = [sys.executable, "-m", "sandbox", *options]
     os.execv(sys.executable, command)  # noqa: S606 - our own program
