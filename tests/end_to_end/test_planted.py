@@ -19,14 +19,16 @@ SIZES = ("--partners", "40", "--usage", "4000", "--billing", "900", "--rate", "1
 FOUND = {
     "amount_off": ("different", "other amount"),
     "missing_bill": ("not_billed", "missing on the bill"),
-    "double_bill": ("billed_twice", "usage on two bills"),
+    "double_bill": ("billed_twice", "usage is also on bill"),
     "orphan_usage": ("unknown_partner", "usage of an unknown partner"),
     "orphan_billing": ("unknown_partner", "billing of an unknown partner"),
     "late_usage": ("not_billed", "recorded after the last bill"),
     "restated_after_bill": ("different", "changed after the bill"),
 }
 BREAKS = """
-SELECT rule, cause, partner, month::VARCHAR, currency, difference FROM reconciliation.breaks
+SELECT
+    rule, regexp_replace(cause, ' [0-9A-Z-]+$', ''), partner, month::VARCHAR, currency, difference
+FROM reconciliation.breaks
 """
 VERDICTS = "SELECT partner, month::VARCHAR, currency, verdict FROM reconciliation.summary"
 APART = "SELECT bill, apart, amount FROM reconciliation.bills WHERE apart IS NOT NULL"
