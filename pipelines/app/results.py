@@ -93,7 +93,8 @@ class SyncResult:
 
         A scan that this build held counts, even if another process superseded it since.
         """
-        if self.streams and not any(each.scan for each in self.streams):
+        is_published = self.build is not None and self.build.is_new
+        if self.streams and not is_published and not any(each.scan for each in self.streams):
             return min(each.exit_code for each in self.streams)
         is_complete = all(each.state is Outcome.COMPLETE for each in self.streams)
         if self.build is None:

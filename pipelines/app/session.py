@@ -35,7 +35,7 @@ class AppSession(Stores):
         """Return, by connection (none named: all), those of the streams (none named: all) it has.
 
         A connection that has none of them is left out. Raises ConfigurationError, with the possible
-        names, for one that is not configured.
+        names, for one that is not configured, and where there is none at all.
         """
         names, read = connections or self.settings.connections(), self.settings.streams_of
         known = {name: read(self.settings.connection(name)) for name in names}
@@ -47,7 +47,13 @@ class AppSession(Stores):
             )
         asked = streams or possible
         chosen = {name: [each for each in has if each.name in asked] for name, has in known.items()}
-        return {name: has for name, has in chosen.items() if has or not streams}
+        if connections and not any(chosen.values()):
+            raise ConfigurationError(
+                f"Connection `{'`, `'.join(chosen)}` reads no list. Nothing was requested.",
+                f"Run `partner-sync discover {next(iter(chosen))}`: it prints the lines to add to "
+                "settings.toml.",
+            )
+        return {name: has for name, has in chosen.items() if has}
 
     def decision(self, kind: str, subject: str, reason: str) -> Decision:
         """Return a decision that the user of this process takes now."""

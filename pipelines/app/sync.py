@@ -38,6 +38,7 @@ from pipelines.publish.versions import Stores
 __all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
 MakeVersion = Callable[[Stores], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
+CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
 
 
@@ -171,7 +172,8 @@ class _Run:
         result, session = self.results[stream.name], self.session
         advance = partial(self.on_progress, f"{result.connection}/{result.stream}")
         max_seconds = session.settings.sync_max_minutes * 60
-        scan = self._resumable_scan(result) or self._start_scan(stream)
+        header = self._new_header(stream)
+        scan = self._resumable_scan(result, header) or self._start_scan(header)
         result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
         try:
             sealed = await read_scan(client, scan, max_seconds, advance)
@@ -181,8 +183,11 @@ class _Run:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
 
-    def _resumable_scan(self, result: StreamResult) -> OpenScan | None:
-        """Return the open scan to go on with; abandon every other one of the list."""
+    def _resumable_scan(self, result: StreamResult, new: ScanHeader) -> OpenScan | None:
+        """Return the open scan to go on with; abandon every other one of the list.
+
+        One that asks for something else than a new one would is abandoned too.
+        """
         about = (result.connection, result.stream)
         with self.session.metadata.transaction() as db:
             row = scans.scan_to_resume(db, *about, self.resume_since)
@@ -190,8 +195,7 @@ class _Run:
                 return None
             try:
                 scan = self.session.archive.resume(row)
-                is_ours = scan.header.algorithm == ALGORITHM_VERSION
-                reason = "" if is_ours else "Another version of partner-sync began the scan."
+                reason = "" if scan.header.begins_like(new) else CHANGED
             except ArchiveDamaged as error:
                 reason = str(error)
             if reason:
@@ -202,11 +206,11 @@ class _Run:
         logger.info("%s: resuming the interrupted scan of %s.", result.stream, began)
         return scan
 
-    def _start_scan(self, stream: Stream) -> OpenScan:
+    def _new_header(self, stream: Stream) -> ScanHeader:
         name, started_at = self.connection.name, utc_now(self.session.clock)
         actor = limiter_actor(self.session, self.connection)
         with self.session.metadata.transaction() as db:
-            header = ScanHeader(
+            return ScanHeader(
                 scan_id=new_id(started_at),
                 run_id=self.row.run_id,
                 connection=name,
@@ -219,7 +223,11 @@ class _Run:
                 memory=scans.list_memory(db, name, stream.name),
                 page_size=stream.limit,
                 algorithm=ALGORITHM_VERSION,
+                base_url=self.connection.base_url,
             )
+
+    def _start_scan(self, header: ScanHeader) -> OpenScan:
+        with self.session.metadata.transaction() as db:
             db.add(scan_row(header))
         return self.session.archive.create(header)
 

@@ -22,6 +22,9 @@ HEAD = struct.Struct("<8sI32s")
 HEAD_BEGINS = struct.pack("<II", 0x184D2A50, HEAD.size - 8)
 
 
+ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm")
+
+
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     """Line 1: all that a resumed read needs, so that later settings do not matter."""
 
@@ -37,6 +40,11 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     memory: ListMemory
     page_size: int  # the limit that is asked for
     algorithm: int
+    base_url: str = ""
+
+    def begins_like(self, other: "ScanHeader") -> bool:
+        """Return whether another scan would send the same requests to the same service."""
+        return all(getattr(self, name) == getattr(other, name) for name in ASKED)
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="exchange"):

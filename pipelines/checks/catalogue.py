@@ -63,7 +63,11 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
         )
 
 
-@Check("Run `partner-sync erase` again with the same identifier.", Severity.ERROR, "warehouse")
+@Check(
+    'Run `partner-sync erase --reason "..."` again with the same identifier.',
+    Severity.ERROR,
+    "warehouse",
+)
 def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Was everything erased that a person decided to erase?"""
     for each in unfinished_erasures(context.metadata):
@@ -76,8 +80,9 @@ def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]
 @Check("partner-sync notify test", scope="warehouse")
 def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Did every channel accept its last message?"""
+    channels = {*context.settings.notify, *context.settings.notify_summary}
     for last in last_notifications(context.metadata):
-        if last.error:
+        if last.error and last.channel in channels:
             yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
 
 
@@ -198,6 +203,17 @@ def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
         yield f"{failed} If its file is restored, `partner-sync versions rebuild` loads it."
 
 
+@Check(READ_LIST)
+def scan_unfinished(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Did the last reading of the list end, if the last run of the connection was without it?"""
+    scans = select(Scan).filter_by(**about._asdict()).order_by(Scan.started_at.desc())
+    scan = known(context.metadata.scalar(scans.limit(1)), f"{about} was never read.")
+    runs = select(Run).filter_by(connection=about.connection).order_by(Run.started_at.desc())
+    run = context.metadata.scalar(runs.limit(1))
+    if scan.status == ScanStatus.OPEN and run and run.run_id != scan.run_id and not is_running(run):
+        yield _about_scan(context, scan, "was not read to its end.")
+
+
 @Check("partner-sync versions build")
 def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is every scan of the list that needs no approval published?"""
@@ -250,4 +266,5 @@ def _about_scan(context: CheckContext, scan: Scan, what: str) -> str:
     about = ListName(scan.connection, scan.stream)
     load = context.published.loaded.get(about)
     seen = f"still see its rows of {load.ended_at:{MINUTE}} UTC" if load else "see no rows of it"
-    return f"The scan of {about} of {scan.started_at:{MINUTE}} UTC {what} Analysts {seen}."
+    what = what.rstrip(".")
+    return f"The scan of {about} of {scan.started_at:{MINUTE}} UTC {what}. Analysts {seen}."

@@ -10,7 +10,7 @@ from pipelines.cli.terminal import OUT, show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
 INTERRUPTED = """Interrupted. Analysts still see the last published version.
-Run `partner-sync sync` within 24 hours to resume what was being read."""
+Run `partner-sync sync`: it publishes what was read and, within 24 hours, resumes what was not."""
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
 
 

@@ -67,7 +67,8 @@ def rebuild(*, _json: Json = False) -> int:
 def prune(
     *,
     days: Annotated[
-        int | None, typer.Option(min=1, help="Days to keep. Default: setting keep_days.")
+        int | None,
+        typer.Option(min=1, max=36_500, help="Days to keep. Default: setting keep_days."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is old.")] = False,
     _json: Json = False,

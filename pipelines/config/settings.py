@@ -36,7 +36,7 @@ class Settings(Table):
     """hours by which the service's clock may differ from ours"""
     keep_versions: int = Field(default=3, ge=1)
     """states of the data that are kept, each in its newest version"""
-    keep_days: int = Field(default=0, ge=0)
+    keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: for good"""
     memory_limit: str = Field(default="128MB", pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$")
     """memory that DuckDB uses before it spills to disk"""
@@ -68,7 +68,15 @@ class Settings(Table):
 
     def connections(self) -> dict[str, Connection]:
         """Return every connection by name. Raises ConfigurationError."""
-        return read_connections(self.places.connections_file)
+        known = read_connections(self.places.connections_file)
+        for each in known.values():
+            if unknown := [name for name in each.skip if name not in self.streams]:
+                raise ConfigurationError(
+                    f"Connection `{each.name}` skips `{', '.join(unknown)}`, which is no stream. "
+                    f"Streams: {', '.join(self.streams)}.",
+                    f"Correct skip in {self.places.connections_file}.",
+                )
+        return known
 
     def connection(self, name: str) -> Connection:
         """Return one connection. Raises ConfigurationError that lists the possible names."""

@@ -22,7 +22,7 @@ class Stream(values.Table):
     """path of the list; the three documented lists have theirs"""
     surface: values.Surface = "partner"
     """partner or merchant"""
-    limit: int = Field(default=100, ge=1)  # the maximum of "List endpoints in general"
+    limit: int = Field(default=100, ge=1, le=500)  # as the interface document has them
     """records per page; 500 for `usage`"""
     key: str | None = None
     """field that identifies a record; the first scan pins it"""

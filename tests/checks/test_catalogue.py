@@ -19,7 +19,7 @@ from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 Arrange = Callable[[Stores], object]
 # They pass where nobody has begun what they watch.
 NOTHING_BEGUN = {"erasure_unfinished", "notification_failed", "description_changed"}
-BY_METADATA = NOTHING_BEGUN | {"run_failed", "scan_held", "scan_failed"}
+BY_METADATA = NOTHING_BEGUN | {"run_failed", "scan_held", "scan_failed", "scan_unfinished"}
 LIST = ListName("acme", "usage")
 ALL = usage(*range(1, 11))
 NOT_FITTING = [*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]
@@ -66,6 +66,13 @@ def fail_load(stores: Stores) -> None:
         set_status(session, scan, ScanStatus.FAILED, "page 3 is damaged.")
 
 
+def leave_open(stores: Stores) -> None:
+    scan = read(stores, Reading(ALL))
+    with stores.metadata.transaction() as session:
+        set_status(session, scan, ScanStatus.OPEN, "")
+    ending(Outcome.COMPLETE)(stores)  # a run of other lists
+
+
 def wait(stores: Stores) -> None:
     stores.clock.now += timedelta(hours=36, minutes=2)
 
@@ -81,6 +88,7 @@ CASES: list[tuple[str, Arrange, str]] = [
     ("list_partial", publishing(ALL, complete=False), r"PARTIAL\. 10 rows.*3 rows were not seen"),
     ("scan_held", publishing(usage(1)), r"approval: 9 of 10 rows .*still see its rows of 2026-11"),
     ("scan_failed", fail_load, r"could not be loaded: page 3 is damaged\..*still see"),
+    ("scan_unfinished", leave_open, r"-03 .* was not read to its end\. Analysts still see"),
     ("scan_not_published", lambda stores: read(stores, Reading(ALL)), "-03 .* is read and not pub"),
     ("records_quarantined", publishing([*ALL, {}]), r"1 records of acme/usage are in quarantine"),
     ("values_in_extra", publishing(NOT_FITTING), r"1 rows of acme/usage .* fit no column"),

@@ -223,7 +223,7 @@ def test_the_second_of_two_syncs_waits_and_says_so(
 
 
 @pytest.mark.long
-def test_a_failed_list_is_resumed_unless_its_scan_is_old_or_damaged(
+def test_a_failed_list_is_resumed_unless_its_scan_is_old_damaged_or_another(
     sandbox: Running, synced: Home
 ) -> None:
     def age(scan: Scan) -> None:
@@ -232,7 +232,10 @@ def test_a_failed_list_is_resumed_unless_its_scan_is_old_or_damaged(
     def damage(scan: Scan) -> None:
         synced.archive.joinpath(f"{scan.file}.open").write_bytes(b"")
 
-    for harm, source in ((None, "resumed"), (age, "read"), (damage, "read")):
+    def configure(_scan: Scan) -> None:
+        synced.settings_file.write_text("[streams.billing]\nlimit = 99\n")
+
+    for harm, source in ((None, "resumed"), (age, "read"), (damage, "read"), (configure, "read")):
         failed = fail_billing(sandbox, synced)
         assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
         run = all_runs(synced)[0]
@@ -246,7 +249,7 @@ def test_a_failed_list_is_resumed_unless_its_scan_is_old_or_damaged(
         assert (billing.state, billing.source) == (Outcome.COMPLETE, source)
         assert (billing.requests, billing.rate_limited) == (page_requests(sandbox) - before, 0)
     with opened(synced) as session, session.metadata.transaction() as db:
-        assert db.query(Scan).filter_by(status="abandoned").count() == 2
+        assert db.query(Scan).filter_by(status="abandoned").count() == 3
 
 
 def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
