@@ -20,7 +20,7 @@ from pipelines.cli.program import (
     notify,
     program,
 )
-from pipelines.cli.terminal import line, opened, run_sync, show, show_status
+from pipelines.cli.terminal import LOG, line, opened, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 
 __all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
@@ -168,6 +168,9 @@ def sync(
     with opened() as session:
         chosen = session.lists(connection, stream)
         requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
+        for name in [] if stream else sorted(session.settings.connections().keys() - chosen):
+            if name in (connection or [name]):
+                LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
         build = None if no_build else app.sync.build_version
         return run_sync(session, requests, build)
 

@@ -140,4 +140,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"Cannot read {file}: {error.strerror}.") from None
     except ValueError as error:  # no TOML, or no UTF-8
-        raise ConfigurationError(f"{file} is not valid TOML: {error}.") from None
+        raise ConfigurationError(
+            f"{file} is not valid TOML: {error}.",
+            f"Correct {file}, then run `partner-sync check`.",
+        ) from None

@@ -252,6 +252,21 @@ def test_a_failed_list_is_resumed_unless_its_scan_is_old_damaged_or_another(
         assert db.query(Scan).filter_by(status="abandoned").count() == 3
 
 
+def test_a_failed_sync_that_publishes_an_earlier_scan_needs_attention(
+    sandbox: Running, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path / "home", sandbox)
+    with opened(home) as session:
+        read = sync(session, [ReadRequest("acme", ("partners",))], LoggedProgress(), None)
+        assert read.exit_code == ExitCode.DONE
+        home.root.joinpath("config", "acme-secret").unlink()
+        failed = sync(session, [ReadRequest("acme")], LoggedProgress())
+        assert failed.build
+        assert failed.build.is_new
+        assert failed.exit_code == ExitCode.NEEDS_ATTENTION
+        assert sync(session, [ReadRequest("acme")], LoggedProgress()).exit_code == ExitCode.USAGE
+
+
 def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox, "first")
     (home.root / "config" / "first-secret").unlink()
