@@ -72,6 +72,7 @@ def test_what_was_read_is_published_although_another_stream_failed(site: Site) -
     assert rows(site.home, "SELECT count(*) FROM current.billing") == [(20,)]
 
 
+@pytest.mark.long
 def test_tables_are_exported_when_asked_for(site: Site) -> None:
     assert "Nothing is published yet" in failure_text(site.run_export("csv"), "exports__tables")
     site.archive_day("acme", 0, "usage")

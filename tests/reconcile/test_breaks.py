@@ -96,6 +96,7 @@ def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stor
     assert breaks(stores, "age_days > 7, severity") == [(True, "medium")]
 
 
+@pytest.mark.long
 def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -> None:
     file = stores.settings.places.mapping_file
     for mapping, reason in (

@@ -247,6 +247,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert known == [(1, "cid"), (2, None)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", [Path.touch, Path.mkdir])  # a folder cannot be read
 def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil: Any) -> None:
     file = closed.settings.places.closes / "2026-09" / "001" / "used.parquet"
