@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from pipelines.cli.terminal import OUT, show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
-INTERRUPTED = """Interrupted. Analysts still see the last published version.
+INTERRUPTED = """Interrupted. Analysts see the version that was published last.
 Run `partner-sync sync`: it publishes what was read and, within 24 hours, resumes what was not."""
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
 

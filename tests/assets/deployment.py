@@ -130,11 +130,12 @@ def started(
         finally:
             children = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGINT)
-            _, alive = psutil.wait_procs([psutil.Process(process.pid), *children], timeout=60)
+            _, alive = psutil.wait_procs([psutil.Process(process.pid), *children], timeout=90)
+            left = [(each.status(), each.cmdline()[-8:]) for each in alive]
             for each in alive:
                 each.kill()
     assert len(children) >= 3
-    assert (process.returncode, alive) == (0, [])
+    assert (process.returncode, left) == (0, []), (process.returncode, left)
 
 
 @contextmanager
