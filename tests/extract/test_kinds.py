@@ -102,4 +102,4 @@ def test_kind_of_list_is_never_claimed_to_be_what_it_is_not(kind: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind_of_list_is_never_claimed_to_be_what_it_is_not_at_length(kind: str) -> None:
-    run_seeds(kind, 20, 20 + 20 * EFFORT)
+    run_seeds(kind, 20, 20 + 12 * EFFORT)
