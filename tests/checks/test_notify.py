@@ -100,6 +100,10 @@ def test_a_channel_that_fails_is_a_finding_and_gets_the_message_later(
     (failed,) = found["notification_failed"]
     assert "The service behind OPS_HOOK did not accept the message" in failed.message
     assert failed.remedy == "partner-sync notify test"
+    removed = replace(
+        session, settings=session.settings.model_copy(update={"notify": (), "notify_summary": ()})
+    )
+    assert not any(each.findings for each in run_checks(removed) if "notif" in each.check.code)
     channel.accepts = True
     assert tell(session, channel, "a") == ["new"]
     assert not any(each.findings for each in run_checks(session) if "notif" in each.check.code)

@@ -26,6 +26,8 @@ path = "/v2/invoices"
 surface = "merchant"
 """
 WRONG_SETTINGS = {
+    "[streams.usage]\nlimit = 501": "streams.usage.limit: .*500",
+    "keep_days = 40000": "keep_days: .*36500",
     "keep_versoins = 5": "keep_versoins: no such field",
     "keep_versions = 0": "keep_versions",
     'time_zone = "Mars/Base"': "time_zone: must be a time zone such as",
@@ -117,6 +119,12 @@ def test_connections_are_appended_once_and_read(home: Home) -> None:
     assert found["shop"].skip == ("gateways",)
     assert file.read_text().startswith("# a comment that stays\n")
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_connection_skips_known_streams_only(home: Home) -> None:
+    add_connection(home.connections_file, "acme", PARTNER | {"skip": ["biling"]})
+    with pytest.raises(ConfigurationError, match="skips `biling`, which is no stream"):
+        load_settings(home).connections()
 
 
 @pytest.mark.parametrize(("changed", "named"), WRONG_CONNECTIONS)
