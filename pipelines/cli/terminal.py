@@ -112,9 +112,9 @@ def show(rows: Rows, columns: Iterable[str] = (), *, none: str = "") -> None:
         line(none)
 
 
-def show_table(rows: Rows, columns: Iterable[str] = ()) -> None:
+def show_table(rows: Rows, columns: Iterable[str] = (), out: Console = OUT) -> None:
     """Print rows as a table with these columns (none named: all); nothing without a row."""
-    if OUT.quiet or not rows:
+    if out.quiet or not rows:
         return
     columns = list(columns or rows[0])
     table = Table(box=SIMPLE_HEAD)
@@ -124,10 +124,10 @@ def show_table(rows: Rows, columns: Iterable[str] = ()) -> None:
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(shown(row[name], is_size=name == "bytes")) for name in columns))
-    unbounded = OUT.options.update(max_width=PIPE_WIDTH)
-    if OUT.measure(table, options=unbounded).maximum > OUT.width:  # one space instead of three
+    unbounded = out.options.update(max_width=PIPE_WIDTH)
+    if out.measure(table, options=unbounded).maximum > out.width:  # one space instead of three
         table.padding, table.show_edge = 0, False
-    OUT.print(table, soft_wrap=False)
+    out.print(table, soft_wrap=False)
 
 
 def shown(value: object, *, is_size: bool = False) -> str:

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
-from pipelines.cli import terminal
-from pipelines.cli.terminal import SYNC_COLUMNS, shown
+from pipelines.cli.terminal import SYNC_COLUMNS, show_table, shown
 from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
 from tests.cli.conftest import Cli
@@ -64,13 +62,12 @@ def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
     assert planned["usage"]["requests"] >= 4
 
 
-def test_the_table_of_a_sync_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_a_sync_fits_a_terminal() -> None:
     values = ["connection", "partners", 20_000, 20_000, 16_482, 120, 44, 0, "COMPLETE", "read"]
     row = dict(zip(SYNC_COLUMNS, values, strict=True))
     for width, between in ((80, 1), (120, 3)):
         file = StringIO()
-        monkeypatch.setattr(terminal, "OUT", Console(width=width, file=file, soft_wrap=True))
-        terminal.show_table([row], SYNC_COLUMNS)
+        show_table([row], SYNC_COLUMNS, Console(width=width, file=file, soft_wrap=True))
         (line,) = [each for each in file.getvalue().splitlines() if "partners" in each]
         assert " " * between + "16,482 " in line
         assert line.split() == list(map(shown, values))
