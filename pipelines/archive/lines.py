@@ -26,7 +26,7 @@ ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm")
 
 
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
-    """Line 1: all that a resumed read needs, so that later settings do not matter."""
+    """Line 1: all that a resumed read needs; with other settings, reading begins again."""
 
     scan_id: str
     run_id: str

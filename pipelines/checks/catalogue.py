@@ -137,9 +137,7 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding]:
     """Did the last sync of the connection run to its end?"""
-    own = select(Run).filter_by(connection=about.connection)
-    runs = context.metadata.scalars(own.order_by(Run.started_at.desc(), Run.run_id.desc()))
-    ended = (run for run in runs if not is_running(run))
+    ended = (run for run in _runs(context, about) if not is_running(run))
     run = known(next(ended, None), f"No sync of `{about.connection}` has ended yet.")
     if run.outcome in {Outcome.COMPLETE, Outcome.PARTIAL}:
         return
@@ -208,8 +206,7 @@ def scan_unfinished(context: CheckContext, about: ListName) -> Iterator[str]:
     """Did the last reading of the list end, if the last run of the connection was without it?"""
     scans = select(Scan).filter_by(**about._asdict()).order_by(Scan.started_at.desc())
     scan = known(context.metadata.scalar(scans.limit(1)), f"{about} was never read.")
-    runs = select(Run).filter_by(connection=about.connection).order_by(Run.started_at.desc())
-    run = context.metadata.scalar(runs.limit(1))
+    run = next(_runs(context, about), None)
     if scan.status == ScanStatus.OPEN and run and run.run_id != scan.run_id and not is_running(run):
         yield _about_scan(context, scan, "was not read to its end.")
 
@@ -260,6 +257,13 @@ def list_stale(context: CheckContext, about: ListName) -> Iterator[str]:
             f"The newest complete scan of {about} ended at {complete_at:{MINUTE}} UTC, "
             f"{hours:,.0f} hours ago. Analysts see the rows of that time."
         )
+
+
+def _runs(context: CheckContext, about: ListName) -> Iterator[Run]:
+    """Return the runs of a connection, newest first."""
+    newest = (Run.started_at.desc(), Run.run_id.desc())
+    own = select(Run).filter_by(connection=about.connection).order_by(*newest)
+    return iter(context.metadata.scalars(own))
 
 
 def _about_scan(context: CheckContext, scan: Scan, what: str) -> str:

@@ -18,6 +18,7 @@ QUERIES: Final = (
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
+SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
 NEWS: Final = """
 SELECT
@@ -83,7 +84,7 @@ def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
     if _find_problem({row["rule"]: row for row in _fetch(db, RULES)}):
         return None
     _proofs, as_of, currencies = (_evaluate(db, each) for each in (*WITHOUT_AMOUNTS, "currencies"))
-    scans = [row["scan_id"] for row in _fetch(db, "FROM meta.loads")]
+    scans = [row["scan_id"] for row in _fetch(db, SCANS)]
     amounts = {row["currency"]: row for row in currencies}
     return Earlier(title, amounts, scans, as_of[0]["as_of"])
 

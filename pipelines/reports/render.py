@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipelines.core.currencies import USUAL_DIGITS
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 from pipelines.reports.queries import Figures
 from pipelines.reports.text import digits_of, format_amount, format_month, format_time
 
@@ -100,7 +100,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters["marked"] = _marked
-    made.globals |= {"axis_of": axis_of, "wrong": WRONG, "to_do": TO_DO}
+    made.globals |= {"axis_of": axis_of, "number": counted, "wrong": WRONG, "to_do": TO_DO}
     return made
 
 
