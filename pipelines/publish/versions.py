@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import duckdb
@@ -212,7 +213,14 @@ def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str
     """Return the scans that a version holds. Raises PartnerSyncError."""
     if version is None:
         return frozenset()
-    with closing(warehouse.open(version.number)) as db:
+    state = version.file().stat()
+    return _loaded_scans(warehouse, version.number, (state.st_ino, state.st_mtime_ns))
+
+
+@lru_cache
+def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) -> frozenset[str]:
+    """Return the scans that a version holds, once for each state of its file: opening costs."""
+    with closing(warehouse.open(number)) as db:
         return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
 
 
