@@ -14,12 +14,17 @@ from pipelines.config.mapping import REMEDY
 QUERIES: Final = (
     *("proofs", "as_of", "currencies", "months", "trend", "recent", "beside", "not_checked"),
     *("breaks", "severities", "uncertain", "partners", "ageing", "apart", "late", "gaps"),
-    *("last_close", "changed_closes"),
+    *("last_close", "changed_closes", "newest_usage"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
+OPEN_BREAKS: Final = """
+SELECT breaks.break_id
+FROM reconciliation.breaks AS breaks
+WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+"""
 NEWS: Final = """
 SELECT
     loads.stream, sum(loads.new)::BIGINT AS new, sum(loads.changed)::BIGINT AS changed,
@@ -38,13 +43,14 @@ Row = dict[str, Any]
 class Earlier(NamedTuple):
     """The amounts of each currency at an earlier time: that of a version or a close.
 
-    `scans` are those that the version held, `as_of` is the time of its data.
+    `scans` are those that the version held, `as_of` is the time of its data, `breaks` were open.
     """
 
     title: str
     currencies: dict[str | None, Row]
     scans: list[str]
     as_of: datetime | None
+    breaks: frozenset[str]
 
     def change(self, now: Row, name: str = "difference") -> Decimal:
         """Return by how much an amount of a currency has changed since."""
@@ -58,16 +64,28 @@ class Figures:
 
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
-    proofs have rows. `news` counts usage records and bills that changed since `previous`.
+    proofs have rows. `open_breaks` are numbers of breaks. `news` counts usage records and bills
+    that changed since `previous`.
     """
 
     version: int
     problem: str
     rules: dict[str, Row]
     tables: dict[str, list[Row]]
+    open_breaks: frozenset[str] = frozenset()
     previous: Earlier | None = None
     closed: Earlier | None = None
     news: Sequence[Row] = ()
+
+    @property
+    def new_breaks(self) -> int:
+        """The number of breaks that are open and were not in the previous version."""
+        return len(self.open_breaks - self.previous.breaks) if self.previous else 0
+
+    @property
+    def gone_breaks(self) -> int:
+        """The number of breaks that were open in the previous version and are not any more."""
+        return len(self.previous.breaks - self.open_breaks) if self.previous else 0
 
 
 def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
@@ -76,7 +94,7 @@ def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else QUERIES
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
-    return Figures(version, problem, rules, tables)
+    return Figures(version, problem, rules, tables, _open_breaks(db))
 
 
 def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
@@ -86,13 +104,17 @@ def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
     _proofs, as_of, currencies = (_evaluate(db, each) for each in (*WITHOUT_AMOUNTS, "currencies"))
     scans = [row["scan_id"] for row in _fetch(db, SCANS)]
     amounts = {row["currency"]: row for row in currencies}
-    return Earlier(title, amounts, scans, as_of[0]["as_of"])
+    return Earlier(title, amounts, scans, as_of[0]["as_of"], _open_breaks(db))
 
 
 def read_news(db: duckdb.DuckDBPyConnection, before: Earlier) -> list[Row]:
     """Return how many usage records and bills are new, changed and deleted since."""
     db.execute(NEWS, {"scans": before.scans})
     return _rows(db)
+
+
+def _open_breaks(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    return frozenset(row["break_id"] for row in _fetch(db, OPEN_BREAKS))
 
 
 def _find_problem(rules: dict[str, Row]) -> str:

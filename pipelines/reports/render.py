@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from pipelines.core.currencies import USUAL_DIGITS
 from pipelines.core.text import counted, printable
 from pipelines.reports.queries import Figures
-from pipelines.reports.text import digits_of, format_amount, format_month, format_time
+from pipelines.reports.text import digits_of, format_amount, format_day, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
     "not_billed": "Used and not billed",
@@ -30,7 +30,8 @@ CODE: Final = re.compile(r"`([^`]+)`")
 STEPS: Final = 4  # between the lowest and the highest amount of a chart, at most
 ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
 UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
-FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, and as a point
+# As wide as a digit, and as a point; no line breaks at them.
+FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2060\u2008\u2060"
 
 
 class PastReport(NamedTuple):
@@ -99,7 +100,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
-    made.filters["marked"] = _marked
+    made.filters |= {"day": format_day, "marked": _marked}
     made.globals |= {"axis_of": axis_of, "number": counted, "wrong": WRONG, "to_do": TO_DO}
     return made
 

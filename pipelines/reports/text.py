@@ -26,6 +26,11 @@ def format_month(day: date | None) -> str:
     return f"{day:%b} {day.year:04}" if day else "no month"
 
 
+def format_day(day: date | datetime) -> str:
+    """Return a day as people write it: 02 Nov 2026."""
+    return f"{day:%d} {format_month(day)}"
+
+
 def format_time(time: datetime | None) -> str:
     """Return a time in UTC, to the minute."""
     return f"{time.astimezone(UTC):%d %b %Y, %H:%M} UTC" if time else "not known"

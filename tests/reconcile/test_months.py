@@ -39,6 +39,7 @@ from tests.reconcile.books import (
     publish,
     used,
 )
+from tests.reports.conftest import text_of
 
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
@@ -233,8 +234,12 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
     assert "Net difference: usage EUR +1.00." in found.message
     assert found.remedy == "partner-sync close list"
-    said = "<strong>1 closed month changed since the sign-off:</strong>\nSep 2026 (1 record: usage"
-    assert said in render_report(read_published(session))
+    page = text_of(render_report(read_published(session)))
+    said = "1 closed month changed since the sign-off: Sep 2026. Their differences moved by EUR "
+    assert f"{said}\u22121.00. The changes are posted to Oct 2026" in page
+    assert "Sep 2026 closed, changed since" in page
+    row = "by ann and bob 1 EUR +1.00 0.00 \u22121.00 Oct 2026"
+    assert row in page
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
         reopen_month(session_of(closed), OCTOBER, "cid", "new invoice")
     reopen_month(session_of(closed), SEPTEMBER, "cid", "new invoice")

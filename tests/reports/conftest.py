@@ -1,5 +1,6 @@
 """A home with two reconciled versions of small books in three currencies; a copy for each test."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -73,3 +74,9 @@ def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
 def figures_of(stores: Stores, number: int = 2) -> Figures:
     with closing(stores.warehouse.open(number)) as db:
         return read_figures(db, number)
+
+
+def text_of(page: str) -> str:
+    """Return the words of a page, each after one space."""
+    without_style = re.sub(r"<style>.*</style>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub("<[^>]*>", " ", without_style).split())

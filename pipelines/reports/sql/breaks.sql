@@ -23,4 +23,4 @@ SELECT
 FROM open
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
 ORDER BY open.level, open.place, open.age_days DESC, open.currency, open.break_id
-LIMIT 4
+LIMIT 12

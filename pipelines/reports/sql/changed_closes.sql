@@ -1,5 +1,21 @@
--- Closed months that are not as they were signed off.
-SELECT closes.month, closes.changed_records, closes.net_difference
+-- Closed months that are not as they were signed off: what was posted for them, by currency. `moved`
+-- is the difference of all months together.
+WITH posted AS (
+    SELECT
+        corrections.month, corrections.number, corrections.currency,
+        coalesce(sum(corrections.difference) FILTER (corrections.side = 'usage'), 0) AS used,
+        coalesce(sum(corrections.difference) FILTER (corrections.side = 'billing'), 0) AS billed,
+        max(corrections.posted_to) AS posted_to
+    FROM reconciliation.corrections AS corrections
+    GROUP BY corrections.month, corrections.number, corrections.currency
+)
+SELECT
+    closes.month, closes.preparer, closes.reviewer, closes.closed_at, closes.changed_records,
+    posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
+    posted.posted_to,
+    sum(posted.billed - posted.used) OVER (PARTITION BY posted.currency) AS moved
 FROM reconciliation.closes AS closes
+LEFT JOIN posted ON posted.month = closes.month AND posted.number = closes.number
+LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM posted.currency
 WHERE closes.state = 'outdated'
-ORDER BY closes.month DESC
+ORDER BY closes.month DESC, currencies.place

@@ -6,4 +6,4 @@ FROM reconciliation.gaps AS gaps
 LEFT JOIN finance.names AS names
     ON names.connection = gaps.connection AND names.partner_id = gaps.partner
 ORDER BY gaps.last_month DESC, gaps.months DESC, gaps.connection, gaps.partner, gaps.side
-LIMIT 3
+LIMIT 6

@@ -1,18 +1,19 @@
--- Without months whose bills are not due. `billed` includes credit notes; `total` counts all rows.
+-- Without months whose bills are not due. `billed` includes credit notes, `cause` is that of the
+-- month with the largest difference; `total` counts all rows.
 -- The largest of each currency come first: amounts of two currencies cannot be compared.
 WITH partners AS (
     SELECT
-        summary.connection, summary.partner, summary.currency,
-        any_value(summary.partner_name) AS name,
-        coalesce(sum(summary.used_amount), 0) AS used,
-        coalesce(sum(summary.billed_amount), 0) + coalesce(sum(summary.credited_amount), 0)
-            AS billed,
-        sum(summary.difference) AS difference,
-        sum(summary.open_breaks)::BIGINT AS open_breaks
-    FROM reconciliation.summary AS summary
-    WHERE summary.verdict <> 'tentative'
-    GROUP BY summary.connection, summary.partner, summary.currency
-    HAVING sum(summary.difference) <> 0
+        months.connection, months.partner_id AS partner, months.currency,
+        nullif(any_value(months.partner), months.partner_id) AS name,
+        sum(months.used) AS used,
+        sum(months.billed) + sum(months.credited) AS billed,
+        sum(months.difference) AS difference,
+        arg_max(months.cause, abs(months.difference)) AS cause,
+        sum(months.open_breaks)::BIGINT AS open_breaks
+    FROM finance.partner_months AS months
+    WHERE months.verdict <> 'tentative'
+    GROUP BY months.connection, months.partner_id, months.currency
+    HAVING sum(months.difference) <> 0
 ), ranked AS (
     SELECT
         partners.*, currencies.place,
