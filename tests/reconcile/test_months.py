@@ -236,7 +236,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert found.remedy == "partner-sync close list"
     page = text_of(render_report(read_published(session)))
     said = "1 closed month changed since the sign-off: Sep 2026. Their differences moved by EUR "
-    assert f"{said}\u22121.00. The changes are posted to Oct 2026" in page
+    assert f"{said}\u22121.00. The changes are booked as corrections of Oct 2026" in page
     assert "Sep 2026 closed, changed since" in page
     row = "by ann and bob 1 EUR +1.00 0.00 \u22121.00 Oct 2026"
     assert row in page

@@ -215,8 +215,10 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
         whole, part = sums[currency]["difference"], sums[currency]["unknown_partners"]
         assert part["difference"] == unknown.get(currency, 0)
         assert rest == whole - part["difference"]
-        shown = f"({each['open_breaks']}) {format_amount(whole, currency, signed=True)}"
-        assert f'<td class="total" data-label="All">{shown}</td>' in page
+        shown = {"All": whole, "In no open break": each["difference"] - whole}
+        for label, value in shown.items():
+            amount = format_amount(value, currency, signed=True)
+            assert f'<td data-label="{label}">{amount}</td>' in page
     printed = Cli(many.settings.places)("breaks").stdout
     assert "AUD: 688.95 in 1 break, of which 688.95 of unknown partners" in printed
     assert "Breaks of unknown partners are in no known partner's difference" in printed
@@ -250,5 +252,5 @@ def test_the_page_has_whole_sentences_and_one_name_for_each_amount(figures: Figu
     (late,) = figures.tables["late"]
     assert (
         "1 day after its month (setting grace_days); "
-        f"with {late['suggested_grace_days']:,} days, 99 of 100 records would be there" in text
+        f"{late['suggested_grace_days']:,} days would be enough for 99 of 100 records" in text
     )

@@ -43,7 +43,7 @@ def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(figures: Fig
     assert f"Sep 2026, used: {Decimal('1.234')}" in page  # what a bar shows to a pointer
     bars = re.findall(r'<rect .* y="(\S+)" height="(\S+)"', page)
     assert len(bars) == 2 * len(figures.tables["trend"])
-    assert all(0 <= float(y) <= float(y) + float(height) <= 100 for y, height in bars)
+    assert all(0 <= float(y) <= float(y) + float(height) <= 80 for y, height in bars)
     assert 10_000 < len(page.encode()) < 1_000_000
     assert "<script" not in page.lower()
     assert "&lt;script&gt;alert(1)" in page

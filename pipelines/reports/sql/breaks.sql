@@ -1,4 +1,5 @@
--- The largest of each currency come first: amounts of two currencies cannot be compared.
+-- The largest of each currency come first: amounts of two currencies cannot be compared. Of those,
+-- a break whose other side is known comes later: both sides together may be nothing.
 WITH open AS (
     SELECT
         breaks.*,
@@ -13,14 +14,21 @@ WITH open AS (
 SELECT
     open.break_id, open.rule, open.severity, open.connection, open.partner,
     open.partner_name AS name, open.month, open.currency, open.cause, open.difference, open.rows,
-    open.age_days, open.owner, rules.remedy,
-    (
-        SELECT min(months.partner)
-        FROM finance.partner_months AS months
-        WHERE open.rule = 'unknown_partner' AND months.connection = open.connection
-            AND months.month = open.month AND months.cause = concat('unknown partner ', open.partner)
-    ) AS other_partner
+    open.age_days, open.owner, rules.remedy, others.partner AS other_partner
 FROM open
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
-ORDER BY open.level, open.place, open.age_days DESC, open.currency, open.break_id
-LIMIT 12
+LEFT JOIN (
+    SELECT
+        months.connection, months.month, months.currency, months.cause,
+        min(months.partner) AS partner
+    FROM finance.partner_months AS months
+    WHERE months.cause IS NOT NULL
+    GROUP BY months.connection, months.month, months.currency, months.cause
+) AS others
+    ON open.rule = 'unknown_partner' AND others.connection = open.connection
+    AND others.month = open.month AND others.currency IS NOT DISTINCT FROM open.currency
+    AND others.cause = concat('unknown partner ', open.partner)
+ORDER BY
+    open.level, open.place, others.partner IS NOT NULL, open.age_days DESC, open.currency,
+    open.break_id
+LIMIT 10

@@ -1,5 +1,7 @@
--- The month that was signed off last, and the version that was published then.
-SELECT closes.month, closes.version
+-- The version that was published at the last sign-off, and every month that is signed off.
+SELECT
+    closes.version, closes.closed_at, list(closes.month) OVER (ORDER BY closes.month
+        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS months
 FROM reconciliation.closes AS closes
 WHERE closes.state <> 'reopened'
 ORDER BY closes.closed_at DESC, closes.month DESC
