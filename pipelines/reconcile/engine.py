@@ -125,6 +125,8 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
             problem = f"Reconciliation failed: {printable(error)}"
         else:
             return
+        finally:
+            db.execute("SET TimeZone = 'UTC'")
     _clear(db)
     basis = dict.fromkeys(("match_by", "time_zone", "grace_days"))
     db.execute(CREATE_BASIS, {**basis, "digest": inputs.digest})
@@ -165,6 +167,8 @@ class _Engine:
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
+        # Days of times, such as that of a record, are those of the mapping's time zone.
+        self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _clear(self.db)
         for table, rows in self.inputs.earlier.items():
             self._run_on_rows(f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)

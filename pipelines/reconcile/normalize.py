@@ -39,18 +39,19 @@ WITH parts AS NOT MATERIALIZED (
 SELECT parts.*, {{key}} AS key
 FROM parts
 """
-# Why a bill does not count; NULL: it counts.
+# Why a bill is set apart; NULL: it counts. A void credit note is no credit.
 APART: Final = """CASE
-        WHEN list_contains({credit_kinds}, {kind}) THEN 'credit note'
         WHEN {counted_statuses} <> []
             AND NOT list_contains({counted_statuses}, coalesce({status}, 'no status'))
-            THEN coalesce({status}, 'no status') END"""
+            THEN coalesce({status}, 'no status')
+        WHEN is_credit THEN 'credit note' END"""
 BILLS: Final = f"""
 SELECT
     record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
-    {{issued}} AS issued_at, {{updated}} AS updated_at, {APART} AS apart,
-    if({APART} = 'credit note', -abs({{amount}}), {{amount}}) AS amount, {PLACE}
+    {{issued}} AS issued_at, {{updated}} AS updated_at,
+    coalesce(list_contains({{credit_kinds}}, {{kind}}), false) AS is_credit, {APART} AS apart,
+    if(is_credit, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
 FROM {{table}} AS record
 WHERE {{holds}}
 """
@@ -72,7 +73,7 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
 ), rests AS (
     SELECT
         bills.* REPLACE (bills.amount
-            - coalesce(if(bills.apart = 'credit note', sums.credit, sums.amount), 0) AS amount),
+            - coalesce(if(bills.is_credit, sums.credit, sums.amount), 0) AS amount),
         sums._key IS NOT NULL AS has_lines
     FROM bills
     LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
@@ -80,8 +81,8 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
 ), parts AS (
     SELECT
         bills.* EXCLUDE (amount), lines.line, lines.reference, lines.plan, lines.price,
-        if(bills.apart = 'credit note', -abs(lines.quantity), lines.quantity) AS quantity,
-        if(bills.apart = 'credit note', -abs(lines.amount), lines.amount) AS amount
+        if(bills.is_credit, -abs(lines.quantity), lines.quantity) AS quantity,
+        if(bills.is_credit, -abs(lines.amount), lines.amount) AS amount
     FROM lines
     JOIN bills ON bills._key = lines._key AND bills.connection = lines.connection
         AND bills._valid_from = lines._valid_from

@@ -13,6 +13,10 @@ SELECT side, id, partner, strftime(month, '%Y-%m'), currency, amount_before, amo
     difference, quantity_before, quantity_after, set_apart
 FROM finance.changes
 """
+GONE = """
+SELECT used, billed, difference FROM finance.open_breaks WHERE rule = 'disappeared'
+ORDER BY used NULLS LAST
+"""
 Row = tuple[Any, ...]
 MOVED = {"currency": "USD", "day": "2026-10-10", "partner": "b"}
 USAGE = [  # before and after
@@ -22,6 +26,8 @@ USAGE = [  # before and after
     (used("currency", "240.00"), used("currency", "300.00", currency="USD")),
     (used("moved"), used("moved", **MOVED)),
     (used("away", "1.00"), used("away", "1.00", recorded="2026-09-11T00:00:00Z")),
+    (used("withdrawn", "3.00"), None),
+    *[(used(f"same {number}"),) * 2 for number in range(12)],
 ]
 
 
@@ -38,6 +44,9 @@ BILLS = [
     (billed("void note", "2.00", status="void"), billed("void note", "2.00", kind="credit")),
     (billed("rebilled", "7.00"), billed("rebilled", "7.00", partner="b", currency="JPY")),
     (billed("voided there", "6.00"), billed("voided there", "6.00", partner="b", status="void")),
+    (billed("withdrawn too", "4.00"), None),
+    (billed("void and withdrawn", "4.00", status="void"), None),
+    *[(billed(f"same {number}", "5.00"),) * 2 for number in range(12)],
 ]
 
 
@@ -53,10 +62,10 @@ def worth(side: str, record: Record) -> tuple[Any, Decimal | None, int | None, s
     return where, total if is_paid else None, None, None if is_paid else record["status"]
 
 
-def changes(side: str, before: Record, after: Record) -> list[Row]:
-    """Return the rows of one record: one, or two if it moved, or none."""
-    old, new = worth(side, before), worth(side, after)
-    nothing = (None, None)
+def changes(side: str, before: Record, after: Record | None) -> list[Row]:
+    """Return the rows of one record: one, or two if it moved, or none. `after` None: withdrawn."""
+    old, nothing = worth(side, before), (None, None)
+    new = worth(side, after) if after else (old[0], *nothing, old[3])
     pairs = [(old[0], old[1:3], new[1:3] if old[0] == new[0] else nothing)]
     if old[0] != new[0]:
         pairs.append((new[0], nothing, new[1:3]))
@@ -72,11 +81,16 @@ def test_what_changed_is_what_counts_less_what_counted(tmp_path: Path) -> None:
     stores = Stores.open(tmp_path / "home")
     lists = {"usage": USAGE, "billing": BILLS}
     for at in (0, 1):
-        usage, billing = ([pair[at] for pair in pairs] for pairs in lists.values())
+        usage, billing = ([*filter(None, (pair[at] for pair in pairs))] for pairs in lists.values())
         publish(stores, partners=partners(["first", "b"]), usage=usage, billing=billing)
     expected = [row for name in lists for pair in lists[name] for row in changes(name, *pair)]
     found = stores.rows(FOUND)
+    gone = stores.rows(GONE)
     stores.metadata.close()
     assert Counter(found) == Counter(expected)
-    assert len(found) == 14
+    assert len(found) == 16
+    assert [[*map(str, row)] for row in gone] == [
+        ["3.00", "None", "0.00"],
+        ["None", "4.00", "0.00"],
+    ]
     assert {row[-1] for row in found if row[1] in {"voided", "voided there"}} == {"void"}

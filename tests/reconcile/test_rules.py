@@ -16,7 +16,7 @@ TWICE = "billed_twice: usage is also on bill {name} b"
 OTHER = "different: other "
 AMOUNT, CURRENCY = f"{OTHER}amount", f"{OTHER}currency"
 CHANGED = "different: changed after the bill"
-WRONG, BALANCED, TOLERATED = "out of balance", "balanced", "within tolerance"
+WRONG, BALANCED, FEES = "out of balance", "balanced", "fees"
 
 
 class Case(NamedTuple):
@@ -50,6 +50,8 @@ UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LAT
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
 RESTATED = used("u", "6.00", updated="2026-10-03T00:00:00Z")
 OTHER_LINE = billed("2.00", name="c", partner=ANOTHER)
+FEE_ELSEWHERE = [billed("5.00", month="2026-10-01"), bill("c", line(None, "9.00"))]
+VOID_CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", status="void")]
 STRANGE = ("billing of an unknown partner 5.00", "usage of an unknown partner -5.00")
 CASES = [
     Case("balanced", USED, [BILLED], verdict=BALANCED),
@@ -58,8 +60,9 @@ CASES = [
     Case("late", [*USED, LATE_USAGE], [BILLED], f"{LATE} -2.00"),
     Case("month not over", [used("u", day="2026-11-02")], [], verdict="tentative"),
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
-    Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=TOLERATED),
-    Case("total above its lines", USED, [billed("5.00", total="5.50")], verdict=TOLERATED),
+    Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=FEES),
+    Case("total above its lines", USED, [billed("5.00", total="5.50")], verdict=FEES),
+    Case("fee beside usage of another month", USED, FEE_ELSEWHERE),
     Case("second bill", USED, again("5.00", **LATER), TWICE + " 5.00"),
     Case("two lines that add up", USED, [billed("3.00", "2.00")], verdict=BALANCED),
     Case("two lines that are less", USED, [billed("3.00", "1.00")], f"{AMOUNT} -1.00"),
@@ -86,6 +89,7 @@ CASES = [
     Case("void bill", USED, again("5.00", status="void"), verdict=BALANCED),
     Case("only a void bill", USED, [billed("5.00", status="void")], f"{MISSING} -5.00"),
     Case("credit note for usage that was lowered", [used("u", "3.00")], CREDIT, verdict=BALANCED),
+    Case("void credit note", USED, VOID_CREDIT, verdict=BALANCED),
     Case("credit note with lines of both signs", [used("u", "2.00")], BOTH_SIGNS),
     Case(UNKNOWN, USED, [BILLED], "; ".join(f"unknown_partner: {each}" for each in STRANGE)),
     Case(
@@ -127,6 +131,7 @@ BY_MONTH = {
     "another": f"{NOT_USED} 2.00",
     "credit note with lines of both signs": f"{AMOUNT} 1.00",
     "fee": f"{AMOUNT} 9.00",
+    "fee beside usage of another month": f"{NOT_USED} 5.00",
     "late": f"{AMOUNT} -2.00",
     "lines of two partners": f"{AMOUNT} -2.00",
     "more digits than money has": f"{AMOUNT} -0.0000001",
@@ -220,6 +225,7 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
         ("credit note with lines of both signs", 5, -2, None),
         ("only a void bill", None, None, 5),
         ("void bill", 5, None, 5),
+        ("void credit note", 5, None, -2),
     ]
 
 
@@ -231,3 +237,24 @@ def test_without_references_partners_months_are_compared(tmp_path: Path) -> None
     stores.metadata.close()
     assert found.pop(UNKNOWN)
     assert found == BY_MONTH
+
+
+def test_days_of_times_are_those_of_the_mapping(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
+    stranger = used("v", "7.00", day="2026-11-02", partner="nobody")
+    publish(
+        stores,
+        mapping=f'time_zone = "America/New_York"\n{MAPPING}',
+        partners=partners([FIRST]),
+        usage=[last_day, stranger],
+        billing=[billed("5.00", month="2026-09-01")],
+    )
+    balances = (
+        "SELECT rated, late, billed, closing FROM finance.balances WHERE partner = 'first Ltd'"
+    )
+    assert [[*map(str, row)] for row in stores.rows(balances)] == [["5.00", "0.00", "5.00", "0.00"]]
+    late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
+    assert stores.rows(late) == [(0, 0)]
+    assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
+    stores.metadata.close()

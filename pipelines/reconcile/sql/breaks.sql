@@ -7,8 +7,10 @@ WITH found AS (
         min(found.cause) AS cause,
         sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
         sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
-        CASE WHEN count(found.amount) > 0 THEN coalesce(billed_amount, 0)
-            - coalesce(used_amount, 0) END AS difference,
+        -- What disappeared counts nowhere any more.
+        CASE WHEN found.rule = 'disappeared' THEN 0
+             WHEN count(found.amount) > 0
+                THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END AS difference,
         count(*) AS rows
     FROM reconciliation.break_rows AS found
     GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
@@ -46,12 +48,14 @@ WITH found AS (
     GROUP BY decisions.break_id
 ), judged AS (
     SELECT
-        known.*, decided.owner, decided.last.person, decided.last.reason,
+        known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
+            known.billed_amount), known.difference)) AS at_stake,
+        decided.owner, decided.last.person, decided.last.reason,
         greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
             AS age_days,
-        CASE WHEN known.difference IS NULL THEN 2
-             WHEN abs(known.difference) * 10 >= coalesce(abs(billed.amount), 0) THEN 3
-             WHEN abs(known.difference) * 100 >= abs(billed.amount) THEN 2
+        CASE WHEN at_stake IS NULL THEN 2
+             WHEN at_stake * 10 >= coalesce(abs(billed.amount), 0) THEN 3
+             WHEN at_stake * 100 >= abs(billed.amount) THEN 2
              ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
         coalesce(decided.last.kind = 'break_resolve'
             AND decided.last.decided_at >= coalesce(known.returned_at, known.first_seen)

@@ -35,7 +35,7 @@ SELECT
     coalesce(summary.used_amount, 0) AS used,
     coalesce(summary.billed_amount, 0) AS billed,
     coalesce(summary.credited_amount, 0) AS credited,
-    summary.difference, summary.verdict,
+    coalesce(summary.fees, 0) AS fees, summary.difference, summary.verdict,
     CASE
         WHEN summary.verdict <> 'out of balance' THEN NULL
         WHEN likely.cause IS NOT NULL THEN likely.cause
@@ -83,9 +83,11 @@ CREATE OR REPLACE VIEW finance.unbilled_usage AS
 SELECT
     coalesce(names.partner, exceptions.partner, 'no partner') AS partner, exceptions.month,
     exceptions.currency, exceptions.used_quantity AS quantity, exceptions.used_amount AS used,
-    exceptions.status <> 'tentative' AS is_due, exceptions.key AS usage, exceptions.connection,
-    exceptions.partner AS partner_id
+    (exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
+        <= (basis.as_of AT TIME ZONE basis.time_zone)::DATE AS is_due,
+    exceptions.key AS usage, exceptions.connection, exceptions.partner AS partner_id
 FROM reconciliation.exceptions AS exceptions
+CROSS JOIN reconciliation.basis AS basis
 LEFT JOIN finance.names AS names
     ON names.connection = exceptions.connection AND names.partner_id = exceptions.partner
 WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0;

@@ -2,7 +2,7 @@
 -- needs: usage.amount billing.amount
 -- remedy: Nothing, where both sides changed alike. Otherwise see the breaks of the partner.
 -- A record that moved to another partner, month or currency has two rows: what is taken away there,
--- and what is added here. Amounts of two currencies are never subtracted.
+-- and what is added here. One that is withdrawn, or is back, has one. Amounts of two currencies are never subtracted.
 WITH counted AS NOT MATERIALIZED (
     SELECT
         versions.connection, versions.side, versions._key, versions.id, versions.partner,
@@ -11,20 +11,46 @@ WITH counted AS NOT MATERIALIZED (
         if(versions.apart <> 'credit note', NULL, versions.amount) AS amount,
         if(versions.apart <> 'credit note', NULL, versions.quantity) AS quantity
     FROM versions
+), ended AS (
+    SELECT DISTINCT versions.connection, versions.side, versions._key
+    FROM versions
+    WHERE versions._valid_to IS NOT NULL
+), of_ended AS (
+    SELECT
+        counted.*, lag(counted._valid_to) OVER one AS ended_before,
+        {'id': counted.id, 'partner': counted.partner, 'month': counted.month,
+            'currency': counted.currency, 'amount': counted.amount,
+            'quantity': counted.quantity} AS said,
+        lead(counted._valid_from) OVER one AS begins_next
+    FROM counted
+    SEMI JOIN ended ON ended.connection = counted.connection AND ended.side = counted.side
+        AND ended._key = counted._key
+    WINDOW one AS (
+        PARTITION BY counted.connection, counted.side, counted._key ORDER BY counted._valid_from
+    )
+), steps AS (  -- each version that began after another one, and each that ended without a next one
+    SELECT
+        of_ended.*, of_ended._valid_from AS changed_at, of_ended.said AS now,
+        CASE WHEN of_ended.ended_before = of_ended._valid_from THEN lag(of_ended.said) OVER (
+            PARTITION BY of_ended.connection, of_ended.side, of_ended._key
+            ORDER BY of_ended._valid_from
+        ) END AS before
+    FROM of_ended
+    QUALIFY of_ended.ended_before IS NOT NULL
+    UNION ALL BY NAME
+    SELECT of_ended.*, of_ended._valid_to AS changed_at, of_ended.said AS before
+    FROM of_ended
+    -- In a list without a primary key, a record with another content is a new one.
+    ANTI JOIN counted AS same ON same.connection = of_ended.connection
+        AND same.side = of_ended.side AND same.id = of_ended.id
+        AND same._valid_from = of_ended._valid_to
+    WHERE of_ended._end_reason = 'deleted'
 ), pairs AS (
     SELECT
-        old.connection, old.side, old._valid_to AS changed_at, new.apart,
-        row(old.id, old.partner, old.month, old.currency)
-            IS DISTINCT FROM row(new.id, new.partner, new.month, new.currency) AS is_moved,
-        {'id': old.id, 'partner': old.partner, 'month': old.month, 'currency': old.currency,
-            'amount': old.amount, 'quantity': old.quantity} AS before,
-        {'id': new.id, 'partner': new.partner, 'month': new.month, 'currency': new.currency,
-            'amount': new.amount, 'quantity': new.quantity} AS now
-    FROM counted AS old
-    JOIN counted AS new ON new.connection = old.connection AND new.side = old.side
-        AND new._key = old._key AND new._valid_from = old._valid_to
-    WHERE old._end_reason = 'changed' AND (is_moved OR old.amount IS DISTINCT FROM new.amount
-        OR old.quantity IS DISTINCT FROM new.quantity)
+        steps.connection, steps.side, steps.changed_at, steps.apart, steps.before, steps.now,
+        row(before.id, before.partner, before.month, before.currency)
+            IS DISTINCT FROM row(now.id, now.partner, now.month, now.currency) AS is_moved
+    FROM steps
 ), parts AS (
     SELECT
         pairs.* EXCLUDE (before, now), pairs.before AS place,

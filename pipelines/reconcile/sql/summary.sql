@@ -32,7 +32,8 @@ WITH sides AS (
     FROM reconciliation.exceptions AS exceptions
     UNION ALL BY NAME
     SELECT
-        breaks.connection, breaks.partner, breaks.month, breaks.currency, true AS is_wrong,
+        breaks.connection, breaks.partner, breaks.month, breaks.currency,
+        breaks.rule <> 'disappeared' AS is_wrong,
         (breaks.uncertain IS NULL)::INTEGER AS open_breaks
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
@@ -54,10 +55,11 @@ SELECT
         - coalesce(sum(sides.used_amount), 0) AS difference,
     CASE
         WHEN bool_or(sides.is_tentative) THEN 'tentative'
-        WHEN bool_or(sides.is_wrong) OR abs(difference) > coalesce(sum(sides.fees), 0)
-            + getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
+        WHEN bool_or(sides.is_wrong) OR abs(difference - greatest(coalesce(sum(sides.fees), 0), 0))
+            > getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
             + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
         WHEN difference = 0 THEN 'balanced'
+        WHEN difference = sum(sides.fees) THEN 'fees'
         ELSE 'within tolerance'
     END AS verdict
 FROM sides
