@@ -14,18 +14,18 @@ MOST_NAMED = 5  # columns in a message
 # What happened and what it means for the data; on the last line what to do, if anything.
 TEXTS = {
     "records_quarantined": """
-{count:,} records of {stream} are in quarantine. The first is row {row} of page {page}: {reason}
-Rows with their keys keep the version that was loaded before.
+Records of {stream} in quarantine: {count:,}. The first is row {row} of page {page}: {reason}
+Rows with their keys keep the version that was loaded before, if there is one.
 Read table quarantine.records, and ask the service to correct the records.
 """,
     "rows_not_deleted": """
-{count:,} records of {stream} in quarantine have no primary key that can be read.
+Records of {stream} in quarantine without a primary key that can be read: {count:,}.
 Any row may be one of them, so this scan deletes no row.
 Ask the service to correct the records; the next sync then deletes what is gone.
 """,
     "values_in_extra": """
-{count:,} values of {subject} in {stream} fit no column.
-They are in column `_extra` as they were sent; their own column is NULL there.
+Values of {subject} in {stream} that fit no column: {count:,}.
+They are in column `_extra` as they were sent; their own column is NULL there, so sums lack them.
 Check with the service whether the field has another meaning now.
 """,
     "rows_changed": """
@@ -38,7 +38,7 @@ Records of {stream} have more than {count} fields. The fields beyond that are in
 Read them from `_extra` with json_extract_string.
 """,
     "values_discarded": """
-{count:,} values of the new field {subject} in {stream} are not loaded,
+Values of the new field {subject} in {stream} that are not loaded: {count:,},
 because the contract of the stream is `discard`. The scan file keeps them.
 Set contract = "evolve" in [streams.{stream}] to load the field.
 """,

@@ -56,7 +56,7 @@ ARROW_TYPES: Final = {
 }
 # Each table of history has a macro. (To list all functions takes longer than this query.)
 UNCOMMENTED: Final = """
-SELECT bare.kind, bare.schema_name, bare.name, bare.column_name
+SELECT bare.kind, bare.schema_name, bare.name, bare.column_name, held.path, held.part
 FROM (
     SELECT 'TABLE' AS kind, tables.table_name AS name, tables.* FROM duckdb_tables() AS tables
     UNION ALL BY NAME
@@ -69,6 +69,9 @@ FROM (
     FROM duckdb_tables() AS tables
     WHERE tables.schema_name = 'history'
 ) AS bare
+LEFT JOIN meta.columns AS held
+    ON held.table_name = bare.name AND held.column_name = bare.column_name
+    AND bare.schema_name IN ('history', 'current')
 WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT bare.internal
 """
 
@@ -92,14 +95,19 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
 
 
 def _comment(kind: str, *parts: str) -> str:
-    """Return the statement that comments on something."""
-    name = ".".join(quote_identifier(part) for part in parts if part)
+    """Return the statement that comments on something: a row of UNCOMMENTED."""
+    name = ".".join(quote_identifier(part) for part in parts[:3] if part)
     text = _text(kind, *parts).replace("'", "''")
     return f"COMMENT ON {kind} {name} IS '{text}'"
 
 
-def _text(kind: str, schema: str, table: str, column: str | None = None) -> str:
-    """Return what a table, view, macro or column means; empty for one of ours without a text."""
+def _text(  # noqa: PLR0913, PLR0917 - a row of UNCOMMENTED
+    kind: str, schema: str, table: str, column: str | None, path: str | None, part: str | None
+) -> str:
+    """Return what a table, view, macro or column means; empty for one of ours without a text.
+
+    A column of a record holds a part of the field at `path`.
+    """
     stream, _, array = table.partition("__")
     keys = [f"{schema}.array" if array else schema]
     if kind == "MACRO TABLE":
@@ -107,8 +115,8 @@ def _text(kind: str, schema: str, table: str, column: str | None = None) -> str:
     elif column is not None and (column.startswith("_") or schema not in COMMENTS):
         keys = [f"{table}.{column}", f"{schema}.*.{column}", column]
     elif column is not None:  # of a record
-        keys = ["__" + column.rpartition("__")[2] if "__" in column else "field", "field"]
+        keys = [f"__{part}", "field"]
     elif schema not in COMMENTS:
         keys = [f"{schema}.{table}"]
     text = next((COMMENTS[key] for key in keys if key in COMMENTS), "")
-    return text.format(stream=stream, array=array, column=column)
+    return text.format(stream=stream, array=array, field=(path or "").removeprefix("$."))

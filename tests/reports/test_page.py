@@ -15,7 +15,7 @@ from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.app.conftest import session_of
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
+from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import SERVICE, publish
 from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of, text_of
 
@@ -125,3 +125,16 @@ def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     assert f"Report of version 2: {found['file']}" in shown
     home.link.unlink()
     assert "Nothing is published yet" in Cli(home)("report", code=1).output
+
+
+def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
+    rows: list[Record] = [{"id": "a", "name": "A"}]
+    read(stores, Reading(rows, connection="shop", stream="invoices"))
+    build(stores)
+    assert "NOT READ" not in render_report(read_published(session_of(stores)))
+    read(stores, Reading(rows, connection="other", stream="partners"))
+    build(stores)
+    text = text_of(render_report(read_published(session_of(stores))))
+    assert "Data as of 02 Nov 2026, 02:01 UTC" in text
+    assert "NOT READ other/usage NOT READ other/billing" in text
+    assert "other/billing is not proven complete." in text

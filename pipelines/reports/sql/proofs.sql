@@ -1,7 +1,9 @@
--- Usage is compared with billing, so all three lists are shown, also those that were never read.
+-- Usage is compared with billing, so of a connection that reads one of the three lists all of them
+-- are shown, also those that were never read.
 WITH expected AS (
     SELECT DISTINCT loads.connection, unnest(['partners', 'usage', 'billing']) AS stream
     FROM meta.loads AS loads
+    WHERE loads.stream IN ('partners', 'usage', 'billing')
     UNION
     SELECT loads.connection, loads.stream
     FROM meta.loads AS loads
