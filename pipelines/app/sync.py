@@ -110,7 +110,7 @@ class _Run:
         row, results = self.row, self.results.values()
         with self.session.metadata.transaction() as db:
             row.started_at = utc_now(self.session.clock)
-            close_dead_runs(db, row.started_at)
+            close_dead_runs(db, row.started_at, row.connection)
             db.add(row)
         try:
             yield

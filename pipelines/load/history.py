@@ -167,10 +167,13 @@ def current_digests(target: Target) -> Digests:
 def compare(target: Target, stage: Stage) -> Delta:
     """Create table load_delta; put staged rows in conflict with others in quarantine.
 
-    A complete scan ends the rows that it lacks, unless a record of it has no readable key.
+    A complete scan ends the rows that it lacks, unless a record of it has no readable key; one with
+    another key ends all rows.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
     aside = [each.key for each in stage.quarantined if each.key is not None]
+    if stage.has_new_key:
+        ends_rows, aside = True, []
     target.db.register("load_staged", stage)
     target.db.register("load_unseen", pa.table({"_digest": stage.current[~stage.is_seen]}))
     target.run(CREATE_DELTA, ends_rows=ends_rows, aside=aside)

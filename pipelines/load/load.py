@@ -84,6 +84,7 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
         stage = Stage(target.scan, schema, current_digests(target), file)
+        stage.has_new_key = last_time is not None and stage.key != last_key
         gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
         try:
             stage.read()

@@ -35,7 +35,8 @@ class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
     `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
-    counts by path the values that have no column, `requests` are rows of meta.requests.
+    counts by path the values that have no column, `requests` are rows of meta.requests. With
+    `has_new_key`, no row is current: what is loaded has other keys.
     """
 
     scan: SealedScan
@@ -45,10 +46,11 @@ class Stage:
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
+    has_new_key: bool = False
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
-        self._key = self.scan.completeness.memory.key
+        self.key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
         self._tables: list[tuple[Place, int]] = []  # with their positions in the file
@@ -102,7 +104,7 @@ class Stage:
         raws = [records[number] for number in numbers]
         digests, keys = self._identify(raws)
         is_new = np.ones(len(raws), np.bool_)
-        if len(self.current):
+        if len(self.current) and not self.has_new_key:
             places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
             is_new = self.current[places] != digests
             self.is_seen[places[~is_new]] = True
@@ -115,7 +117,7 @@ class Stage:
         The i-th of equal records has a digest and a key of its own.
         """
         digests = digests_of(raws)
-        if self._key is not None:
+        if self.key is not None:
             return digests, repeat(None)
         keys = []
         for at, digest in enumerate(digests.tolist()):
@@ -132,8 +134,8 @@ class Stage:
         for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
-            elif (key := row.key or key_text(record.get(self._key or ""))) is None:
-                self._refuse(row, NO_KEY.format(self._key))
+            elif (key := row.key or key_text(record.get(self.key or ""))) is None:
+                self._refuse(row, NO_KEY.format(self.key))
             else:
                 row.key = key
                 rows.append(row)
@@ -149,10 +151,10 @@ class Stage:
                     writer.write_batch(found)
 
     def _refuse(self, row: Row, reason: str) -> None:
-        row.key = None if self._key is None else read_key(row.raw, self._key)
+        row.key = None if self.key is None else read_key(row.raw, self.key)
         # Whoever read the list sets records without a key aside with the conflicting ones.
         lacks_key = row.key is None and reason == CONFLICT
-        row.reason = NO_KEY.format(self._key) if lacks_key else reason
+        row.reason = NO_KEY.format(self.key) if lacks_key else reason
         self.quarantined.append(row)
 
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:

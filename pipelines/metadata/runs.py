@@ -26,10 +26,13 @@ def is_running(run: Run) -> bool:
     return run.ended_at is None and is_alive(run.owner)
 
 
-def close_dead_runs(session: Session, now: datetime) -> None:
-    """Mark runs whose process was killed as interrupted."""
+def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
+    """Mark runs whose process was killed as interrupted.
+
+    The caller holds the lock of a connection, so no other run of it lives, whatever its owner is.
+    """
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
-        if not is_alive(run.owner):
+        if run.connection == connection or not is_alive(run.owner):
             run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
 
 

@@ -39,6 +39,8 @@ BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 WAITING = (*BUILDABLE, ScanStatus.HELD)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
+NOT_LOADED = (ScanStatus.HELD, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
+REMEMBERED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
 NEVER_LOADED = (ScanStatus.ABANDONED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
 
 
@@ -60,8 +62,11 @@ def scan_to_resume(
 
 
 def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
-    """Return what the newest sealed scan says of its list; the default where there is none."""
-    scan = newest_sealed(session, connection, stream)
+    """Return what the newest scan says of its list; the default where there is none.
+
+    One that a person rejected or has not approved yet may have the wrong key: it says nothing.
+    """
+    scan = _select(session, REMEMBERED, connection=connection, stream=stream).first()
     return msgspec.convert(scan.memory, ListMemory) if scan else ListMemory()
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import duckdb
 from sqlalchemy import select
@@ -18,6 +19,7 @@ from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
 
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 logger = logging.getLogger(__name__)
 
 
@@ -64,17 +66,25 @@ def rebuild(stores: Stores) -> BuildResult:
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
             _require_all(known - held, every, is_based=base is not None)
-            failed = {scan.scan_id for scan in every if scan.status == ScanStatus.FAILED}
+            newest = {(e.connection, e.stream): e.started_at for e in every if e.scan_id in held}
+            failed = {
+                scan.scan_id
+                for scan in every
+                if scan.status == ScanStatus.FAILED
+                # No scan is loaded behind a newer one of its list.
+                and scan.started_at > newest.get((scan.connection, scan.stream), BEGINNING)
+            }
             for scan_id in failed:
                 set_status(session, scan_id, ScanStatus.SEALED)
             scans = [scan for scan in every if scan.scan_id in (known | failed) - held]
             if not known:
                 scans = buildable_scans(session, known)
-        if base and not scans:
-            raise PartnerSyncError(
-                f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
-                f'Run `partner-sync versions rollback --reason "..."` with number {base.number}.',
-            )
+            if base and not scans:
+                raise PartnerSyncError(
+                    f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
+                    'Run `partner-sync versions rollback --reason "..."` with number '
+                    f"{base.number}.",
+                )
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
         return _Building(stores, base, inputs, known=known).run(scans)

@@ -18,7 +18,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.scans import NOT_LOADED, ScanStatus, set_status
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -127,14 +127,17 @@ def publish_version(stores: Stores, version: Version) -> None:
     """Swap the symlink to a new version; delete older ones.
 
     Of versions that hold the same scans the newest stays, for the newest `keep_versions` states of
-    the data; besides them, the checkpoint and the version of the last close.
+    the data; besides them, the checkpoint and the version of the last close. Versions that were
+    rolled back, which have other scans than the new one, and those that cannot be read go first.
     """
     stores.warehouse.publish(version)
     needed = {checkpoint(stores), _last_closed(stores)}
-    kept = set[frozenset[str] | int]()
-    for each in reversed(stores.warehouse.versions()):
-        # One that cannot be read is like no other.
-        state = _readable_scans(stores.warehouse, each) or each.number
+    newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str] | int]()
+    states = {each: _readable_scans(stores.warehouse, each) for each in stores.warehouse.versions()}
+    past = [each for each, scans in states.items() if scans is not None and scans <= newest]
+    others = [each for each in states if each not in past]
+    for each in reversed(others + past):
+        state = states[each] or each.number  # one that cannot be read is like no other
         if state not in kept and len(kept) < stores.settings.keep_versions:
             kept.add(state)
         elif each not in needed:
@@ -162,7 +165,7 @@ def previous_versions(warehouse: Warehouse, version: Version) -> Iterator[Versio
 
 
 def rollback(stores: Stores, number: int, decision: Decision) -> Version:
-    """Publish version `number` again; hold every scan that only later versions have.
+    """Publish version `number` again; hold every scan that only later versions have, and no other.
 
     The scans are held before the link is swapped: after a kill in between, analysts see the newer
     version until the command is run again, and no build undoes the decision. Raises
@@ -177,13 +180,17 @@ def rollback(stores: Stores, number: int, decision: Decision) -> Version:
                 "Run `partner-sync versions list`, then choose one of it.",
             )
         require_unchanged(stores.metadata, kept[number])
-        later = [loaded_scans(stores.warehouse, kept[each]) for each in kept if each > number]
-        undone = {*()}.union(*later) - loaded_scans(stores.warehouse, kept[number])
+        held = loaded_scans(stores.warehouse, kept[number])
+        later = [_readable_scans(stores.warehouse, kept[each]) for each in kept if each > number]
+        undone = {*()}.union(*filter(None, later)) - held
         why = f"rolled back to version {number}: {decision.reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, decision)
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
                 set_status(session, scan.scan_id, ScanStatus.HELD, why)
+            for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(held))).all():
+                if scan.status in NOT_LOADED:  # by an earlier rollback
+                    set_status(session, scan.scan_id, ScanStatus.SEALED)
         stores.warehouse.publish(kept[number])
         return kept[number]
 

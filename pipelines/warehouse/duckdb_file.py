@@ -4,9 +4,11 @@ Analysts may keep any file open, for writing even: a version is a new file with 
 nobody waits for them and they keep what they opened.
 """
 
+import math
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ SETTINGS: Final[dict[str, Any]] = {
     # A variable of ours is no table, and an interrupt while DuckDB looks for one would be lost.
     "python_enable_replacements": False,
 }
+LONGEST_COPY: Final = 3600.0  # seconds in which a reader copies a file; older ones were left
 LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
@@ -95,7 +98,8 @@ class Warehouse:
         part = self._part(number)
         try:
             with storing(part, BUILD):
-                _delete(self.home.versions, ".v*")
+                _delete(self.home.versions, ".v[0-9]*")
+                _delete(self.home.versions, ".v-copy-*", older_than_seconds=LONGEST_COPY)
                 if base is not None:
                     shutil.copyfile(base.file(), part)
             with closing(_connect(part, self.memory_limit)) as db:
@@ -257,6 +261,8 @@ def _control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int,
     return totals
 
 
-def _delete(folder: Path, pattern: str) -> None:
+def _delete(folder: Path, pattern: str, older_than_seconds: float = -math.inf) -> None:
     for path in folder.glob(pattern):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with suppress(FileNotFoundError):  # a reader deleted its copy
+            if time.time() - path.stat().st_mtime > older_than_seconds:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()

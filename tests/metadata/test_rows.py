@@ -40,12 +40,15 @@ def test_a_killed_run_is_closed_as_interrupted(session: Session) -> None:
     ended = add_run(session, "ended", Outcome.PARTIAL)
     ended.started_at = minutes(1)
     assert [is_running(run) for run in (alive, killed, ended)] == [True, False, False]
+    elsewhere = add_run(session, "elsewhere")  # under another name of the machine
+    elsewhere.owner, elsewhere.connection = alive.owner, "other"
     for minute in (5, 6):
-        close_dead_runs(session, minutes(minute))
+        close_dead_runs(session, minutes(minute), "other")
+    assert (alive.outcome, elsewhere.outcome) == (None, "interrupted")
     assert (killed.outcome, killed.ended_at) == ("interrupted", minutes(5))
     assert "partner-sync sync" in (killed.message or "")
     assert recent_runs(session, limit=2) == [ended, killed]
-    assert len(recent_runs(session, limit=0)) == 3
+    assert len(recent_runs(session, limit=0)) == 4
 
 
 def test_a_finding_is_new_once_and_clears_when_it_is_not_found_again(session: Session) -> None:

@@ -1,0 +1,91 @@
+"""Rollbacks, forward too, and what later builds, approvals and rebuilds make of the data."""
+
+import pytest
+
+from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.prune import prune
+from pipelines.publish.versions import previous_versions
+from tests.publish.homes import Reading, Record, Stores, read, usage
+from tests.publish.named import roll_back
+
+
+@pytest.fixture
+def three(stores: Stores) -> Stores:
+    """A home with versions 1 to 3, of three scans: 4, 5 and 6 rows."""
+    for count in (4, 5, 6):
+        read(stores, Reading(usage(*range(count))))
+        build(stores)
+    return stores
+
+
+@pytest.mark.parametrize("begin", [b"", b"\0" * 8192])
+def test_a_rollback_needs_no_newer_file(three: Stores, begin: bytes) -> None:
+    file = three.warehouse.versions()[2].path
+    file.chmod(0o644)
+    file.write_bytes(begin)
+    roll_back(three, 2)
+    assert len(three.keys()) == 5
+
+
+def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None:
+    roll_back(three, 1)
+    assert [*three.statuses().values()] == ["sealed", "superseded", "held"]
+    roll_back(three, 3)
+    assert [*three.statuses().values()] == ["sealed"] * 3
+    assert len(three.keys()) == 6
+
+
+def test_a_version_that_was_rolled_back_is_deleted_before_one_that_was_not(three: Stores) -> None:
+    roll_back(three, 1)
+    read(three, Reading(usage(*range(7))))
+    build(three)
+    assert [each.number for each in three.warehouse.versions()] == [1, 3, 4]
+    (version,) = previous_versions(three.warehouse, three.warehouse.require_published())
+    assert version.number == 1
+
+
+def test_a_scan_that_failed_is_not_loaded_behind_a_newer_one(stores: Stores) -> None:
+    read(stores, Reading(usage(1, amount="1.00")))
+    build(stores)
+    failed = read(stores, Reading(usage(1, amount="2.00")))
+    file = stores.archive.folder / "acme" / "usage" / f"{failed}.jsonl.zst"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-30])
+    assert failed in build(stores).failed
+    file.write_bytes(whole)  # from a backup
+    for amount in ("3.00", "4.00"):
+        read(stores, Reading(usage(1, amount=amount)))
+    build(stores)
+    prune(stores, stores.clock.now)
+    with pytest.raises(PartnerSyncError, match="Nothing was rebuilt"):
+        rebuild(stores)
+    assert stores.statuses()[failed] == ScanStatus.FAILED
+    assert stores.rows("SELECT amount::VARCHAR FROM current.usage") == [("4.00",)]
+
+
+@pytest.mark.parametrize("before", [None, "id"])
+@pytest.mark.parametrize("complete", [True, False])
+def test_another_key_that_is_approved_is_that_of_every_row(
+    stores: Stores, before: str | None, *, complete: bool
+) -> None:
+    def rows(value: int) -> list[Record]:
+        return [{"id": f"u{n}", "code": f"c{n}", "v": value * (n > 0)} for n in range(4)]
+
+    read(stores, Reading(rows(1), key=before))
+    build(stores)
+    scan = read(stores, Reading(rows(2), key="code", complete=complete))
+    (result,) = build(stores).results
+    assert "Every row would be deleted" in (result.held or "")
+    with stores.metadata.transaction() as session:
+        set_status(session, scan, ScanStatus.APPROVED, "right")
+    (result,) = build(stores).results
+    assert (result.new, result.deleted, result.unchanged) == (4, 4, 0)
+    assert stores.keys() == ["c0", "c1", "c2", "c3"]
+    read(stores, Reading(rows(3), key="code", complete=False))
+    build(stores)
+    assert stores.rows("SELECT _key, v FROM current.usage ORDER BY 1")[1:] == [
+        (f"c{n}", 3) for n in (1, 2, 3)
+    ]
+    assert len(stores.keys()) == 4
