@@ -8,6 +8,7 @@ from typing import Any, Final
 from pipelines.app.reconciled import Reconciled, Row
 from pipelines.app.session import AppSession
 from pipelines.app.trace import Place
+from pipelines.archive.records import ERASED_RECORD
 from pipelines.config.mapping import REMEDY, read_mapping
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
@@ -17,7 +18,6 @@ from pipelines.load.values import PATTERNS
 from pipelines.reconcile.roles import find_roles
 
 REST: Final = "rest"  # of a bill: what its lines do not add up to
-ERASED: Final = b"null"
 Record = dict[str, Any] | UnusableRecord
 
 
@@ -62,7 +62,7 @@ class RawAmounts:
 
 def read_raws(raws: dict[Place, bytes]) -> dict[Place, Record]:
     """Return what is in raw records, or why nothing is; all at once, which is ten times as fast."""
-    kept = {place: raw for place, raw in raws.items() if raw != ERASED}
+    kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}
     found = dict(zip(kept, read_records([*kept.values()]), strict=True))
     return {place: found.get(place, UnusableRecord("The record was erased.")) for place in raws}
 

@@ -16,6 +16,7 @@ from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
 ANY_LIMIT = 2**40
+ERASED_RECORD = b"null"  # it contains nothing, not even a `u`
 # Above it, a decoder that has all records in memory before they are counted is not used.
 MANY_COMMAS = 300_000
 # The begin of the records, brackets and commas; and strings, so that those in them do not count.
@@ -80,7 +81,7 @@ def erase_records(body: bytes, rows: Collection[int]) -> bytes:
     """Return a page with null in place of some records, so that the others keep their places."""
     cuts = list(_cuts(body))
     for row in sorted(rows, reverse=True):
-        body = body[: cuts[row] + 1] + b"null" + body[cuts[row + 1] :]
+        body = body[: cuts[row] + 1] + ERASED_RECORD + body[cuts[row + 1] :]
     return body
 
 

@@ -30,6 +30,12 @@ def unfinished_erasures(session: Session) -> list[Decision]:
     return [each for each in newest.values() if each.kind == "erase"]
 
 
+def erased_digests(session: Session) -> list[str]:
+    """Return the digests of the identifiers that people decided to erase."""
+    found = select(Decision.subject).where(Decision.kind == "erase").distinct()
+    return list(session.scalars(found.order_by(Decision.subject)))
+
+
 def break_decisions(session: Session) -> list[dict[str, Any]]:
     """Return the decisions about breaks in their order, with the break as it was then."""
     found = select(Decision).where(Decision.kind.in_(BREAK_KINDS)).order_by(Decision.number)

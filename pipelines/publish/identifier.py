@@ -13,6 +13,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from pipelines.archive.records import ERASED_RECORD
 from pipelines.core.text import quote_identifier
 from pipelines.load.records import UnusableRecord, read_records, to_decimal
 from pipelines.reconcile.statements import REMEMBERED
@@ -97,7 +98,8 @@ class Identifier:
 
     def is_in_record(self, raw: bytes) -> bool:
         """Return whether a raw record contains the identifier; numbers are equal by value."""
-        if self._needle.encode() not in raw.replace(b".", b"") and b"\\" not in raw:
+        is_possible = self._needle.encode() in raw.replace(b".", b"") or b"\\" in raw
+        if not is_possible or raw == ERASED_RECORD:
             return False
         (record,) = read_records([raw])
         if isinstance(record, UnusableRecord):

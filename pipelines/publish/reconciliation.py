@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from pipelines.config.mapping import NOT_MAPPED, REMEDY, mapping_digest, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.metadata.decisions import break_decisions
+from pipelines.metadata.decisions import break_decisions, erased_digests
 from pipelines.metadata.tables import Close
 from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs
@@ -29,12 +29,12 @@ def read_inputs(stores: Stores) -> Inputs:
     except ConfigurationError as error:
         mapping, problem = None, f"{error} {error.remedy}"
     with stores.metadata.transaction() as session:
-        decisions = break_decisions(session)
+        decisions, erased = break_decisions(session), erased_digests(session)
     last = decisions[-1]["number"] if decisions else 0
     closes = read_closes(stores)
     states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]
     digest = hashlib.sha256(f"{mapping_digest(file)} {last} {states}".encode()).hexdigest()
-    return Inputs(mapping, problem, digest, decisions, closes=closes)
+    return Inputs(mapping, problem, digest, decisions, closes=closes, erased=erased)
 
 
 def read_closes(stores: Stores) -> dict[Path, Close]:

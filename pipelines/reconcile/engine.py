@@ -100,7 +100,8 @@ class Inputs:
     `digest` is one of them all. `decisions` about breaks: number, break_id, kind, person,
     decided_at, owner, reason, and the break's difference (as text) and rows of that time.
     `earlier`: what another version remembers (an Arrow table by its name), where this one has no
-    base. `closes`: those of all months, by the folder of their copy.
+    base. `closes`: those of all months, by the folder of their copy. `erased`: digests of
+    identifiers that were erased.
     """
 
     mapping: Mapping | None = None
@@ -109,6 +110,7 @@ class Inputs:
     decisions: Sequence[dict[str, Any]] = ()
     earlier: dict[str, Any] = field(default_factory=dict)
     closes: dict[Path, Close] = field(default_factory=dict)
+    erased: Sequence[str] = ()
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -205,7 +207,7 @@ class _Engine:
     def _create_tables(self) -> None:
         """Create what the statements read and write besides the views."""
         self.db.execute(CREATE_REMEMBERED)
-        if reason := create_month_rows(self.db, self.inputs.closes):
+        if reason := create_month_rows(self.db, self.inputs.closes, self.inputs.erased):
             self.failed["month_rows"] = reason
         rows = self.db.table("month_rows")
         types = dict(zip(rows.columns, rows.types, strict=True))

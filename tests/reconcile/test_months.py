@@ -27,7 +27,7 @@ from pipelines.publish.build import build, rebuild
 from pipelines.reports.render import render_report
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores, make_home, opened_copy
-from tests.publish.named import session_of
+from tests.publish.named import erase, session_of
 from tests.reconcile.books import (
     FIRST,
     MAPPING,
@@ -224,6 +224,17 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     rebuild(closed)
     assert closed.rows("SELECT sum(used_amount)::INTEGER FROM reconciliation.summary") == [(4,)]
     assert (closed.rows(POSTED), closed.rows(STATES)) == (posted, states)
+
+
+def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions(
+    closed: Stores,
+) -> None:
+    assert erase(closed, "u") is not None
+    for usage in (USAGE[1:], [used("w", "8.00", currency="USD"), *USAGE[2:]]):
+        publish(closed, usage=usage, billing=[])
+        corrections = closed.rows("SELECT side, id, amount_now FROM reconciliation.corrections")
+        assert ("usage", "[erased]", None) in corrections
+        assert "u" not in {row[1] for row in corrections}
 
 
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
