@@ -3,7 +3,6 @@
 WITH posted AS (
     SELECT
         corrections.month, corrections.number, corrections.currency,
-        count(DISTINCT (corrections.side, corrections.connection, corrections.id)) AS records,
         coalesce(sum(corrections.difference) FILTER (corrections.side = 'usage'), 0) AS used,
         coalesce(sum(corrections.difference) FILTER (corrections.side = 'billing'), 0) AS billed,
         max(corrections.posted_to) AS posted_to
@@ -11,8 +10,8 @@ WITH posted AS (
     GROUP BY corrections.month, corrections.number, corrections.currency
 )
 SELECT
-    closes.month, closes.preparer, closes.reviewer, closes.closed_at,
-    posted.records, posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
+    closes.month, closes.preparer, closes.reviewer, closes.closed_at, closes.changed_records,
+    posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
     posted.posted_to,
     sum(posted.billed - posted.used) OVER (PARTITION BY posted.currency) AS moved
 FROM reconciliation.closes AS closes
