@@ -45,9 +45,15 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
     """Try connections (None: all): credentials, account, one page of each list."""
     rows = []
     for name, streams in session.lists(connections).items():
-        pages = asyncio.run(_first_pages(session, session.settings.connection(name), streams))
-        account = f"accepted: {account_of(session, name)}"
-        found: dict[str, Found | str] = {CREDENTIALS: account, **pages}
+        connection = session.settings.connection(name)
+        pages = asyncio.run(_first_pages(session, connection, streams))
+        found: dict[str, Found | str] = {CREDENTIALS: f"accepted: {account_of(session, name)}"}
+        # The merchant surface has no whoami: only a list that was read proves its key.
+        if connection.surface == "merchant" and not any(
+            isinstance(page, ParsedPage) for page in pages.values()
+        ):
+            found = {}
+        found |= pages
         rows += [
             {"connection": name, "checked": checked} | _checked(session, name, checked, each)
             for checked, each in found.items()

@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
+from pipelines.app.plan import check_connections
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ServiceError
@@ -42,6 +43,13 @@ def test_the_proposed_lines_switch_a_list_on(
         '[streams.payment_methods]\npath = "/v2/payment-methods"\nsurface = "merchant"'
     )
     assert shop["/v2/plans"]["lines"] == ""
+    home.settings_file.write_text(shop["/v2/payment-methods"]["lines"] + "\n")
+    for key, checked in ((API_KEY, ["credentials", "payment_methods"]), ("x", ["payment_methods"])):
+        monkeypatch.setenv("SANDBOX_API_KEY", key)
+        with opened(home) as session:
+            found_lists = check_connections(session, ["shop"])
+        assert [each["checked"] for each in found_lists] == checked
+        assert {each["passed"] for each in found_lists} == {key == API_KEY}
     home.settings_file.write_text(found["/v2/plans"]["lines"] + "\n")
     sync_once(home, "plans")
     assert rows(home, "SELECT count(*) FROM current.plans") == [(len(records(sandbox, "plans")),)]
