@@ -18,7 +18,7 @@ SIZES = ("--partners", "40", "--usage", "4000", "--billing", "900", "--rate", "1
 # Of each kind: the rule and the cause of its break; those set apart have none.
 FOUND = {
     "amount_off": ("different", "other amount"),
-    "missing_bill": ("not_billed", "missing on the bill"),
+    "missing_bill": ("not_billed", "no bill for the month"),
     "double_bill": ("billed_twice", "usage is also on bill"),
     "orphan_usage": ("unknown_partner", "usage of an unknown partner"),
     "orphan_billing": ("unknown_partner", "billing of an unknown partner"),

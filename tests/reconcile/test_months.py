@@ -248,7 +248,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     page = text_of(render_report(read_published(session)))
     said = "1 closed month changed since the sign-off: Sep 2026. Their differences moved by EUR "
     assert f"{said}\u22121.00. The changes are booked as corrections of Oct 2026" in page
-    assert "Sep 2026 closed, changed since" in page
+    assert "Sep 2026 signed off, changed since" in page
     row = "by ann and bob 1 Oct 2026 used +1.00 billed 0.00"
     assert row in page
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):

@@ -9,7 +9,7 @@ import pytest
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
-MISSING = "not_billed: missing on the bill"
+MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
 LATE = "not_billed: recorded after the last bill"
 NOT_USED = "not_used: billed without usage"
 TWICE = "billed_twice: usage is also on bill {name} b"
@@ -55,8 +55,9 @@ VOID_CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", status="vo
 STRANGE = ("billing of an unknown partner 5.00", "usage of an unknown partner -5.00")
 CASES = [
     Case("balanced", USED, [BILLED], verdict=BALANCED),
-    Case("not billed", USED, [], f"{MISSING} -5.00"),
-    Case("no identifier", [used("u", ref=None)], [], f"{MISSING} -5.00"),
+    Case("not billed", USED, [], f"{NO_BILL} -5.00"),
+    Case("no identifier", [used("u", ref=None)], [], f"{NO_BILL} -5.00"),
+    Case("missing", [*USED, used("v", "2.00")], [BILLED], f"{MISSING} -2.00"),
     Case("late", [*USED, LATE_USAGE], [BILLED], f"{LATE} -2.00"),
     Case("month not over", [used("u", day="2026-11-02")], [], verdict="tentative"),
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
@@ -87,7 +88,7 @@ CASES = [
     Case("other quantity", USED, [bill("b", line("u", quantity=2))], f"{OTHER}quantity 0.00"),
     Case("restated", [RESTATED], [BILLED], f"{CHANGED} -1.00"),
     Case("void bill", USED, again("5.00", status="void"), verdict=BALANCED),
-    Case("only a void bill", USED, [billed("5.00", status="void")], f"{MISSING} -5.00"),
+    Case("only a void bill", USED, [billed("5.00", status="void")], f"{NO_BILL} -5.00"),
     Case("credit note for usage that was lowered", [used("u", "3.00")], CREDIT, verdict=BALANCED),
     Case("void credit note", USED, VOID_CREDIT, verdict=BALANCED),
     Case("credit note with lines of both signs", [used("u", "2.00")], BOTH_SIGNS),
@@ -134,11 +135,12 @@ BY_MONTH = {
     "fee beside usage of another month": f"{NOT_USED} 5.00",
     "late": f"{AMOUNT} -2.00",
     "lines of two partners": f"{AMOUNT} -2.00",
+    "missing": f"{AMOUNT} -2.00",
     "more digits than money has": f"{AMOUNT} -0.0000001",
-    "no identifier": f"{MISSING} -5.00",
-    "not billed": f"{MISSING} -5.00",
+    "no identifier": f"{NO_BILL} -5.00",
+    "not billed": f"{NO_BILL} -5.00",
     "not used": f"{NOT_USED} 5.00",
-    "only a void bill": f"{MISSING} -5.00",
+    "only a void bill": f"{NO_BILL} -5.00",
     "restated": f"{CHANGED} -1.00",
     "second bill": "different: two bills of the same amount 5.00",
     "two lines that are less": f"{AMOUNT} -1.00",

@@ -239,6 +239,7 @@ def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:
     with_breaks = {cause for *_, cause in many.rows(sql.format("open_breaks > 0"))}
     assert with_breaks == {
         "missing on the bill",
+        "no bill for the month",
         "billing of an unknown partner",
         "usage of an unknown partner",
     }

@@ -1,6 +1,6 @@
 -- question: Is all usage of months whose bills are due on a bill?
 -- needs: exceptions usage.partner usage.period
--- remedy: Put late usage on the next bill. Ask why the bill lacks the missing usage.
+-- remedy: Put late usage on the next bill. Ask for the bill, or why the bill lacks the usage.
 WITH issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
     FROM reconciliation.bills AS bills
@@ -9,7 +9,8 @@ WITH issued AS (
 )
 SELECT
     used.*,
-    CASE WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
+    CASE WHEN issued.connection IS NULL THEN 'no bill for the month'
+         WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
 FROM paired AS used
