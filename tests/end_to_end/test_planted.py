@@ -18,16 +18,18 @@ SIZES = ("--partners", "40", "--usage", "4000", "--billing", "900", "--rate", "1
 # Of each kind: the rule and the cause of its break; those set apart have none.
 FOUND = {
     "amount_off": ("different", "other amount"),
-    "missing_bill": ("not_billed", "no bill for the month"),
+    "missing_bill": ("not_billed", "missing on the bill"),
     "double_bill": ("billed_twice", "usage is also on bill"),
     "orphan_usage": ("unknown_partner", "usage of an unknown partner"),
     "orphan_billing": ("unknown_partner", "billing of an unknown partner"),
     "late_usage": ("not_billed", "recorded after the last bill"),
     "restated_after_bill": ("different", "changed after the bill"),
 }
+# A partner may have another bill in the month of the one that is missing.
 BREAKS = """
 SELECT
-    rule, regexp_replace(cause, ' [0-9A-Z-]+$', ''), partner, month::VARCHAR, currency, difference
+    rule, replace(regexp_replace(cause, ' [0-9A-Z-]+$', ''), 'no bill for the month',
+        'missing on the bill') AS cause, partner, month::VARCHAR, currency, difference
 FROM reconciliation.breaks
 """
 VERDICTS = "SELECT partner, month::VARCHAR, currency, verdict FROM reconciliation.summary"
