@@ -6,13 +6,12 @@ import dagster as dg
 
 from assets.keys import connection_days, partition_key, raw_key, register_connections
 from assets.raw import SCHEDULED_AT_TAG
-from assets.resources import HomeResource, failure
+from assets.resources import HomeResource, expected_failures, failure
 from assets.warehouse import nothing_published
 from pipelines.app.maintenance import prune_files, verify_files
 from pipelines.app.versions import rebuild as rebuild_home
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
-from pipelines.core.errors import ConfigurationError
 
 READ_JOB = "nightly_sync"
 PUBLISH_JOB = "publish"
@@ -74,10 +73,8 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     )
     def nightly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         tick = context.scheduled_execution_time.astimezone(UTC)
-        try:
+        with expected_failures():
             connections = register_connections(context.instance, settings)
-        except ConfigurationError as error:
-            return dg.SkipReason(str(error))
         if datetime.now(UTC) - tick > OLDEST_TICK:
             return dg.SkipReason("Missed by more than a day. A later tick reads the lists.")
         return [_request(settings, each, tick) for each in connections.values()]

@@ -28,8 +28,9 @@ class HomeResource(dg.ConfigurableResource[None]):
             instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{run.run_id} {this_process()}"})
 
     def settings(self) -> Settings:
-        """Return the settings as they are now. Raises ConfigurationError."""
-        return load_settings(Home(Path(self.path)))
+        """Return the settings as they are now."""
+        with expected_failures():
+            return load_settings(Home(Path(self.path)))
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:
@@ -38,16 +39,23 @@ class HomeResource(dg.ConfigurableResource[None]):
         A request to stop the run arrives as KeyboardInterrupt: the application closes its scan
         files, so that a later run resumes them, and Dagster marks the run as canceled.
         """
-        try:
-            with _keyboard_interrupt(), open_session(Home(Path(self.path))) as session:
-                yield session
-        except PartnerSyncError as error:
-            raise failure(str(error), error.remedy) from None
+        home = Home(Path(self.path))
+        with expected_failures(), _keyboard_interrupt(), open_session(home) as session:
+            yield session
 
 
 def failure(message: str, remedy: str = "") -> dg.Failure:
     """Return the failure of a step. Dagster does not retry it: the client has retried already."""
     return dg.Failure(f"{message} {remedy}".strip(), allow_retries=False)
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Make an expected failure in the block that of a step, a tick or the code location."""
+    try:
+        yield
+    except PartnerSyncError as error:
+        raise failure(str(error), error.remedy) from None
 
 
 @contextmanager

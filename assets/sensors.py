@@ -8,12 +8,10 @@ import dagster as dg
 
 from assets.automation import CHECK_JOB, PUBLISH_JOB, READ_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
-from assets.resources import PROCESS_TAG, HomeResource
+from assets.resources import PROCESS_TAG, HomeResource, expected_failures
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
-from pipelines.app.session import open_session
 from pipelines.config.settings import Settings
-from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.engine import is_alive
 
 sensor = partial(dg.sensor, default_status=dg.DefaultSensorStatus.RUNNING)
@@ -65,11 +63,9 @@ def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str
 def connections(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
     """Add new connections and remove misspelled ones; a removed one that has scans stays."""
     instance = context.instance
-    try:
-        settings = home.settings()
+    settings = home.settings()
+    with expected_failures():
         configured = register_connections(instance, settings)
-    except ConfigurationError as error:
-        return dg.SkipReason(str(error))
     unknown = set(instance.get_dynamic_partitions(CONNECTIONS)) - configured.keys()
     wrong = unknown - _materialized(instance, settings) if unknown else unknown
     for name in wrong:
@@ -99,12 +95,9 @@ def findings(
 
     Lists become stale while nothing runs, and decisions on the command line change findings too.
     """
-    try:
-        with open_session(home.settings().places) as session:
-            found = findings_of(run_checks(session))
-            notify_findings(session)
-    except PartnerSyncError as error:
-        return dg.SkipReason(str(error))
+    with home.session() as session:
+        found = findings_of(run_checks(session))
+        notify_findings(session)
     names = sorted((each.code, each.connection, each.stream, each.subject) for each in found)
     digest = sha256(repr(names).encode()).hexdigest()
     if digest == context.cursor:

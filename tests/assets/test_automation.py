@@ -1,11 +1,13 @@
 """The nightly schedule, and the sensors that publish, follow connections and fail killed runs."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.errors import DagsterUserCodeExecutionError
 
 from assets.keys import CONNECTIONS, PUBLISHED, raw_key
 from assets.raw import SCHEDULED_AT_TAG
@@ -31,13 +33,15 @@ def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_
 
         def tick(due: datetime) -> Any:
             repository = defs.get_repository_def()
-            context = dg.build_schedule_context(instance, due, repository_def=repository)
-            return defs.resolve_schedule_def("nightly").evaluate_tick(context)
+            with dg.build_schedule_context(instance, due, repository_def=repository) as context:
+                return defs.resolve_schedule_def("nightly").evaluate_tick(context)
 
         requests = {str(each.partition_key): each for each in tick(due).run_requests or ()}
         late = tick(due - timedelta(hours=25))
-        site.home.connections_file.unlink()
-        assert "names no connection" in str(tick(due).skip_message)
+        says = misspell(site.home.connections_file)
+        with pytest.raises(DagsterUserCodeExecutionError) as failed:
+            tick(due)
+        assert re.search(says, str(failed.value.user_exception))
         assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "gamma"}
     assert set(requests) == {key(name) for name in ("acme", "beta", "gamma")}
     request = requests[key("gamma")]
@@ -48,8 +52,17 @@ def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_
     assert "Missed by more than a day" in str(late.skip_message)
 
 
-def evaluate(site: Site, name: str, cursor: str | None = None) -> Any:
-    defs, home = site.defs, HomeResource(path=str(site.home.root))
+def misspell(file: Path) -> str:
+    """Write a field that does not exist into a file; return what has to be said of it."""
+    text = file.read_text() if file.exists() else ""
+    file.write_text(text.replace("[beta]", "[beta]\nadress = 'x'") or "adress = 'x'")
+    return rf"adress: no such field\. Correct {file}"
+
+
+def evaluate(
+    site: Site, name: str, cursor: str | None = None, defs: dg.Definitions | None = None
+) -> Any:
+    defs, home = defs or site.defs, HomeResource(path=str(site.home.root))
     options: dict[str, Any] = {"repository_def": defs.get_repository_def()}
     context = dg.build_sensor_context(site.instance, cursor, resources={"home": home}, **options)
     return defs.resolve_sensor_def(name).evaluate_tick(context)
@@ -98,6 +111,16 @@ def test_partitions_follow_the_connections_file(site: Site) -> None:
     # `amce` was misspelled in a dialog; `former` has scans.
     assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "former"}
     assert evaluated.skip_message == "Connections: acme, beta. Removed: amce."
+
+
+@pytest.mark.parametrize("name", ["connections", "findings"])
+@pytest.mark.parametrize("file", ["connections_file", "settings_file"])
+def test_a_misspelled_field_fails_the_tick_and_names_the_file(
+    site: Site, name: str, file: str
+) -> None:
+    defs, says = site.defs, misspell(getattr(site.home, file))
+    with pytest.raises(dg.Failure, match=says):
+        evaluate(site, name, defs=defs)
 
 
 def test_the_findings_sensor_runs_the_checks_when_findings_change(site: Site) -> None:
