@@ -29,7 +29,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.runs import Outcome, close_dead_runs
+from pipelines.metadata.runs import Outcome, close_dead_runs, unread
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
@@ -110,6 +110,7 @@ class _Run:
         row, results = self.row, self.results.values()
         with self.session.metadata.transaction() as db:
             row.started_at = utc_now(self.session.clock)
+            row.lists = self._lists()
             close_dead_runs(db, row.started_at, row.connection)
             db.add(row)
         try:
@@ -117,16 +118,21 @@ class _Run:
         except PartnerSyncError as error:  # of the whole connection: credentials, identity
             self.fail(error)
         finally:
-            unread = [f"{each.stream}: {each.message}" for each in results if not each.scan]
-            failed = [each for each in results if each.state is Outcome.FAILED]
-            remedies = dict.fromkeys(each.remedy for each in failed if each.remedy)
             with self.session.metadata.transaction() as db:
                 db.add(row)
                 row.ended_at = utc_now(self.session.clock)
                 row.outcome = max((each.state for each in results), key=list(Outcome).index)
-                row.message = " ".join([*unread, *remedies]) or None
+                row.lists = self._lists()
+                row.message = " ".join(filter(None, unread(row.lists))) or None
                 row.requests = sum(each.requests for each in results)
                 row.rate_limited = sum(each.rate_limited for each in results)
+
+    def _lists(self) -> dict[str, dict[str, str]]:
+        """Return how each list ended so far, as its run keeps it."""
+        return {
+            each.stream: {name: getattr(each, name) for name in ("state", "message", "remedy")}
+            for each in self.results.values()
+        }
 
     async def read_lists(self, streams: list[Stream]) -> None:
         """Read all lists at once."""

@@ -17,9 +17,9 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
-from pipelines.metadata.runs import KILLED, Outcome, is_running
+from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
+from pipelines.metadata.tables import ApiSpec, Close, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -135,25 +135,24 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
 
 
 @Check(READ, Severity.ERROR, "connection")
-def run_failed(context: CheckContext, about: ListName) -> Iterator[str | Finding]:
-    """Did the last sync of the connection run to its end?"""
-    ended = (run for run in _runs(context, about) if not is_running(run))
-    run = known(next(ended, None), f"No sync of `{about.connection}` has ended yet.")
-    if run.outcome in {Outcome.COMPLETE, Outcome.PARTIAL}:
-        return
-    how = "failed" if run.outcome == Outcome.FAILED else "was interrupted"
-    version = context.published.version
-    seen = f"Analysts still see version {version.number}." if version else "Nothing is published."
-    message = (
-        f"The sync of `{run.connection}` that began at {run.started_at:{MINUTE}} UTC {how}. "
-        f"{run.message or f'Its process was killed. {seen}'}"
-    )
-    if run.outcome == Outcome.INTERRUPTED and run.message not in {None, KILLED}:
-        # A person has stopped it, and knows.
-        remedy = READ.format(connection=about.connection)
-        yield Finding("run_failed", Severity.INFO, *about, "", message, remedy)
-    else:
-        yield message
+def run_failed(context: CheckContext, about: ListName) -> Iterator[Finding]:
+    """Did the last sync of each list of the connection run to its end?"""
+    streams = {each.stream for each in context.lists if each.connection == about.connection}
+    ended = last_runs(context.metadata, about.connection, streams)
+    messages, remedies, severity = list[str](), dict[str, None](), Severity.INFO
+    for run, lists in known(ended or None, f"No sync of `{about.connection}` has ended yet."):
+        reason, remedy = unread(lists)
+        if reason:
+            how = "was killed" if run.message in {None, KILLED} else "was interrupted"
+            if any(each["state"] == Outcome.FAILED for each in lists.values()):
+                how = "failed"
+            if how != "was interrupted":  # or a person has stopped it, and knows
+                severity = Severity.ERROR
+            began = f"{run.started_at:{MINUTE}} UTC"
+            messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")
+            remedies[remedy] = None
+    if messages:
+        yield Finding("run_failed", severity, *about, "", " ".join(messages), " ".join(remedies))
 
 
 @Check("partner-sync discover {connection}", scope="connection")
@@ -199,16 +198,6 @@ def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
     if scan.status == ScanStatus.FAILED:
         failed = _about_scan(context, scan, f"could not be loaded: {scan.reason}")
         yield f"{failed} If its file is restored, `partner-sync versions rebuild` loads it."
-
-
-@Check(READ_LIST)
-def scan_unfinished(context: CheckContext, about: ListName) -> Iterator[str]:
-    """Did the last reading of the list end, if the last run of the connection was without it?"""
-    scans = select(Scan).filter_by(**about._asdict()).order_by(Scan.started_at.desc())
-    scan = known(context.metadata.scalar(scans.limit(1)), f"{about} was never read.")
-    run = next(_runs(context, about), None)
-    if scan.status == ScanStatus.OPEN and run and run.run_id != scan.run_id and not is_running(run):
-        yield _about_scan(context, scan, "was not read to its end.")
 
 
 @Check("partner-sync versions build")
@@ -257,13 +246,6 @@ def list_stale(context: CheckContext, about: ListName) -> Iterator[str]:
             f"The newest complete scan of {about} ended at {complete_at:{MINUTE}} UTC, "
             f"{hours:,.0f} hours ago. Analysts see the rows of that time."
         )
-
-
-def _runs(context: CheckContext, about: ListName) -> Iterator[Run]:
-    """Return the runs of a connection, newest first."""
-    newest = (Run.started_at.desc(), Run.run_id.desc())
-    own = select(Run).filter_by(connection=about.connection).order_by(*newest)
-    return iter(context.metadata.scalars(own))
 
 
 def _about_scan(context: CheckContext, scan: Scan, what: str) -> str:

@@ -1,5 +1,7 @@
 """Rows of `runs`: one sync of one connection each, from its start to its outcome."""
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from enum import StrEnum
 
@@ -9,6 +11,7 @@ from sqlalchemy.orm import Session
 from pipelines.metadata.engine import is_alive
 from pipelines.metadata.tables import Run
 
+ListStates = Mapping[str, Mapping[str, str]]  # `Run.lists`
 KILLED = "The process ended without a result. `partner-sync sync` resumes its scans."
 
 
@@ -19,6 +22,20 @@ class Outcome(StrEnum):
     PARTIAL = "partial"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+
+
+UNREAD = (Outcome.FAILED, Outcome.INTERRUPTED)
+
+
+def unread(lists: ListStates) -> tuple[str, str]:
+    """Return why lists of a run were not read to their end, and the remedies; each said once."""
+    names, remedies = dict[str, list[str]](), dict[str, None]()
+    for name, each in lists.items():
+        if each["state"] in UNREAD:
+            names.setdefault(each["message"], []).append(name)
+            remedies[each["remedy"]] = None
+    reasons = (f"{', '.join(streams)}: {reason}" for reason, streams in names.items())
+    return " ".join(reasons), " ".join(filter(None, remedies))
 
 
 def is_running(run: Run) -> bool:
@@ -34,6 +51,22 @@ def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
         if run.connection == connection or not is_alive(run.owner):
             run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
+
+
+def last_runs(
+    session: Session, connection: str, streams: AbstractSet[str]
+) -> list[tuple[Run, ListStates]]:
+    """Return the ended runs of a connection with those of the lists that no newer one had."""
+    newest, missing = (Run.started_at.desc(), Run.run_id.desc()), set(streams)
+    found = list[tuple[Run, ListStates]]()
+    for run in session.scalars(select(Run).filter_by(connection=connection).order_by(*newest)):
+        lists = {name: each for name, each in run.lists.items() if name in missing}
+        if lists and not is_running(run):
+            found.append((run, lists))
+            missing -= lists.keys()
+        if not missing:
+            break
+    return found
 
 
 def recent_runs(session: Session, limit: int = 20) -> list[Run]:

@@ -35,6 +35,7 @@ class Run(Base, kw_only=True):
     """One sync of one connection. `outcome` is None while it runs, or after it was killed.
 
     How many requests a killed run sent is not known: its scans count them when they are resumed.
+    `lists` has an outcome (`state`), `message` and `remedy` by stream; all interrupted at first.
     """
 
     __tablename__ = "runs"
@@ -48,6 +49,7 @@ class Run(Base, kw_only=True):
     owner: Mapped[str]  # host, process id and start time of the process
     outcome: Mapped[str | None] = mapped_column(default=None)  # complete|partial|failed|interrupted
     message: Mapped[str | None] = mapped_column(default=None)
+    lists: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     requests: Mapped[int | None] = mapped_column(default=None)
     rate_limited: Mapped[int | None] = mapped_column(default=None)  # answers with status 429
 

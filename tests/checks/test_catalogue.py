@@ -12,15 +12,16 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.publish.build import build
-from tests.publish.homes import DAY, Reading, Stores, add_run, read, usage
+from tests.publish.homes import DAY, Reading, Stores, add_run, list_state, read, usage
 from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 Arrange = Callable[[Stores], object]
 # They pass where nobody has begun what they watch.
 NOTHING_BEGUN = {"erasure_unfinished", "notification_failed", "description_changed"}
-BY_METADATA = NOTHING_BEGUN | {"run_failed", "scan_held", "scan_failed", "scan_unfinished"}
+BY_METADATA = NOTHING_BEGUN | {"run_failed", "scan_held", "scan_failed"}
 LIST = ListName("acme", "usage")
+DOWN = "The service cannot be reached."
 ALL = usage(*range(1, 11))
 NOT_FITTING = [*ALL[1:], {"id": "u1", "amount": "not known", "lines": []}]
 
@@ -66,13 +67,6 @@ def fail_load(stores: Stores) -> None:
         set_status(session, scan, ScanStatus.FAILED, "page 3 is damaged.")
 
 
-def leave_open(stores: Stores) -> None:
-    scan = read(stores, Reading(ALL))
-    with stores.metadata.transaction() as session:
-        set_status(session, scan, ScanStatus.OPEN, "")
-    ending(Outcome.COMPLETE)(stores)  # a run of other lists
-
-
 def wait(stores: Stores) -> None:
     stores.clock.now += timedelta(hours=36, minutes=2)
 
@@ -88,14 +82,13 @@ CASES: list[tuple[str, Arrange, str]] = [
     ("list_partial", publishing(ALL, complete=False), r"PARTIAL\. 10 rows.*3 rows were not seen"),
     ("scan_held", publishing(usage(1)), r"approval: 9 of 10 rows .*still see its rows of 2026-11"),
     ("scan_failed", fail_load, r"could not be loaded: page 3 is damaged\..*still see"),
-    ("scan_unfinished", leave_open, r"-03 .* was not read to its end\. Analysts still see"),
     ("scan_not_published", lambda stores: read(stores, Reading(ALL)), "-03 .* is read and not pub"),
     ("records_quarantined", publishing([*ALL, {}]), r"1 records of acme/usage are in quarantine"),
     ("values_in_extra", publishing(NOT_FITTING), r"1 rows of acme/usage .* fit no column"),
     ("list_stale", wait, r"ended at 2026-11-02 02:01 UTC, 36 hours ago"),
-    ("run_failed", ending(Outcome.FAILED), r"at 2026-11-02 03:00 UTC failed.*see version 1"),
+    ("run_failed", ending(Outcome.FAILED), r"at 2026-11-02 03:00 UTC failed\. usage: Not read\."),
     ("run_failed", ending(Outcome.FAILED, None), r"03:00 UTC failed"),  # the next one still runs
-    ("run_failed", ending(Outcome.INTERRUPTED), r"was interrupted.*still see version 1"),
+    ("run_failed", ending(Outcome.INTERRUPTED), r"was killed\. usage: Not read\."),
     ("warehouse_unreadable", lambda stores: stores.settings.places.link.unlink(), "symlink of the"),
     ("warehouse_unreadable", delete, r"v00000001\.duckdb does not exist"),
     ("warehouse_unreadable", lambda stores: delete(stores, b"\0" * 16384), r"cannot be opened"),
@@ -173,6 +166,27 @@ def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None
     assert states == dict(zip(lists, (State.PASSED, State.UNKNOWN, State.UNKNOWN), strict=True))
     runs = [each.about.connection for each in results if each.check.code == "run_failed"]
     assert runs == ["acme", "zen"]
+
+
+def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -> None:
+    def found(**lists: Outcome) -> list[tuple[str, str]]:
+        states = {name: list_state(each, DOWN, f"Mend {name}.") for name, each in lists.items()}
+        ending(max(lists.values(), key=list(Outcome).index), lists=states)(published)
+        results = ask_all(published, LIST, ListName("acme", "billing"), ListName("acme", "plans"))
+        return [
+            (each.message.partition(" failed. ")[2], each.remedy)
+            for result in results
+            if result.check.code == "run_failed"
+            for each in result.findings
+        ]
+
+    failed, read_again = Outcome.FAILED, Outcome.PARTIAL
+    both = [(f"usage, billing: {DOWN}", "Mend usage. Mend billing.")]
+    assert found(usage=failed, billing=failed) == both
+    assert found(plans=Outcome.COMPLETE) == both
+    assert found(usage=read_again) == [(f"billing: {DOWN}", "Mend billing.")]
+    assert found(usage=failed)[0][0].count(DOWN) == 2  # of two syncs
+    assert found(usage=read_again, billing=read_again) == []
 
 
 def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:

@@ -45,7 +45,7 @@ def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, sync
     assert "passed" not in text
     synced("sync", "--connection", "second", code=1)
     text = synced("status", code=3).stdout
-    remedy = r"client_id, secret and audience of .*\n +Run `partner-sync sync --connection second`"
+    remedy = r"partners, usage, billing: The identity .*\n +Check auth_url, .*`second`"
     assert re.search(remedy, text)
 
 

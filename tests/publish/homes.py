@@ -121,11 +121,16 @@ def usage(*ids: int, amount: str = "1.10") -> list[Record]:
     return [{"id": f"u{number}", "amount": amount, "lines": [{"n": number}]} for number in ids]
 
 
+def list_state(state: Outcome | None, message: str = "", remedy: str = "") -> dict[str, str]:
+    return {"state": state or Outcome.INTERRUPTED, "message": message, "remedy": remedy}
+
+
 def add_run(stores: Stores, outcome: Outcome | None = Outcome.COMPLETE, **start: Any) -> str:
-    """Add a run of a connection; one without an outcome has not ended."""
+    """Add a run of a connection that reads usage; one without an outcome has not ended."""
     now = stores.clock.now
     run_id = f"run-{now:%m%d%H%M%S}-{start.get('connection', 'acme')}"
     values = {"connection": "acme", "trigger": "command", "started_at": now, **start}
+    values.setdefault("lists", {"usage": list_state(outcome, "Not read.", "Read it again.")})
     if outcome is not None:
         values |= {"ended_at": now, "outcome": outcome}
     with stores.metadata.transaction() as session:

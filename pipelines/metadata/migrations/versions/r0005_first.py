@@ -3,7 +3,7 @@
 Whoever changes a table adds a revision, and a test that upgrades a database of the one before.
 """
 
-revision = "0004"  # the earlier ones were never released
+revision = "0005"  # the earlier ones were never released
 down_revision = None
 
 
