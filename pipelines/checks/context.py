@@ -2,14 +2,14 @@
 
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.config.settings import Settings
@@ -17,10 +17,12 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import scans
-from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
+from pipelines.metadata.runs import is_running
+from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 T = TypeVar("T")
+BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 CURRENT: Final = """
 SELECT
@@ -199,7 +201,14 @@ class CheckContext:
 
     @cached_property
     def waiting(self) -> dict[ListName, Scan]:
-        """The newest scan of each list that waits for a build."""
+        """The newest scan of each list that waits for a build, if none is to be expected.
+
+        One is while a sync of any connection runs, and for an hour after it.
+        """
+        is_recent = or_(Run.ended_at.is_(None), Run.ended_at > self.now - BUILD_FOLLOWS)
+        recent = self.metadata.scalars(select(Run).where(is_recent))
+        if any(run.ended_at or is_running(run) for run in recent):
+            return {}
         found = scans.buildable_scans(self.metadata, self.published.scan_ids)
         return {ListName(scan.connection, scan.stream): scan for scan in found}
 

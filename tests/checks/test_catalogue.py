@@ -11,6 +11,7 @@ from pipelines.checks.context import CheckContext, ListName, read_published
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.tables import Run
 from pipelines.publish.build import build
 from tests.publish.homes import DAY, Reading, Stores, add_run, list_state, read, usage
 from tests.publish.named import roll_back
@@ -67,8 +68,18 @@ def fail_load(stores: Stores) -> None:
         set_status(session, scan, ScanStatus.FAILED, "page 3 is damaged.")
 
 
+def leave_waiting(stores: Stores) -> None:
+    read(stores, Reading(ALL))
+    stores.clock.now += timedelta(hours=1)
+
+
 def wait(stores: Stores) -> None:
     stores.clock.now += timedelta(hours=36, minutes=2)
+
+
+def unlink(stores: Stores) -> None:
+    stores.clock.now += timedelta(hours=1)
+    stores.settings.places.link.unlink()
 
 
 def delete(stores: Stores, content: bytes | None = None) -> None:
@@ -82,14 +93,14 @@ CASES: list[tuple[str, Arrange, str]] = [
     ("list_partial", publishing(ALL, complete=False), r"PARTIAL\. 10 rows.*3 rows were not seen"),
     ("scan_held", publishing(usage(1)), r"approval: 9 of 10 rows .*still see its rows of 2026-11"),
     ("scan_failed", fail_load, r"could not be loaded: page 3 is damaged\..*still see"),
-    ("scan_not_published", lambda stores: read(stores, Reading(ALL)), "-03 .* is read and not pub"),
+    ("scan_not_published", leave_waiting, "-03 .* is read and not published"),
     ("records_quarantined", publishing([*ALL, {}]), r"1 records of acme/usage are in quarantine"),
     ("values_in_extra", publishing(NOT_FITTING), r"1 rows of acme/usage .* fit no column"),
     ("list_stale", wait, r"ended at 2026-11-02 02:01 UTC, 36 hours ago"),
     ("run_failed", ending(Outcome.FAILED), r"at 2026-11-02 03:00 UTC failed\. usage: Not read\."),
     ("run_failed", ending(Outcome.FAILED, None), r"03:00 UTC failed"),  # the next one still runs
     ("run_failed", ending(Outcome.INTERRUPTED), r"was killed\. usage: Not read\."),
-    ("warehouse_unreadable", lambda stores: stores.settings.places.link.unlink(), "symlink of the"),
+    ("warehouse_unreadable", unlink, "symlink of the"),
     ("warehouse_unreadable", delete, r"v00000001\.duckdb does not exist"),
     ("warehouse_unreadable", lambda stores: delete(stores, b"\0" * 16384), r"cannot be opened"),
 ]
@@ -187,6 +198,20 @@ def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -
     assert found(usage=read_again) == [(f"billing: {DOWN}", "Mend billing.")]
     assert found(usage=failed)[0][0].count(DOWN) == 2  # of two syncs
     assert found(usage=read_again, billing=read_again) == []
+
+
+def test_a_scan_waits_without_a_finding_while_a_sync_runs_and_an_hour_longer(
+    published: Stores,
+) -> None:
+    leave_waiting(published)
+    states = []
+    for outcome in (None, Outcome.COMPLETE):
+        run_id = add_run(published, outcome, connection="zen", started_at=published.clock.now - DAY)
+        states.append(ask(published)["scan_not_published"].state)
+        with published.metadata.transaction() as db:
+            db.delete(db.get_one(Run, run_id))
+    states.append(ask(published)["scan_not_published"].state)
+    assert states == [State.PASSED, State.PASSED, State.FAILED]
 
 
 def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
