@@ -14,14 +14,14 @@ import apprise
 from pipelines.app.report import key_figures, read_published
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
+from pipelines.core.finding import Severity
 from pipelines.core.text import printable
-from pipelines.metadata.findings import due_findings
+from pipelines.metadata.findings import due_findings, open_severities
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import FindingRow, Notification
 
 REPEAT: Final = timedelta(hours=24)
 MOST_LINES: Final = 20
-TITLE: Final = "partner-sync: {count} findings need attention"
 TEST: Final = "This is a test. Findings of {home} are sent here."
 SUMMARY: Final = (
     "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
@@ -42,9 +42,12 @@ def notify_findings(session: AppSession) -> None:
         now = utc_now(session.clock)
         with session.metadata.transaction() as db:
             due = list(due_findings(db, now, REPEAT))
-        if due and any(
-            row["sent"] for row in _send(session, session.settings.notify, _title(due), _text(due))
-        ):
+            severities = open_severities(db)
+        if not due:
+            return
+        title, kind = _title([event for _row, event in due], len(severities)), _kind(severities)
+        sent = _send(session, session.settings.notify, title, _text(due), kind)
+        if any(row["sent"] for row in sent):
             with session.metadata.transaction() as db:
                 for row, _event in due:
                     row.notified_at = None if row.cleared_at else now
@@ -70,8 +73,17 @@ def notify_summary(session: AppSession) -> None:
     _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
 
 
-def _title(due: Sequence[tuple[FindingRow, str]]) -> str:
-    return TITLE.format(count=sum(row.cleared_at is None for row, _event in due))
+def _title(events: Sequence[str], still_open: int) -> str:
+    counts = {"new": events.count("new"), "cleared": events.count("cleared"), "open": still_open}
+    parts = [f"{count} {what}" for what, count in counts.items() if count or what == "open"]
+    return f"partner-sync: {', '.join(parts)} findings"
+
+
+def _kind(severities: Sequence[str]) -> apprise.NotifyType:
+    """Return what kind of message open findings of these severities are."""
+    if Severity.ERROR in severities:
+        return apprise.NotifyType.FAILURE
+    return apprise.NotifyType.WARNING if severities else apprise.NotifyType.SUCCESS
 
 
 def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
@@ -84,10 +96,17 @@ def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _send(session: AppSession, channels: Iterable[str], title: str, text: str) -> list[Row]:
+def _send(
+    session: AppSession,
+    channels: Iterable[str],
+    title: str,
+    text: str,
+    kind: apprise.NotifyType = apprise.NotifyType.INFO,
+) -> list[Row]:
     """Send a message to channels, record it, and return a row for each."""
     text = session.redactor.clean(text)
-    errors = {name: _send_to(session, name, title, text) for name in channels}
+    message = {"title": title, "body": text, "notify_type": kind}
+    errors = {name: _send_to(session, name, message) for name in channels}
     with session.metadata.transaction() as db:
         for name, error in errors.items():
             sent_at = utc_now(session.clock)
@@ -98,7 +117,7 @@ def _send(session: AppSession, channels: Iterable[str], title: str, text: str) -
     ]
 
 
-def _send_to(session: AppSession, name: str, title: str, text: str) -> str | None:
+def _send_to(session: AppSession, name: str, message: dict[str, Any]) -> str | None:
     """Return why a message could not be sent to the URL in a variable; None if it was."""
     url = os.environ.get(name)
     if not url:
@@ -107,5 +126,5 @@ def _send_to(session: AppSession, name: str, title: str, text: str) -> str | Non
     channel = apprise.Apprise()
     if not channel.add(url):
         return f"The environment variable {name} holds no URL that Apprise knows."
-    is_sent = channel.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT)
+    is_sent = channel.notify(**message, body_format=apprise.NotifyFormat.TEXT)
     return None if is_sent else f"The service behind {name} did not accept the message."

@@ -41,6 +41,12 @@ def due_findings(
                 yield row, "still"
 
 
+def open_severities(session: Session) -> list[str]:
+    """Return the severity of every open finding that needs attention."""
+    found = select(FindingRow.severity).where(FindingRow.cleared_at.is_(None))
+    return list(session.scalars(found.where(FindingRow.severity != Severity.INFO)))
+
+
 def last_notifications(session: Session) -> list[Notification]:
     """Return the last message to each channel."""
     newest = select(func.max(Notification.number)).group_by(Notification.channel)

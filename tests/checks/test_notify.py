@@ -33,12 +33,14 @@ class Channel:
 
     def __init__(self) -> None:
         self.received: list[str] = []
+        self.heads: list[tuple[str, str]] = []  # title and kind of each
         schema = f"kept{next(NUMBERS)}"
         ADD_SERVICE(on=schema)(self._accept)
         self.url = f"{schema}://user:{SECRET}@127.0.0.1/hook"
 
-    def _accept(self, body: str, *_others: object, **_options: object) -> bool:
+    def _accept(self, body: str, title: str, kind: str, **_options: object) -> bool:
         self.received += [body] if self.accepts else []
+        self.heads.append((title, kind))
         return self.accepts
 
 
@@ -89,6 +91,18 @@ def test_people_are_told_once_again_after_a_day_and_when_it_clears(
     assert tell(session, channel, "a", "b", hours=1) == ["still", "new"]
     assert tell(session, channel, "b", hours=1) == ["cleared"]
     assert tell(session, channel, "a", "b", hours=1) == ["new"]
+
+
+def test_a_title_counts_what_is_new_has_cleared_and_is_open(
+    session: AppSession, channel: Channel
+) -> None:
+    late, failed = finding("late"), finding("failed", Severity.ERROR)
+    for found in ([late], [late, failed, finding("note", Severity.INFO)], [late], []):
+        notified(session, channel, found)
+    titles = ("1 new, 1 open", "1 new, 2 open", "1 cleared, 1 open", "1 cleared, 0 open")
+    kinds = ("warning", "failure", "warning", "success")
+    expected = [f"partner-sync: {title} findings" for title in titles]
+    assert channel.heads == list(zip(expected, kinds, strict=True))
 
 
 def test_a_channel_that_fails_is_a_finding_and_gets_the_message_later(
