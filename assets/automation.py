@@ -31,12 +31,14 @@ def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
 
 
 @dg.op(out=dg.Out(dg.Nothing))
-def verify_archive(home: HomeResource) -> None:
+def verify_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
     """Compare every scan file and version with what was recorded of it."""
     with home.session() as session:
-        damaged = verify_files(session).damaged
-    if damaged:
-        raise failure("\n".join(["Some files are damaged.", *map(str, damaged)]))
+        verified = verify_files(session)
+    if verified.damaged:
+        lines = [f"{each} {each.remedy}".strip() for each in verified.damaged]
+        raise failure("\n".join(["Some files are damaged.", *lines]))
+    context.log.info("%s files were verified. None is damaged.", f"{verified.files:,}")
 
 
 @dg.op(ins={"verified": dg.In(dg.Nothing)})
