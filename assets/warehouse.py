@@ -48,8 +48,17 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
             checks = run_checks(session, seen)
         yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
         yield from check_results(context.selected_asset_check_keys, checks, seen)
-        if built is not None and built.version is None:
+        if built is None:
+            return
+        if built.version is None:
             raise nothing_published(built)
+        with home.session() as session:  # last: if the report fails, all else is shown
+            page = dg.MetadataValue.path(write_report(session, read_published(session)))
+        if REPORT in context.selected_asset_keys:
+            yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
+        if built.is_new:
+            with home.session() as session:
+                notify_summary(session)
 
     return build
 
@@ -95,10 +104,6 @@ def _asset_results(
             metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
             yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
-    page = dg.MetadataValue.path(write_report(session, read_published(session)))
-    yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
-    if built.is_new:
-        notify_summary(session)
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:

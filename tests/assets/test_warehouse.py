@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from assets.keys import EXPORTS, PUBLISHED, reconciliation_key, table_key
+from assets.keys import EXPORTS, PUBLISHED, REPORT, reconciliation_key, table_key
 from assets.warehouse import SHOWN_TABLES
 from pipelines.core.files import write_durably
 from tests.assets.homes import STREAMS, Result, Site, failure_text, key
@@ -54,6 +54,17 @@ def test_a_version_of_all_connections_is_published_and_checked(site: Site) -> No
         r"(\d+ open breaks: [\d.,-]+ [A-Z]{3}\.\n)+partner-sync breaks --rule different",
         str(reasons_of(result)["different"]),
     )
+
+
+def test_a_report_that_cannot_be_written_holds_nothing_else_back(site: Site) -> None:
+    site.archive_day("acme", 0, "usage")
+    (site.home.reports / "v00000001.html").mkdir(parents=True)
+    result = site.run_job("publish")
+    text = failure_text(result, "build")
+    assert re.search(r"v00000001\.html cannot be written: .* run `partner-sync report`", text)
+    assert all(site.shown(each) for each in (PUBLISHED, table_key("usage")))
+    assert not site.shown(REPORT)
+    assert reasons_of(result).keys() == reasons_of(site.run_job("checks")).keys()
 
 
 def reasons_of(result: Result) -> dict[str, str | None]:
