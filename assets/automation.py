@@ -1,4 +1,4 @@
-"""Schedules, and the jobs that work on the whole warehouse: rebuild and maintenance."""
+"""Schedules, names of jobs, and the job `maintenance`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,9 +7,7 @@ import dagster as dg
 from assets.keys import connection_days, partition_key, raw_key, register_connections
 from assets.raw import SCHEDULED_AT_TAG
 from assets.resources import HomeResource, expected_failures, failure
-from assets.warehouse import nothing_published
 from pipelines.app.maintenance import prune_files, verify_files
-from pipelines.app.versions import rebuild as rebuild_home
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Settings
 
@@ -18,16 +16,6 @@ PUBLISH_JOB = "publish"
 CHECK_JOB = "checks"
 OLDEST_TICK = timedelta(hours=24)  # of an older one, the service can say nothing any more
 MAINTENANCE_CRON = "0 6 * * 0"
-
-
-@dg.op
-def rebuild_version(context: dg.OpExecutionContext, home: HomeResource) -> None:
-    """Build and publish a version from the archive, without a base and without any request."""
-    with home.session() as session:
-        built = rebuild_home(session)
-        if built.version is None:
-            raise nothing_published(built)
-        context.log.info("Published version %s.", built.version.number)
 
 
 @dg.op(out=dg.Out(dg.Nothing))
@@ -48,12 +36,6 @@ def prune_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
         if session.settings.keep_days:
             deleted = prune_files(session, None)
             context.log.info("%s old scan files and versions were deleted.", len(deleted))
-
-
-@dg.job
-def rebuild() -> None:
-    """Build the published version anew from the archive, without any request."""
-    rebuild_version()
 
 
 @dg.job

@@ -7,7 +7,7 @@ from assets.exports import export
 from assets.keys import SERVICE
 from assets.raw import raw_assets
 from assets.resources import HomeResource, expected_failures
-from assets.warehouse import warehouse_assets
+from assets.warehouse import REBUILD_JOB, warehouse_assets
 from pipelines.config.settings import Settings, load_settings
 
 MAX_RUNTIME_SECONDS = 12 * 3600  # a read that takes longer hangs; what it read is kept
@@ -36,7 +36,11 @@ def build_defs(settings: Settings) -> dg.Definitions:
                 selection=dg.AssetSelection.all_asset_checks(),
                 description="Evaluates every check. Sends no request and builds nothing.",
             ),
-            automation.rebuild,
+            dg.define_asset_job(
+                REBUILD_JOB,
+                selection=dg.AssetSelection.assets(warehouse),
+                description="Builds the version anew from the archive, without any request.",
+            ),
             automation.maintenance,
         ],
         schedules=[

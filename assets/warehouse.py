@@ -17,12 +17,14 @@ from pipelines.app.notify import notify_summary
 from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.app.sync import build_version
+from pipelines.app.versions import rebuild
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
 from pipelines.reconcile.statements import TABLES, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
+REBUILD_JOB = "rebuild"
 SHOWN_TABLES = {*TABLES}
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
@@ -40,7 +42,8 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         with home.session() as session:
             built = None
             if context.selected_asset_keys:
-                built = build_version(session)
+                make = rebuild if context.run.job_name == REBUILD_JOB else build_version
+                built = make(session)
             seen = current_version(session)
             unknown = seen.not_evaluated
             evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()
