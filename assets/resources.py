@@ -14,6 +14,10 @@ from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.engine import this_process
 
+STOPPED = (
+    "The run was stopped. Analysts see the version that was published last. What was read is kept: "
+    "launch the run again within 24 hours to resume."
+)
 PROCESS_TAG = ".partner-sync/process"  # of a run: its id, and the process that works on it
 
 
@@ -40,8 +44,11 @@ class HomeResource(dg.ConfigurableResource[None]):
         files, so that a later run resumes them, and Dagster marks the run as canceled.
         """
         home = Home(Path(self.path))
-        with expected_failures(), _keyboard_interrupt(), open_session(home) as session:
-            yield session
+        try:
+            with expected_failures(), _keyboard_interrupt(), open_session(home) as session:
+                yield session
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(STOPPED) from None  # without asyncio's frames
 
 
 def failure(message: str, remedy: str = "") -> dg.Failure:

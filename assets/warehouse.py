@@ -130,7 +130,7 @@ def build_metadata(built: BuildResult, version: Version) -> dict[str, Any]:
         "file": dg.MetadataValue.path(version.path),
         "new version": built.is_new,
         "scans loaded": len(built.results) - held,
-        "scans held": held,
+        "scans newly held": held,
         "scans failed": len(built.failed),
         **rows,
     }

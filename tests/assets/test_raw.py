@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
+from assets.resources import STOPPED
 from pipelines.app.days import lists_of_day
 from pipelines.app.progress import LoggedProgress
 from pipelines.app.session import open_session
@@ -130,6 +131,10 @@ def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(sit
     result = site.run_raw(key("acme"))
     thread.join()
     assert not result.success
+    data = result.failure_data_for_node("read")
+    assert data
+    assert data.error
+    assert data.error.message == f"KeyboardInterrupt: {STOPPED}\n"
     with site.database() as db:
         assert [run.outcome for run in db.scalars(select(Run))] == ["interrupted"]
         assert "usage" in [scan.stream for scan in db.scalars(select(Scan)) if not scan.sha256]
