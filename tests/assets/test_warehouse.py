@@ -82,6 +82,9 @@ def test_what_was_read_is_published_although_another_stream_failed(site: Site) -
     failed = {name for name, passed in checks(site.run_job("publish")).items() if not passed}
     assert "warehouse/usage list_not_loaded" in failed
     assert rows(site.home, "SELECT count(*) FROM current.billing") == [(20,)]
+    site.archive_day("acme", 0, "billing")  # a later sync of another list
+    said = reasons_of(site.run_job("checks"))["run_failed"]
+    assert re.search(r"^acme: The sync .* failed\. usage: .* grant the scope", str(said))
 
 
 @pytest.mark.long

@@ -84,8 +84,12 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
     with opened(home) as session, session.metadata.transaction() as db:
         sealed = session.archive.open_sealed(db.get_one(Scan, scan_id))
         after = list(sealed.exchanges())
-        runs = [(run.outcome, run.requests is None) for run in recent_runs(db)]
-        assert runs == [("complete", False), ("interrupted", how == signal.SIGKILL)]
+        runs = [
+            (run.outcome, run.lists["usage"]["state"], run.requests is None)
+            for run in recent_runs(db)
+        ]
+        interrupted = ("interrupted", "interrupted", how == signal.SIGKILL)
+        assert runs == [("complete", "complete", False), interrupted]
         with session.warehouse.open() as version:
             held = table_records(version, "current", "usage")
     assert after[: len(before)] == before
