@@ -32,7 +32,8 @@ WITH parts AS NOT MATERIALIZED (
         {{organization}} AS organization, {{month}} AS month, {{day}} AS day,
         {{currency}} AS currency, {{plan}} AS plan, {{metric}} AS metric,
         {{quantity}} AS quantity, {{price}} AS price, {{amount}} AS amount,
-        {{recorded}} AS recorded_at, {{updated}} AS updated_at, {PLACE}
+        {{recorded}} AS recorded_at, {{recorded_on}} AS recorded_on, {{updated}} AS updated_at,
+        {PLACE}
     FROM {{table}} AS record
     WHERE {{holds}}
 )
@@ -133,6 +134,7 @@ class Sides:
             for role, value in getattr(self._mapping, side)
         }
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
+        columns["recorded_on"] = self._day(self._roles.columns.get(f"{side}.recorded"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         if f"{side}.id" not in self._roles.columns:
             columns["id"] = "record._key"

@@ -4,11 +4,11 @@
 WITH lags AS (
     SELECT
         used.connection, used.month,
-        greatest(0, used.recorded_at::DATE - used.day)::INTEGER AS lag,
-        greatest(0, used.recorded_at::DATE - (used.month + INTERVAL 1 MONTH)::DATE + 1)::INTEGER
+        greatest(0, used.recorded_on - used.day)::INTEGER AS lag,
+        greatest(0, used.recorded_on - (used.month + INTERVAL 1 MONTH)::DATE + 1)::INTEGER
             AS after
     FROM reconciliation.used AS used
-    WHERE used.day IS NOT NULL AND used.recorded_at IS NOT NULL
+    WHERE used.day IS NOT NULL AND used.recorded_on IS NOT NULL
 )
 SELECT
     lags.connection, lags.month, count(*) AS rows,

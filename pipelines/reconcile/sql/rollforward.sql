@@ -11,7 +11,7 @@ WITH first_read AS (  -- of records that have changed
         versions.connection, versions.partner, versions.currency, versions.month,
         if(versions.side = 'usage', versions.amount, -versions.amount) AS amount,
         versions.apart, versions._valid_from, versions._valid_to,
-        versions.recorded_at::DATE AS recorded, first_read.time AS first_read,
+        versions.recorded_on AS recorded, first_read.time AS first_read,
         if(versions.side = 'usage', 'restated', 'adjusted') AS changed,
         if(versions.side = 'usage', 'rated', 'billed') AS added
     FROM versions
