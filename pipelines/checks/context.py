@@ -203,13 +203,24 @@ class CheckContext:
     def waiting(self) -> dict[ListName, Scan]:
         """The newest scan of each list that waits for a build, if none is to be expected.
 
-        One is while a sync of any connection runs, and for an hour after it.
+        One is while a sync of any connection runs, and for an hour after it; but not for a scan
+        that a later sync, which has ended before, should have published.
         """
-        is_recent = or_(Run.ended_at.is_(None), Run.ended_at > self.now - BUILD_FOLLOWS)
+        found, long_ago = scans.buildable_scans(self.metadata, self.published.scan_ids), self.now
+        long_ago -= BUILD_FOLLOWS
+        is_recent = or_(Run.ended_at.is_(None), Run.ended_at > long_ago)
         recent = self.metadata.scalars(select(Run).where(is_recent))
         if any(run.ended_at or is_running(run) for run in recent):
-            return {}
-        found = scans.buildable_scans(self.metadata, self.published.scan_ids)
+            later = [
+                select(Run).where(Run.started_at > own.ended_at, Run.ended_at < long_ago).limit(1)
+                for own in (self.metadata.get(Run, scan.run_id) for scan in found)
+                if own and own.ended_at
+            ]
+            found = [
+                scan
+                for scan, query in zip(found, later, strict=True)
+                if self.metadata.scalar(query)
+            ]
         return {ListName(scan.connection, scan.stream): scan for scan in found}
 
     def versions(self) -> list[int]:

@@ -109,7 +109,7 @@ def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, obj
     if stage.quarantined:
         count, first = len(stage.quarantined), asdict(stage.quarantined[0])
         yield "records_quarantined", "", {**first, "count": count}
-    if stage.keyless:
+    if stage.keyless and not stage.has_new_key:
         yield "rows_not_deleted", "", {"count": stage.keyless}
     rows = len(stage.current)
     if stage.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one

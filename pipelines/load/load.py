@@ -25,7 +25,7 @@ SCHEMAS = [
 ]
 SELECT_LAST = """
 SELECT
-    max(loads.valid_time), max_by(loads.key, loads.valid_time),
+    max(loads.valid_time), arg_max_null(loads.key, loads.valid_time),
     coalesce(bool_or(loads.scan_id = $scan_id), false)
 FROM meta.loads AS loads
 WHERE loads.connection = $connection AND loads.stream = $stream

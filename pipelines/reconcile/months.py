@@ -59,9 +59,13 @@ WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit n
 """
 # Of amounts of earlier versions: only their type counts.
 # An identifier that was erased is in the copy still, perhaps as that of a bill's line.
-HIDDEN: Final = """
-    if(list_contains({erased}, left(sha256(regexp_replace(rows.{name}, '#[^#]*$', '')), {length})),
-        '[erased]', rows.{name})"""
+HIDDEN: Final = (
+    "if(list_contains({erased}, left(sha256({value}), {length})), '[erased]', rows.{name})"
+)
+WHOLE: Final = {
+    "id": "if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id)",
+    "partner": "rows.partner",
+}
 REMEMBERED_ROWS: Final = """
 SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
 FROM reconciliation.{} AS rows
@@ -188,7 +192,8 @@ def _month_rows(
         if reason := roles.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
         sides = Sides(db, mapping, roles)
-        yield _rows(1, {view: f"({sides.query(view)})" for view in VIEWS}, folders.values())
+        today = {view: f"({sides.query(view)})" for view in VIEWS}
+        yield _rows(1, today, folders.values(), erased)
 
 
 def _rows(
@@ -197,7 +202,7 @@ def _rows(
     dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
     hidden = HIDDEN if erased else "rows.{name}"
     terms = {"erased": [*erased], "length": max(map(len, erased), default=0)}
-    names = {name: hidden.format(name=name, **terms) for name in ("id", "partner")}
+    names = {name: hidden.format(name=name, value=whole, **terms) for name, whole in WHOLE.items()}
     return ROWS.format(sign=sign, months=dates, **sources, **names)
 
 

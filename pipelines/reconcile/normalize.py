@@ -41,18 +41,20 @@ SELECT parts.*, {{key}} AS key
 FROM parts
 """
 # Why a bill is set apart; NULL: it counts. A void credit note is no credit.
-APART: Final = """CASE
-        WHEN {counted_statuses} <> []
-            AND NOT list_contains({counted_statuses}, coalesce({status}, 'no status'))
-            THEN coalesce({status}, 'no status')
-        WHEN is_credit THEN 'credit note' END"""
+# In full: where a record has a field of that name, its alias would be that field.
+IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind}), false)"
+APART: Final = f"""CASE
+        WHEN {{counted_statuses}} <> []
+            AND NOT list_contains({{counted_statuses}}, coalesce({{status}}, 'no status'))
+            THEN coalesce({{status}}, 'no status')
+        WHEN {IS_CREDIT} THEN 'credit note' END"""
 BILLS: Final = f"""
 SELECT
     record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
     {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
     {{issued}} AS issued_at, {{updated}} AS updated_at,
-    coalesce(list_contains({{credit_kinds}}, {{kind}}), false) AS is_credit, {APART} AS apart,
-    if(is_credit, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
+    {IS_CREDIT} AS is_credit, {APART} AS apart,
+    if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
 FROM {{table}} AS record
 WHERE {{holds}}
 """

@@ -89,3 +89,16 @@ def test_another_key_that_is_approved_is_that_of_every_row(
         (f"c{n}", 3) for n in (1, 2, 3)
     ]
     assert len(stores.keys()) == 4
+
+
+def test_a_key_that_is_given_up_is_asked_for_once(stores: Stores) -> None:
+    read(stores, Reading(usage(1, 2, 3)))
+    build(stores)
+    scan = read(stores, Reading(usage(1, 2, 4), key=None))
+    assert build(stores).results[0].held
+    with stores.metadata.transaction() as session:
+        set_status(session, scan, ScanStatus.APPROVED, "right")
+    build(stores)
+    read(stores, Reading(usage(*range(1, 12)), key=None))
+    (result,) = build(stores).results
+    assert (result.held, len(stores.keys())) == (None, 11)

@@ -230,7 +230,7 @@ def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions
     closed: Stores,
 ) -> None:
     assert erase(closed, "u") is not None
-    for usage in (USAGE[1:], [used("w", "8.00", currency="USD"), *USAGE[2:]]):
+    for usage in (USAGE[1:], [used("w", "8.00", currency="USD"), *USAGE[2:]], USAGE):
         publish(closed, usage=usage, billing=[])
         corrections = closed.rows("SELECT side, id, amount_now FROM reconciliation.corrections")
         assert ("usage", "[erased]", None) in corrections

@@ -44,13 +44,17 @@ ANOTHER, UNKNOWN = "another", "unknown partner"
 REFERRED = MAPPING.replace('id = "id"\npartner', 'id = "ref"\npartner', 1)  # may be missing
 USED, BILLED = [used("u")], billed("5.00")
 LATER, USD = {"issued": "2026-10-01T00:00:00Z"}, {"currency": "USD"}
-CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit")]
+CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", is_credit=False)]
 BOTH_SIGNS = [BILLED, bill("c", line("u", "2.50", 0), line("u", "-0.50", 0), kind="credit")]
 UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LATER)]
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
 RESTATED = used("u", "6.00", updated="2026-10-03T00:00:00Z")
 OTHER_LINE = billed("2.00", name="c", partner=ANOTHER)
 FEE_ELSEWHERE = [billed("5.00", month="2026-10-01"), bill("c", line(None, "9.00"))]
+CREDITED_FEE = [
+    bill("b", line("u"), line(None, "9.00")),
+    bill("c", line(None, "9.00"), kind="credit"),
+]
 VOID_CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", status="void")]
 STRANGE = ("billing of an unknown partner 5.00", "usage of an unknown partner -5.00")
 CASES = [
@@ -63,6 +67,7 @@ CASES = [
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
     Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=FEES),
     Case("total above its lines", USED, [billed("5.00", total="5.50")], verdict=FEES),
+    Case("fee that is credited", USED, CREDITED_FEE, verdict=BALANCED),
     Case("fee beside usage of another month", USED, FEE_ELSEWHERE),
     Case("second bill", USED, again("5.00", **LATER), TWICE + " 5.00"),
     Case("two lines that add up", USED, [billed("3.00", "2.00")], verdict=BALANCED),
@@ -225,6 +230,7 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
     assert found == [
         ("credit note for usage that was lowered", 5, -2, None),
         ("credit note with lines of both signs", 5, -2, None),
+        ("fee that is credited", 14, -9, None),
         ("only a void bill", None, None, 5),
         ("void bill", 5, None, 5),
         ("void credit note", 5, None, -2),

@@ -37,6 +37,7 @@ SELECT
     coalesce(summary.credited_amount, 0) AS credited,
     coalesce(summary.fees, 0) AS fees, summary.difference, summary.verdict,
     CASE
+        WHEN summary.verdict = 'fees' THEN 'lines without usage'
         WHEN summary.verdict <> 'out of balance' THEN NULL
         WHEN likely.cause IS NOT NULL THEN likely.cause
         WHEN summary.credited_amount <> 0 THEN 'credit note'
@@ -83,8 +84,8 @@ CREATE OR REPLACE VIEW finance.unbilled_usage AS
 SELECT
     coalesce(names.partner, exceptions.partner, 'no partner') AS partner, exceptions.month,
     exceptions.currency, exceptions.used_quantity AS quantity, exceptions.used_amount AS used,
-    (exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
-        <= (basis.as_of AT TIME ZONE basis.time_zone)::DATE AS is_due,
+    coalesce((exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
+        <= (basis.as_of AT TIME ZONE basis.time_zone)::DATE, true) AS is_due,
     exceptions.key AS usage, exceptions.connection, exceptions.partner AS partner_id
 FROM reconciliation.exceptions AS exceptions
 CROSS JOIN reconciliation.basis AS basis

@@ -17,34 +17,28 @@ WITH counted AS NOT MATERIALIZED (
     WHERE versions._valid_to IS NOT NULL
 ), of_ended AS (
     SELECT
-        counted.*, lag(counted._valid_to) OVER one AS ended_before,
-        {'id': counted.id, 'partner': counted.partner, 'month': counted.month,
+        counted.*, {'id': counted.id, 'partner': counted.partner, 'month': counted.month,
             'currency': counted.currency, 'amount': counted.amount,
             'quantity': counted.quantity} AS said,
-        lead(counted._valid_from) OVER one AS begins_next
+        lag(said) OVER one AS said_before, lag(counted._valid_to) OVER one AS ended_before
     FROM counted
     SEMI JOIN ended ON ended.connection = counted.connection AND ended.side = counted.side
         AND ended._key = counted._key
     WINDOW one AS (
         PARTITION BY counted.connection, counted.side, counted._key ORDER BY counted._valid_from
     )
-), steps AS (  -- each version that began after another one, and each that ended without a next one
+), steps AS (  -- each version that began after another one, and each that was withdrawn
     SELECT
         of_ended.*, of_ended._valid_from AS changed_at, of_ended.said AS now,
-        CASE WHEN of_ended.ended_before = of_ended._valid_from THEN lag(of_ended.said) OVER (
-            PARTITION BY of_ended.connection, of_ended.side, of_ended._key
-            ORDER BY of_ended._valid_from
-        ) END AS before
+        if(of_ended.ended_before = of_ended._valid_from, of_ended.said_before, NULL) AS before
     FROM of_ended
-    QUALIFY of_ended.ended_before IS NOT NULL
+    WHERE of_ended.ended_before IS NOT NULL
     UNION ALL BY NAME
     SELECT of_ended.*, of_ended._valid_to AS changed_at, of_ended.said AS before
     FROM of_ended
-    -- In a list without a primary key, a record with another content is a new one.
-    ANTI JOIN counted AS same ON same.connection = of_ended.connection
-        AND same.side = of_ended.side AND same.id = of_ended.id
-        AND same._valid_from = of_ended._valid_to
+    -- Without a primary key, a record with another content is another one: its change is not seen.
     WHERE of_ended._end_reason = 'deleted'
+        AND NOT regexp_full_match(of_ended._key, '[0-9a-f]{16}#[0-9]+')
 ), pairs AS (
     SELECT
         steps.connection, steps.side, steps.changed_at, steps.apart, steps.before, steps.now,

@@ -19,9 +19,11 @@ WITH sides AS (
     UNION ALL BY NAME
     SELECT
         billed.connection, billed.partner, billed.month, billed.currency,
-        sum(billed.amount) AS fees
+        sum(billed.amount) FILTER (billed.apart IS NULL) AS fees,
+        coalesce(fees, 0) + least(coalesce(sum(billed.amount) FILTER (
+            billed.apart IS NOT NULL), 0), 0) AS without_usage
     FROM reconciliation.billed AS billed
-    WHERE billed.apart IS NULL AND billed.key IS NULL
+    WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
@@ -55,11 +57,11 @@ SELECT
         - coalesce(sum(sides.used_amount), 0) AS difference,
     CASE
         WHEN bool_or(sides.is_tentative) THEN 'tentative'
-        WHEN bool_or(sides.is_wrong) OR abs(difference - greatest(coalesce(sum(sides.fees), 0), 0))
+        WHEN bool_or(sides.is_wrong) OR abs(difference - greatest(coalesce(sum(sides.without_usage), 0), 0))
             > getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
             + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
         WHEN difference = 0 THEN 'balanced'
-        WHEN difference = sum(sides.fees) THEN 'fees'
+        WHEN difference = sum(sides.without_usage) THEN 'fees'
         ELSE 'within tolerance'
     END AS verdict
 FROM sides

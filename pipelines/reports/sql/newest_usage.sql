@@ -1,7 +1,13 @@
--- The day of the newest usage up to that of the data; of monthly usage, the first of a month.
+-- The day of the newest usage up to the reading of usage; of monthly usage, the first of a month.
+WITH read AS (
+    SELECT (max(proofs.as_of) AT TIME ZONE any_value(basis.time_zone))::DATE AS day
+    FROM proofs
+    CROSS JOIN reconciliation.basis AS basis
+    WHERE proofs.stream = 'usage'
+)
 SELECT
     max(used.day) AS day, bool_or(day(used.day) > 1) AS has_days,
-    date_diff('day', max(used.day), any_value(as_of.as_of)::DATE) AS days_before
+    date_diff('day', max(used.day), any_value(read.day)) AS days_before
 FROM reconciliation.used AS used
-CROSS JOIN as_of
-WHERE used.day <= coalesce(as_of.as_of::DATE, DATE '9999-12-31')
+CROSS JOIN read
+WHERE used.day <= coalesce(read.day, DATE '9999-12-31')

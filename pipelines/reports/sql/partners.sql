@@ -1,5 +1,5 @@
 -- Without months whose bills are not due. `billed` includes credit notes, `cause` is that of the
--- month with the largest difference; `total` counts all rows.
+-- month with the largest difference that has one; `total` counts all rows.
 -- The largest of each currency come first: amounts of two currencies cannot be compared.
 WITH partners AS (
     SELECT

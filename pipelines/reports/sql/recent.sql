@@ -6,7 +6,7 @@ WITH closes AS (
 )
 SELECT
     months.currency, months.month, months.difference, months.not_billed, months.not_used,
-    months.open_breaks, closes.state, closes.closed_at
+    months.open_breaks, closes.state
 FROM months
 CROSS JOIN as_of
 LEFT JOIN closes ON closes.month = months.month
