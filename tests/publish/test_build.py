@@ -3,7 +3,6 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from getpass import getuser
 from itertools import count
 from random import Random
 
@@ -19,7 +18,7 @@ from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
 from pipelines.publish.versions import Stores as RealStores
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
-from tests.publish.named import load, roll_back, session_of
+from tests.publish.named import session_of
 from tests.warehouse.versions import full_disk
 
 ALL = usage(*range(1, 11))
@@ -201,32 +200,6 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(
     assert rebuild(published).is_new
     assert [published.rows(query) for query in queries] == before
     assert [result.scan_id for result in build(published).results] == [waiting]
-
-
-def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_next_build(
-    published: Stores,
-) -> None:
-    (first,) = published.warehouse.versions()
-    backup, published = first.path.read_bytes(), published.changed(keep_versions=2)
-    *undone, unknown = [load(published, *range(1, end)) for end in (12, 13, 14)]
-    with pytest.raises(PartnerSyncError, match=r"Version 1 is not kept \(kept: 3, 4\)"):
-        roll_back(published, 1)
-    first.path.write_bytes(backup)
-    with published.metadata.transaction() as session:  # as from a backup before the last scan
-        session.delete(session.get_one(Scan, unknown))
-    assert roll_back(published, 1) == first
-    kept = dict.fromkeys((1, 3, 4), "published")
-    assert published.versions() == kept | {2: "deleted"}
-    assert len(published.keys()) == 10
-    assert build(published).is_new is False
-    assert [published.statuses()[scan] for scan in undone] == ["superseded", "held"]
-    read(published, Reading(usage(*range(1, 11), 14)))
-    built = build(published)
-    assert built.version is not None
-    assert built.version.number == 5
-    assert {"u12", "u14"} & set(published.keys()) == {"u14"}
-    decisions = "SELECT kind, subject, person, reason FROM meta.decisions"
-    assert published.rows(decisions) == [("rollback", "1", getuser(), "wrong")]
 
 
 def test_an_interrupted_build_marks_no_scan_as_failed(

@@ -1,14 +1,17 @@
 """Rollbacks, forward too, and what later builds, approvals and rebuilds make of the data."""
 
+from getpass import getuser
+
 import pytest
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.versions import previous_versions
 from tests.publish.homes import Reading, Record, Stores, read, usage
-from tests.publish.named import roll_back
+from tests.publish.named import load, roll_back
 
 
 @pytest.fixture
@@ -18,6 +21,32 @@ def three(stores: Stores) -> Stores:
         read(stores, Reading(usage(*range(count))))
         build(stores)
     return stores
+
+
+def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_next_build(
+    published: Stores,
+) -> None:
+    (first,) = published.warehouse.versions()
+    backup, published = first.path.read_bytes(), published.changed(keep_versions=2)
+    *undone, unknown = [load(published, *range(1, end)) for end in (12, 13, 14)]
+    with pytest.raises(PartnerSyncError, match=r"Version 1 is not kept \(kept: 3, 4\)"):
+        roll_back(published, 1)
+    first.path.write_bytes(backup)
+    with published.metadata.transaction() as session:  # as from a backup before the last scan
+        session.delete(session.get_one(Scan, unknown))
+    assert roll_back(published, 1) == first
+    kept = dict.fromkeys((1, 3, 4), "published")
+    assert published.versions() == kept | {2: "deleted"}
+    assert len(published.keys()) == 10
+    assert build(published).is_new is False
+    assert [published.statuses()[scan] for scan in undone] == ["superseded", "held"]
+    read(published, Reading(usage(*range(1, 11), 14)))
+    built = build(published)
+    assert built.version is not None
+    assert built.version.number == 5
+    assert {"u12", "u14"} & set(published.keys()) == {"u14"}
+    decisions = "SELECT kind, subject, person, reason FROM meta.decisions"
+    assert published.rows(decisions) == [("rollback", "1", getuser(), "wrong")]
 
 
 @pytest.mark.parametrize("begin", [b"", b"\0" * 8192])

@@ -1,9 +1,7 @@
 """Months that are closed: who may, what is copied, and what changes of them become."""
 
-import errno
 import hashlib
 import json
-import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -19,19 +17,16 @@ from pipelines.app.close import Signing, close_month, list_closes, reopen_month
 from pipelines.app.maintenance import verify_files
 from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
-from pipelines.config.connections import add_connection
-from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
 from pipelines.publish.build import build, rebuild
 from pipelines.reports.render import render_report
-from tests.cli.conftest import Cli
-from tests.publish.homes import Stores, make_home, opened_copy
+from tests.publish.homes import Stores, opened_copy
 from tests.publish.named import erase, session_of
 from tests.reconcile.books import (
     FIRST,
     MAPPING,
-    SERVICE,
     bill,
     decide,
     line,
@@ -39,18 +34,9 @@ from tests.reconcile.books import (
     publish,
     used,
 )
+from tests.reconcile.months import BILLS, OCTOBER, SEPTEMBER, TERMS, USAGE, add, signing
 from tests.reports.conftest import text_of
 
-SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
-# October with its grace ends after the partners were read, and before usage was.
-TERMS = f"grace_days = 2\n{MAPPING}"
-USAGE = [
-    used("u"),
-    used("w", "7.00", currency="USD"),
-    used("late", "1.00", day="2026-10-05"),
-    used("now", "1.00", day="2026-11-01"),
-]
-BILLS = [bill("b", line("u", "5.01"))]
 POSTED = """
 SELECT side, id, currency, amount_before::VARCHAR, amount_now::VARCHAR, difference::VARCHAR,
     strftime(posted_to, '%m')
@@ -60,10 +46,6 @@ STATES = """
 SELECT strftime(month, '%m'), number, state, changed_records, net_difference
 FROM reconciliation.closes ORDER BY ALL
 """
-
-
-def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
-    return Signing(month, preparer, reviewer, "as agreed")
 
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:
@@ -77,32 +59,11 @@ def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
     publish(stores, mapping=TERMS, usage=records, **lists)
 
 
-def add(stores: Stores, name: str) -> None:
-    add_connection(stores.settings.places.connections_file, name, SERVICE)
-
-
-def publish_months(stores: Stores) -> None:
-    add(stores, "acme")
-    publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
-
-
-@pytest.fixture(scope="module")
-def open_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_home(tmp_path_factory.mktemp("open"), publish_months)
-
-
 @pytest.fixture(scope="module")
 def closed_home(tmp_path_factory: pytest.TempPathFactory, open_home: Path) -> Path:
     with opened_copy(open_home, tmp_path_factory.mktemp("closed"), days=3) as stores:
         close(stores)
     return stores.settings.home
-
-
-@pytest.fixture
-def books(tmp_path: Path, open_home: Path) -> Iterator[Stores]:
-    """A home in which no month is closed."""
-    with opened_copy(open_home, tmp_path, days=3) as stores:
-        yield stores
 
 
 @pytest.fixture
@@ -279,38 +240,3 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     assert reasons["closes"] in checks["closed_month_changed"].reason  # never shown as passed
     (error,) = verify_files(session_of(closed)).damaged
     assert str(error) == reasons["closes"]
-
-
-def test_a_copy_that_cannot_be_written_leaves_nothing(
-    books: Stores, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    folder = books.settings.places.closes / "2026-09"
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "rename", refuse)
-        with pytest.raises(StorageFailed, match="No space left on device"):
-            close_month(session_of(books), signing())
-    assert list(folder.iterdir()) == []
-    assert list_closes(session_of(books)) == []
-    (folder / ".001.part").mkdir()  # as a killed process leaves it
-    (folder / ".001.part" / "used.parquet").touch(0o400)
-    close_month(session_of(books), signing())
-    assert [each.name for each in folder.iterdir()] == ["001"]
-
-
-def test_commands_close_list_and_reopen(books: Stores) -> None:
-    cli = Cli(books.settings.places)
-    month = ("close", "month", "2026-09", "--preparer", "ann")
-    refused = cli(*month, "--reviewer", "Ann", code=2)
-    assert "Name them: --preparer and --reviewer." in refused.stderr
-    done = cli(*month, "--reviewer", "bob", "--note", "n", "--no-build")
-    assert "2026-09 is closed as published in version 1." in done.stdout
-    assert "Still open: 1 break of EUR" in done.stdout
-    (row,) = cli.json("close", "list")
-    assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
-    assert "versions build" in row["problem"]
-    reopened = cli("close", "reopen", "2026-09", "--reason", "r", "--no-build")
-    assert "is open again" in reopened.stdout
-    assert "reopened" in cli("close", "list").stdout

@@ -1,0 +1,48 @@
+"""Closing a month: a copy that cannot be written, and the commands."""
+
+import errno
+import os
+
+import pytest
+
+from pipelines.app.close import close_month, list_closes
+from pipelines.core.errors import StorageFailed
+from tests.cli.conftest import Cli
+from tests.publish.homes import Stores
+from tests.publish.named import session_of
+from tests.reconcile.months import signing
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(
+    books: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = books.settings.places.closes / "2026-09"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", refuse)
+        with pytest.raises(StorageFailed, match="No space left on device"):
+            close_month(session_of(books), signing())
+    assert list(folder.iterdir()) == []
+    assert list_closes(session_of(books)) == []
+    (folder / ".001.part").mkdir()  # as a killed process leaves it
+    (folder / ".001.part" / "used.parquet").touch(0o400)
+    close_month(session_of(books), signing())
+    assert [each.name for each in folder.iterdir()] == ["001"]
+
+
+def test_commands_close_list_and_reopen(books: Stores) -> None:
+    cli = Cli(books.settings.places)
+    month = ("close", "month", "2026-09", "--preparer", "ann")
+    refused = cli(*month, "--reviewer", "Ann", code=2)
+    assert "Name them: --preparer and --reviewer." in refused.stderr
+    done = cli(*month, "--reviewer", "bob", "--note", "n", "--no-build")
+    assert "2026-09 is closed as published in version 1." in done.stdout
+    assert "Still open: 1 break of EUR" in done.stdout
+    (row,) = cli.json("close", "list")
+    assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
+    assert "versions build" in row["problem"]
+    reopened = cli("close", "reopen", "2026-09", "--reason", "r", "--no-build")
+    assert "is open again" in reopened.stdout
+    assert "reopened" in cli("close", "list").stdout
