@@ -61,8 +61,8 @@ def check_results(
 
 def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
     bad = [each for each in results if each.state is not State.PASSED]
-    notes = [each for each in results if each.state is State.PASSED]
-    lines = [line for each in [*bad, *notes] for line in _lines(each)]
+    notes = [each for each in results if each not in bad]
+    lines = [line for each in bad + notes for line in _lines(each)]
     is_error = results[0].check.severity is Severity.ERROR
     return dg.AssetCheckResult(
         asset_key=key.asset_key,

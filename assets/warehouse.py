@@ -56,12 +56,12 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         if built.version is None:
             raise nothing_published(built)
         with home.session() as session:  # last: if the report fails, all else is shown
-            page = dg.MetadataValue.path(write_report(session, read_published(session)))
+            figures = read_published(session)
+            page = dg.MetadataValue.path(write_report(session, figures))
+            if built.is_new:
+                notify_summary(session, figures)
         if REPORT in context.selected_asset_keys:
             yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
-        if built.is_new:
-            with home.session() as session:
-                notify_summary(session)
 
     return build
 

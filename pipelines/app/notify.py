@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import apprise
 
-from pipelines.app.report import key_figures, read_published
+from pipelines.app.report import key_figures
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.finding import Severity
@@ -19,6 +19,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.findings import due_findings, open_severities
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import FindingRow, Notification
+from pipelines.reports.queries import Figures
 
 REPEAT: Final = timedelta(hours=24)
 MOST_LINES: Final = 20
@@ -60,14 +61,8 @@ def send_test(session: AppSession) -> list[Row]:
     return _send(session, channels, "partner-sync: test", TEST.format(home=session.home.root))
 
 
-def notify_summary(session: AppSession) -> None:
-    """Send the totals of the published version. Raises PartnerSyncError.
-
-    A failure to send is recorded, and a check finds it.
-    """
-    if not session.settings.notify_summary:
-        return
-    figures = read_published(session)
+def notify_summary(session: AppSession, figures: Figures) -> None:
+    """Send the totals of a version. A failure to send is recorded, and a check finds it."""
     lines = [SUMMARY.format(**each) for each in key_figures(figures)] or [figures.problem]
     title = f"partner-sync: usage and billing, version {figures.version}"
     _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))

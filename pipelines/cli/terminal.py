@@ -202,7 +202,7 @@ def run_sync(
     _show_findings(result.findings)
     _show_build(values["build"] if requests else values)
     if session.settings.notify_summary and built and built.is_new:
-        app.notify.notify_summary(session)
+        app.notify.notify_summary(session, app.report.read_published(session))
     if session.settings.notify:  # last: what was done is shown even if this fails
         app.notify.notify_findings(session)
     return result.exit_code

@@ -43,14 +43,14 @@ class Stage:
     schema: Schema
     current: Digests
     file: IO[bytes]
+    has_new_key: bool
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
-    has_new_key: bool = False
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
-        self.key = self.scan.completeness.memory.key
+        self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
         self._tables: list[tuple[Place, int]] = []  # with their positions in the file
@@ -117,7 +117,7 @@ class Stage:
         The i-th of equal records has a digest and a key of its own.
         """
         digests = digests_of(raws)
-        if self.key is not None:
+        if self._key is not None:
             return digests, repeat(None)
         keys = []
         for at, digest in enumerate(digests.tolist()):
@@ -134,8 +134,8 @@ class Stage:
         for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
-            elif (key := row.key or key_text(record.get(self.key or ""))) is None:
-                self._refuse(row, NO_KEY.format(self.key))
+            elif (key := row.key or key_text(record.get(self._key or ""))) is None:
+                self._refuse(row, NO_KEY.format(self._key))
             else:
                 row.key = key
                 rows.append(row)
@@ -151,10 +151,10 @@ class Stage:
                     writer.write_batch(found)
 
     def _refuse(self, row: Row, reason: str) -> None:
-        row.key = None if self.key is None else read_key(row.raw, self.key)
+        row.key = None if self._key is None else read_key(row.raw, self._key)
         # Whoever read the list sets records without a key aside with the conflicting ones.
         lacks_key = row.key is None and reason == CONFLICT
-        row.reason = NO_KEY.format(self.key) if lacks_key else reason
+        row.reason = NO_KEY.format(self._key) if lacks_key else reason
         self.quarantined.append(row)
 
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import duckdb
 from sqlalchemy import select
@@ -19,7 +18,6 @@ from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
 
-BEGINNING = datetime.min.replace(tzinfo=UTC)
 logger = logging.getLogger(__name__)
 
 
@@ -66,14 +64,13 @@ def rebuild(stores: Stores) -> BuildResult:
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
             _require_all(known - held, every, is_based=base is not None)
-            newest = {(e.connection, e.stream): e.started_at for e in every if e.scan_id in held}
-            failed = {
-                scan.scan_id
-                for scan in every
-                if scan.status == ScanStatus.FAILED
-                # No scan is loaded behind a newer one of its list.
-                and scan.started_at > newest.get((scan.connection, scan.stream), BEGINNING)
-            }
+            failed, is_held = set[str](), set[tuple[str, str]]()
+            for scan in reversed(every):  # none is loaded behind a newer one of its list
+                about = (scan.connection, scan.stream)
+                if scan.scan_id in held:
+                    is_held.add(about)
+                elif scan.status == ScanStatus.FAILED and about not in is_held:
+                    failed.add(scan.scan_id)
             for scan_id in failed:
                 set_status(session, scan_id, ScanStatus.SEALED)
             scans = [scan for scan in every if scan.scan_id in (known | failed) - held]

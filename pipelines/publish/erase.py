@@ -144,6 +144,11 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         contains = text.contains(identifier.text, autoescape=True)
         erased = func.replace(text, identifier.text, ERASED)
         session.execute(update(text.class_).where(contains).values({text: erased}))
+    for run in session.scalars(select(Run)):  # JSON may spell the identifier otherwise
+        run.lists = {
+            stream: {name: each.replace(identifier.text, ERASED) for name, each in about.items()}
+            for stream, about in run.lists.items()
+        }
 
 
 def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) -> None:

@@ -10,6 +10,7 @@ from apprise import decorators
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
+from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
 from pipelines.config.connections import add_connection
 from pipelines.core.clock import utc_now
@@ -160,12 +161,12 @@ def test_finance_gets_a_summary_with_exact_amounts(
     session: AppSession, stores: Stores, channel: Channel
 ) -> None:
     publish(stores, mapping="", usage=[used("u")])
-    notify_summary(session)
+    notify_summary(session, read_published(session))
     assert "Nothing is mapped" in lines(channel)[0]
     dollars = used("v", "1234567.891", currency="USD")
     publish(stores, partners=partners([FIRST]), usage=[used("u"), dollars])
     publish(stores, billing=[bill("b", line("u", "6.00"))])
-    notify_summary(session)
+    notify_summary(session, read_published(session))
     euros, others = lines(channel)
     assert euros.startswith("EUR: used 5.000, billed 6.000, credit notes 0.000, difference +1.000")
     assert "difference -1,234,567.891" in others

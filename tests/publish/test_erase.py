@@ -4,15 +4,17 @@ import shutil
 from contextlib import closing
 
 import pytest
+from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
 from pipelines.core.errors import ConfigurationError
+from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import Run, Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.prune import prune
-from tests.publish.homes import Reading, Record, Stores, read, usage
+from tests.publish.homes import Reading, Record, Stores, list_state, read, usage
 from tests.publish.named import NAME, OTHERS, erase, files_with, session_of
 
 CURRENT = "SELECT _key, amount, _valid_from FROM current.usage ORDER BY _key"
@@ -46,6 +48,18 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     build(named)
     assert erase(named, moment) == 2
     assert named.keys() == sorted(f"u{number}" for number in range(1, 13))
+
+
+def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
+    with named.metadata.transaction() as session:
+        run = session.scalars(select(Run)).first()
+        assert run
+        run.lists = {"usage": list_state(Outcome.FAILED, f"It quotes {NAME}.")}
+    assert erase(named) == 4
+    with named.metadata.transaction() as session:
+        assert session.get_one(Run, run.run_id).lists["usage"]["message"] == "It quotes [erased]."
+    named.metadata.close()
+    assert files_with(named.settings.home) == []
 
 
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
