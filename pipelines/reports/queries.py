@@ -13,8 +13,8 @@ from pipelines.config.mapping import REMEDY
 
 QUERIES: Final = (
     *("proofs", "as_of", "currencies", "months", "trend", "recent", "beside", "not_checked"),
-    *("breaks", "severities", "uncertain", "partners", "ageing", "apart", "late", "gaps"),
-    *("last_close", "changed_closes", "newest_usage"),
+    *("breaks", "more_breaks", "severities", "uncertain", "partners", "ageing", "reasons"),
+    *("apart", "late", "gaps", "last_close", "changed_closes", "newest_usage"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")

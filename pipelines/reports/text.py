@@ -26,9 +26,9 @@ def format_month(day: date | None) -> str:
     return f"{day:%b} {day.year:04}" if day else "no month"
 
 
-def format_day(day: date | datetime) -> str:
+def format_day(day: date | datetime | None) -> str:
     """Return a day as people write it: 02 Nov 2026."""
-    return f"{day:%d} {format_month(day)}"
+    return f"{day:%d} {format_month(day)}" if day else "no day"
 
 
 def format_time(time: datetime | None) -> str:

@@ -90,10 +90,10 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert file == session.home.reports / "v00000002.html"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = text_of(file.read_text("utf-8"))
-    assert "The newest usage is of 10 Sep 2026 , 54 days before : does the service" in text
+    assert "Newest usage: 10 Sep 2026 , 54 days before : ask the service" in text
     assert "Since 02 Nov 2026, 02:01 UTC (version 1): " in text
     assert "billing 0 new, 1 changed, 0 deleted; 0 new breaks, 1 no longer open." in text
-    assert re.search(r"EUR 123,\S+ 123,\S+ \S+ \S+ \S+ \d+ \S \S+ 0.00 \+0.05 \+0.05 KWD", text)
+    assert re.search(r"EUR 123,\S+ 123,\S+ \S+ \S+ \S+ \d+: \S+ 0.00 \+0.05 \+0.05 KWD", text)
     stores.warehouse.publish(stores.warehouse.versions()[0])
     first = write_report(session, read_published(session))
     assert "No change since earlier data is known" in first.read_text("utf-8")
@@ -135,6 +135,6 @@ def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     read(stores, Reading(rows, connection="other", stream="partners"))
     build(stores)
     text = text_of(render_report(read_published(session_of(stores))))
-    assert "Data as of 02 Nov 2026, 02:01 UTC" in text
+    assert "Data as of 02 Nov 2026, 02:01 UTC (the oldest list)." in text
     assert "NOT READ other/usage NOT READ other/billing" in text
     assert "other/billing is not proven complete." in text

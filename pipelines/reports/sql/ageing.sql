@@ -5,7 +5,8 @@ SELECT
     coalesce(sum(ageing.breaks), 0)::BIGINT AS breaks, sum(ageing.difference) AS difference,
     coalesce(sum(sum(ageing.difference)) OVER (PARTITION BY currencies.currency), 0)
         AS all_difference,
-    currencies.difference - all_difference AS other, currencies.difference AS whole
+    currencies.difference - all_difference AS other, currencies.difference AS whole,
+    ageing.days IS NOT NULL OR other <> 0 AS is_shown
 FROM currencies
 LEFT JOIN reconciliation.ageing AS ageing
     ON ageing.currency IS NOT DISTINCT FROM currencies.currency

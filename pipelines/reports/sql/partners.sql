@@ -1,5 +1,6 @@
 -- Without months whose bills are not due. `billed` includes credit notes, `cause` is that of the
--- month with the largest difference that has one; `total` counts all rows.
+-- month with the largest difference that has one. A row without a `rank` stands for so many
+-- `partners` that are not shown.
 -- The largest of each currency come first: amounts of two currencies cannot be compared.
 WITH partners AS (
     SELECT
@@ -17,16 +18,23 @@ WITH partners AS (
 ), ranked AS (
     SELECT
         partners.*, currencies.place,
-        count(*) OVER () AS total,
         row_number() OVER (
             PARTITION BY partners.currency
             ORDER BY abs(partners.difference) DESC, partners.connection, partners.partner
         ) AS rank
     FROM partners
     JOIN currencies ON currencies.currency IS NOT DISTINCT FROM partners.currency
-    ORDER BY rank, currencies.place
+), shown AS (
+    SELECT ranked.*
+    FROM ranked
+    ORDER BY ranked.rank, ranked.place
     LIMIT 8
 )
-SELECT ranked.* EXCLUDE (place, rank)
-FROM ranked
-ORDER BY ranked.place, ranked.rank
+SELECT shown.*, 1 AS partners
+FROM shown
+UNION ALL BY NAME
+SELECT others.currency, others.place, sum(others.difference) AS difference, count(*) AS partners
+FROM ranked AS others
+ANTI JOIN shown ON shown.place = others.place AND shown.rank = others.rank
+GROUP BY others.currency, others.place
+ORDER BY place, rank NULLS LAST

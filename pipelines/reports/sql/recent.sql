@@ -1,14 +1,22 @@
--- The newest three months up to that of the data, and what was signed off last of each.
+-- The newest three months up to that of the data, and what was signed off last of each; all other
+-- months together are a row without a month.
 WITH closes AS (
     SELECT closes.*
     FROM reconciliation.closes AS closes
     QUALIFY closes.number = max(closes.number) OVER (PARTITION BY closes.month)
+), newest AS (
+    SELECT DISTINCT months.month
+    FROM months
+    CROSS JOIN as_of
+    WHERE months.month <= coalesce(as_of.as_of::DATE, DATE '9999-12-01')
+    ORDER BY months.month DESC
+    LIMIT 3
 )
 SELECT
-    months.currency, months.month, months.difference, months.not_billed, months.not_used,
-    months.open_breaks, closes.state
+    months.currency, newest.month, any_value(closes.state) AS state,
+    sum(months.difference) AS difference, sum(months.not_billed) AS not_billed,
+    sum(months.not_used) AS not_used, sum(months.open_breaks)::BIGINT AS open_breaks
 FROM months
-CROSS JOIN as_of
-LEFT JOIN closes ON closes.month = months.month
-WHERE months.month <= coalesce(as_of.as_of::DATE, DATE '9999-12-01')
-QUALIFY dense_rank() OVER (ORDER BY months.month DESC) <= 3
+LEFT JOIN newest ON newest.month = months.month
+LEFT JOIN closes ON closes.month = newest.month
+GROUP BY months.currency, newest.month

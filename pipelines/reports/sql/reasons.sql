@@ -1,0 +1,47 @@
+-- What is in the difference of a currency and in no open break, by reason. What breaks and lines
+-- without usage do not explain of a partner's month has the likely cause of that month.
+WITH found AS (
+    SELECT
+        breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
+        CASE WHEN breaks.state = 'resolved' THEN 'resolved breaks'
+             WHEN breaks.uncertain IS NOT NULL THEN 'uncertain breaks' END AS reason
+    FROM reconciliation.breaks AS breaks
+    WHERE breaks.gone_at IS NULL
+    UNION ALL BY NAME
+    SELECT
+        billed.connection, billed.partner, billed.month, billed.currency,
+        billed.amount AS difference, coalesce(billed.apart, 'lines') || ' without usage' AS reason
+    FROM reconciliation.billed AS billed
+    WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
+), explained AS (
+    SELECT
+        found.connection, found.partner, found.month, found.currency,
+        sum(found.difference) AS difference
+    FROM found
+    GROUP BY ALL
+), parts AS (
+    SELECT found.currency, found.reason, found.difference
+    FROM found
+    WHERE found.reason IS NOT NULL
+    UNION ALL BY NAME
+    SELECT
+        months.currency,
+        months.difference - coalesce(explained.difference, 0) AS difference,
+        CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
+             WHEN months.verdict = 'within tolerance' THEN months.verdict
+             WHEN starts_with(months.cause, 'unknown partner ')
+                THEN 'known partner''s side of an unknown partner''s records'
+             WHEN starts_with(months.cause, 'other partner ') THEN 'other partner''s side of a break'
+             WHEN months.open_breaks > 0 THEN 'months with breaks and other reasons'
+             ELSE months.cause END AS reason
+    FROM finance.partner_months AS months
+    LEFT JOIN explained ON explained.connection = months.connection
+        AND explained.partner IS NOT DISTINCT FROM months.partner_id
+        AND explained.month IS NOT DISTINCT FROM months.month
+        AND explained.currency IS NOT DISTINCT FROM months.currency
+)
+SELECT parts.reason, parts.currency, count(*) AS number, sum(parts.difference) AS amount
+FROM parts
+WHERE parts.difference <> 0
+GROUP BY parts.reason, parts.currency
+ORDER BY parts.reason
