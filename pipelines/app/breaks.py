@@ -1,7 +1,7 @@
 """Breaks of the published version: list them, and record what people decide about them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from typing import Final, NamedTuple
 
@@ -10,12 +10,10 @@ import pyarrow as pa
 from pipelines.app.reconciled import Row, open_reconciled, require_known
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
 
-Confirm = Callable[[list[Row]], None]
-"""Gets the breaks that are about to be decided, with their verdicts; raises to record nothing."""
 UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
 BREAKS: Final = """
@@ -89,11 +87,6 @@ def read_breaks(
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
-def list_breaks(session: AppSession, chosen: BreakFilter) -> list[Row]:
-    """Return breaks as `read_breaks` does, as rows."""
-    return list(read_breaks(session, chosen).to_pylist())
-
-
 def totals(rows: Iterable[Row]) -> list[Row]:
     """Return the sum of the differences by currency; uncertain breaks are in none.
 
@@ -119,8 +112,8 @@ def _sum(rows: list[Row]) -> Row:
     return {"breaks": len(rows), "difference": total}
 
 
-def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, confirm: Confirm) -> int:
-    """Record a decision about each break for which it makes sense; return how many.
+def choose_breaks(session: AppSession, chosen: BreakFilter, verdict: Verdict) -> list[Row]:
+    """Return the breaks for which a verdict makes sense, each with it.
 
     Raises ConfigurationError where there is no such break.
     """
@@ -135,12 +128,11 @@ def decide(session: AppSession, chosen: BreakFilter, verdict: Verdict, confirm: 
             f"{'; '.join(sorted({*problems}))}. Nothing was changed.",
             "Run `partner-sync breaks` to see breaks with their states.",
         )
-    return record(session, [each | verdict._asdict() for each in fitting], confirm)
+    return [each | verdict._asdict() for each in fitting]
 
 
-def record(session: AppSession, decided: list[Row], confirm: Confirm) -> int:
-    """Record verdicts about breaks in one transaction; return how many."""
-    confirm(decided)
+def record_decisions(session: AppSession, decided: list[Row]) -> str:
+    """Record breaks with their verdicts in one transaction; return what was done, as a sentence."""
     with session.metadata.transaction() as db:
         for each in decided:
             kind, difference = f"break_{each['decision']}", each["difference"]
@@ -151,4 +143,4 @@ def record(session: AppSession, decided: list[Row], confirm: Confirm) -> int:
                 "rows": each["rows"],
             }
             add_decision(db, decision)
-    return len(decided)
+    return f"Recorded {counted(len(decided), 'decision')}."

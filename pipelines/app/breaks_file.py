@@ -8,9 +8,10 @@ from zipfile import BadZipFile
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 from xlsxwriter.exceptions import XlsxWriterException
 
-from pipelines.app.breaks import BreakFilter, Confirm, Verdict, read_breaks, record
+from pipelines.app.breaks import BreakFilter, Verdict, read_breaks
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.reconciled import Row
@@ -36,10 +37,10 @@ FROM listed
 """
 
 
-def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str]:
-    """Write listed breaks to a new workbook; return the columns in which numbers are text.
+def write_file(breaks: pa.Table, file: Path) -> list[str]:
+    """Write breaks to a new workbook; return the columns in which numbers are text.
 
-    Raises as `list_breaks`, ConfigurationError where the file exists, StorageFailed.
+    Raises ConfigurationError where the file exists, StorageFailed.
     """
     if file.exists():
         raise ConfigurationError(
@@ -48,7 +49,7 @@ def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str
         )
     part = file.with_name(f".{file.name}.part")
     with duckdb.connect() as sheet:
-        sheet.register("listed", read_breaks(session, chosen))
+        sheet.register("listed", breaks)
         sheet.execute(CREATE_SHEET)
         try:
             (table,) = list_tables(sheet)
@@ -64,10 +65,10 @@ def write_file(session: AppSession, chosen: BreakFilter, file: Path) -> list[str
     return rounded
 
 
-def decide_from_file(session: AppSession, file: Path, confirm: Confirm) -> int:
-    """Record the decisions in a workbook or CSV file; return how many.
+def read_decisions(session: AppSession, file: Path) -> list[Row]:
+    """Return the breaks that a workbook or CSV file decides about, each with its verdict.
 
-    Raises ConfigurationError, and records nothing, if a row is wrong.
+    Raises ConfigurationError if a row is wrong.
     """
     breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
     known = {each["break_id"]: each for each in breaks}
@@ -90,7 +91,7 @@ def decide_from_file(session: AppSession, file: Path, confirm: Confirm) -> int:
             f"Nothing of {file} was recorded: {wrong if problems else 'no row has a decision.'}",
             "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",
         )
-    return record(session, [*decided.values()], confirm)
+    return [*decided.values()]
 
 
 def _problem(found: Row | None, cells: dict[Any, Any], verdict: Verdict) -> str:

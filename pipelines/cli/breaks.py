@@ -1,6 +1,5 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,8 +57,9 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
             )
         return
     with opened() as session:
-        rows = app.breaks.list_breaks(session, chosen)
-        rounded = app.breaks_file.write_file(session, chosen, xlsx) if xlsx else []
+        found = app.breaks.read_breaks(session, chosen)
+    rounded = app.breaks_file.write_file(found, xlsx) if xlsx else []
+    rows = found.to_pylist()
     sums = app.breaks.totals(rows)
     print_json({"breaks": rows, "totals": sums})
     if xlsx:
@@ -98,11 +98,15 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
 
 
-def _confirm(rows: list[dict[str, Any]], *, yes: bool) -> None:
-    """Show what is about to be decided, and ask."""
+def _record(
+    session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool, no_build: bool
+) -> int:
+    """Show what is about to be decided and ask; then record it, and build a version with it."""
     owned = any(each["new_owner"] for each in rows)
     show_table(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
+    text = app.breaks.record_decisions(session, rows)
+    return show_and_build(session, text, no_build=no_build)
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -126,10 +130,8 @@ def _add_command(kind: str, text: str) -> None:
         chosen = app.breaks.BreakFilter(rule, partner, month, *about)
         verdict = app.breaks.Verdict(kind, reason, owner)
         with opened() as session:
-            count = app.breaks.decide(session, chosen, verdict, partial(_confirm, yes=yes))
-            return show_and_build(
-                session, f"Recorded {counted(count, 'decision')}.", no_build=no_build
-            )
+            rows = app.breaks.choose_breaks(session, chosen, verdict)
+            return _record(session, rows, yes=yes, no_build=no_build)
 
 
 _add_command("assign", "Assign breaks to a person.")
@@ -146,5 +148,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions in a workbook or CSV file: all of them, or none if a row is wrong."""
     with opened() as session:
-        count = app.breaks_file.decide_from_file(session, file, partial(_confirm, yes=yes))
-        return show_and_build(session, f"Recorded {counted(count, 'decision')}.", no_build=no_build)
+        rows = app.breaks_file.read_decisions(session, file)
+        return _record(session, rows, yes=yes, no_build=no_build)

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipelines.app.breaks import BreakFilter, Verdict, decide, list_breaks
-from pipelines.app.breaks_file import decide_from_file, write_file
+from pipelines.app.breaks import BreakFilter, Verdict, choose_breaks, read_breaks, record_decisions
+from pipelines.app.breaks_file import read_decisions, write_file
 from pipelines.app.reconciled import Row
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
@@ -23,18 +23,8 @@ RESOLVE = Verdict("resolve", "seen")
 Cells = dict[str, Any]
 
 
-class Refused(Exception): ...
-
-
-def refuse(rows: list[Row]) -> None:
-    raise Refused([(each["subject"], each["decision"]) for each in rows])
-
-
-def agree(_rows: list[Row]) -> None: ...
-
-
 def listed(stores: Stores, **chosen: str) -> list[Row]:
-    return list_breaks(session_of(stores), BreakFilter(**chosen))
+    return list(read_breaks(session_of(stores), BreakFilter(**chosen)).to_pylist())
 
 
 def subjects(stores: Stores, **chosen: str) -> list[str]:
@@ -48,7 +38,10 @@ def decided(stores: Stores) -> list[tuple[Any, ...]]:
 
 
 def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
-    return decide(session_of(stores), BreakFilter(**chosen), verdict, agree)
+    session = session_of(stores)
+    rows = choose_breaks(session, BreakFilter(**chosen), verdict)
+    record_decisions(session, rows)
+    return len(rows)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +95,12 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"1 breaks match break_id=.* none to resolve"):
         take(books, break_id=break_id)
     with pytest.raises(ConfigurationError, match="Row 3: the break is resolved, so no resolve"):
-        decide_from_file(session_of(books), before, agree)
+        read_decisions(session_of(books), before)
     twice = tmp_path / "twice.csv"
     rows = f"{break_id},200,2,reopen,,a\n" * 2
     twice.write_text(f"break_id,difference,rows,decision,owner,reason\n{rows}")
     with pytest.raises(ConfigurationError, match=f"Row 3: break `{break_id}` is in the file twice"):
-        decide_from_file(session_of(books), twice, agree)
+        read_decisions(session_of(books), twice)
     assert take(books, Verdict("reopen", "wrong"), partner="jp") == 1
     kinds = [(kind, owner) for kind, owner, _reason, _difference in decided(books)]
     assert kinds[:2] == [("break_assign", "bob")] * 2
@@ -125,9 +118,9 @@ def test_what_the_evidence_resolved_cannot_be_reopened(books: Stores) -> None:
 
 def test_what_is_not_right_is_not_recorded(unchanged_books: Stores) -> None:
     jp = BreakFilter(partner="jp")
-    with pytest.raises(Refused) as refused:
-        decide(session_of(unchanged_books), jp, RESOLVE, refuse)
-    assert refused.value.args[0] == [(LONG, "resolve"), (W, "resolve")]
+    rows = choose_breaks(session_of(unchanged_books), jp, RESOLVE)
+    shown = [(each["subject"], each["decision"]) for each in rows]
+    assert shown == [(LONG, "resolve"), (W, "resolve")]
     with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
         take(unchanged_books, Verdict("resolve", "why", "bob"), partner="jp")
     with pytest.raises(ConfigurationError, match="No break and no filter is given"):
@@ -149,7 +142,7 @@ def test_without_breaks_it_says_why(stores: Stores) -> None:
 def filled(stores: Stores, file: Path, cells: dict[str, Cells], sep: str = ",") -> Path:
     """Write the breaks to a workbook, fill in cells by the subject of the row, and save it."""
     book = file.with_suffix(".xlsx")
-    write_file(session_of(stores), BreakFilter(), book)
+    write_file(read_breaks(session_of(stores), BreakFilter()), book)
     table = pd.read_excel(book, dtype=str, keep_default_na=False).astype(object)
     for subject, values in cells.items():
         table.loc[table["subject"] == subject, list(values)] = list(values.values())
@@ -172,7 +165,8 @@ def test_decisions_in_a_workbook_are_read_back(
         U: {"decision": "resolve", "reason": "a cent", "difference": 0.01, "rows": 2},
     }
     file = filled(books, tmp_path / name, cells, sep)
-    assert decide_from_file(session_of(books), file, agree) == 3
+    session = session_of(books)
+    assert record_decisions(session, read_decisions(session, file)) == "Recorded 3 decisions."
     assert [found[:3] for found in decided(books)] == [
         ("break_resolve", None, "agreed; paid, in full"),
         ("break_assign", "bob", "NA"),
@@ -202,7 +196,7 @@ def test_one_wrong_row_refuses_the_file(
     rows = {LONG: right, W: right | cells, U: right}
     file = filled(unchanged_books, tmp_path / "breaks.xlsx", rows)
     with pytest.raises(ConfigurationError) as error:
-        decide_from_file(session_of(unchanged_books), file, agree)
+        read_decisions(session_of(unchanged_books), file)
     assert f"Row 3: {problem}" in str(error.value)
     assert "Row 2" not in str(error.value)
     assert decided(unchanged_books) == []
@@ -225,9 +219,9 @@ def test_another_file_is_refused(
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
-        decide_from_file(session_of(unchanged_books), file, agree)
+        read_decisions(session_of(unchanged_books), file)
     with pytest.raises(ConfigurationError, match="exists already"):
-        write_file(session_of(unchanged_books), BreakFilter(), file)
+        write_file(read_breaks(session_of(unchanged_books), BreakFilter()), file)
     assert file.read_bytes() == content
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.breaks import BreakFilter, list_breaks
+from pipelines.app.breaks import BreakFilter, read_breaks
 from pipelines.app.raw_amounts import RawAmounts
 from pipelines.app.trace_figure import trace_break, trace_month
 from pipelines.archive.scan_file import SealedScan
@@ -63,7 +63,7 @@ def test_every_month_of_every_partner_is_proven(unchanged_books: Stores) -> None
 
 def test_every_break_is_proven(unchanged_books: Stores) -> None:
     session = session_of(unchanged_books)
-    for each in list_breaks(session, BreakFilter()):
+    for each in read_breaks(session, BreakFilter()).to_pylist():
         found = trace_break(session, each["break_id"])
         assert (found["same"], problems(found)) == (True, {})
         amounts = {one["part"]: one["from_raw"] for one in found["sums"]}
