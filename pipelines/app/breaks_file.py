@@ -9,15 +9,14 @@ from zipfile import BadZipFile
 import duckdb
 import pandas as pd
 import pyarrow as pa
-from xlsxwriter.exceptions import XlsxWriterException
 
 from pipelines.app.breaks import BreakFilter, Verdict, read_breaks
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
-from pipelines.core.errors import ConfigurationError, StorageFailed
-from pipelines.core.files import write_durably
+from pipelines.core.errors import ConfigurationError
+from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
 
 EMPTY: Final = ["decision", "owner", "reason"]
@@ -48,20 +47,15 @@ def write_file(breaks: pa.Table, file: Path) -> list[str]:
             "Name a file that does not exist.",
         )
     part = file.with_name(f".{file.name}.part")
-    with duckdb.connect() as sheet:
-        sheet.register("listed", breaks)
-        sheet.execute(CREATE_SHEET)
-        try:
+    try:
+        with storing(file, "the command again"), duckdb.connect() as sheet:
+            sheet.register("listed", breaks)
+            sheet.execute(CREATE_SHEET)
             (table,) = list_tables(sheet)
             rounded = write_workbook(table, part)
             write_durably(file, part.read_bytes())
-        except (OSError, XlsxWriterException) as error:
-            raise StorageFailed(
-                f"{file} cannot be written: {printable(error)}. It is not there.",
-                "Make room or correct the permissions, then run the command again.",
-            ) from error
-        finally:
-            part.unlink(missing_ok=True)
+    finally:
+        part.unlink(missing_ok=True)
     return rounded
 
 

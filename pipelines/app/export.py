@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from xlsxwriter.exceptions import XlsxWriterException
 
 from pipelines.app.export_sql import write_database
 from pipelines.app.export_table import Column, ExportTable, describe_sources, list_tables
@@ -120,7 +119,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
     StorageFailed for what cannot be read or written.
     """
     folder = given.expanduser().absolute() if given else default
-    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
+    part = folder.with_name(f".{folder.name}.part")
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -130,20 +129,15 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(part)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        remove_folder(before)
-        if folder.exists():
-            durable_rename(folder, before)
+        remove_folder(folder)
         durable_rename(part, folder)
-        remove_folder(before)
-    except (duckdb.Error, OSError, XlsxWriterException) as error:
+    except (duckdb.Error, OSError) as error:
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. It is not there, or as it was "
             "before; the published version is untouched.",
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
-        if before.exists() and not folder.exists():
-            durable_rename(before, folder)
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
 from pipelines.app.export_table import Column, ExportTable
@@ -32,7 +33,7 @@ EITHER: Final = "if({0}, union_value(kept := {1}), CAST({2} AS UNION(kept {3}, t
 def write_workbook(table: ExportTable, file: Path) -> list[str]:
     """Write a table; return the columns in which numbers are text because Excel would round them.
 
-    Raises StorageFailed for a table or a text that a workbook cannot hold.
+    Raises StorageFailed for a table or a text that a workbook cannot hold, OSError.
     """
     if (rows := table.count()) >= MOST_ROWS:
         raise StorageFailed(
@@ -40,22 +41,25 @@ def write_workbook(table: ExportTable, file: Path) -> list[str]:
             "headings. Nothing was exported.",
             OTHER_FORMATS,
         )
-    with Workbook(str(file), {"constant_memory": True, "tmpdir": str(file.parent)}) as workbook:
-        workbook.use_zip64()
-        sheet = workbook.add_worksheet(NO_SHEET_NAME.sub("_", table.table)[:LONGEST_SHEET_NAME])
-        sheet.freeze_panes(1, 0)
-        sheet.set_row(0, None, workbook.add_format({"bold": True}))
-        sheet.autofilter(0, 0, rows, len(table.columns) - 1)
-        for at, column in enumerate(table.columns):
-            shown = (TIMES | AMOUNTS).get(column.kind)
-            style = workbook.add_format({"num_format": shown}) if shown else None
-            sheet.set_column(at, at, WIDTH, style)
-            _write_text(table, sheet, (0, at), column.name)
-        return _write_rows(table, sheet)
+    try:
+        with Workbook(str(file), {"constant_memory": True, "tmpdir": str(file.parent)}) as workbook:
+            return _write_sheet(table, rows, workbook)
+    except FileCreateError as error:
+        raise error.args[0] from None  # the OSError that it was made of
 
 
-def _write_rows(table: ExportTable, sheet: Worksheet) -> list[str]:
-    """Write all rows; return the columns of numbers in which there is text."""
+def _write_sheet(table: ExportTable, rows: int, workbook: Workbook) -> list[str]:
+    """Write headings and all rows; return the columns of numbers in which there is text."""
+    workbook.use_zip64()
+    sheet = workbook.add_worksheet(NO_SHEET_NAME.sub("_", table.table)[:LONGEST_SHEET_NAME])
+    sheet.freeze_panes(1, 0)
+    sheet.set_row(0, None, workbook.add_format({"bold": True}))
+    sheet.autofilter(0, 0, rows, len(table.columns) - 1)
+    for at, column in enumerate(table.columns):
+        shown = (TIMES | AMOUNTS).get(column.kind)
+        style = workbook.add_format({"num_format": shown}) if shown else None
+        sheet.set_column(at, at, WIDTH, style)
+        _write_text(table, sheet, (0, at), column.name)
     rounded: dict[str, None] = {}  # in the order in which they are seen
     for row, values in enumerate(chain.from_iterable(table.rows(cell_of)), 1):
         for at, value in enumerate(values):

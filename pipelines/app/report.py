@@ -11,7 +11,7 @@ import duckdb
 
 from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError, StorageFailed
-from pipelines.core.files import private_folder, write_durably
+from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
 from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures, read_news
@@ -56,7 +56,7 @@ def write_report(session: AppSession, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
     file = folder / f"v{figures.version:08}.html"
-    try:
+    with storing(file, "`partner-sync report`"):
         write_durably(file, render_report(figures).encode())
         reports = [
             PastReport(int(name[1]), each.name, datetime.fromtimestamp(each.stat().st_mtime, UTC))
@@ -64,11 +64,6 @@ def write_report(session: AppSession, figures: Figures) -> Path:
             if (name := NAME.fullmatch(each.name))
         ]
         write_durably(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
-    except OSError as error:
-        raise StorageFailed(
-            f"{file} cannot be written: {error.strerror}. The published version is untouched.",
-            "Make room or correct the permissions, then run `partner-sync report`.",
-        ) from error
     return file
 
 
