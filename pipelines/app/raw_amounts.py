@@ -28,19 +28,17 @@ class RawAmounts:
     paths: dict[str, str]
     credit_kinds: tuple[str, ...]
 
-    def read(self, row: Row, record: Record | None) -> Decimal | None:
-        """Return the amount that a record has. Raises ValueError, which says why there is none."""
-        if record is None:
-            raise ValueError("The scan file has no such record.")
+    def read(self, row: Row, record: Record) -> Decimal | None:
+        """Return the amount that a record has. Raises UnusableRecord, which says why not."""
         if isinstance(record, UnusableRecord):
-            raise ValueError(str(record))  # noqa: TRY004 - of the file
+            raise record
         is_bill = row["stream"] == "billing"
         record_id, line = row["id"] or "", ""
         found = self._at(record, f"{row['stream']}.id")
         if is_bill and str(found) != record_id and "#" in record_id:  # a line, not the bill
             record_id, _, line = record_id.rpartition("#")
         if record_id and type(found) in {str, int} and str(found) != record_id:
-            raise ValueError("The scan file has another record in its place.")
+            raise UnusableRecord("The scan file has another record in its place.")
         return self._of_bill(record, line) if is_bill else _number(self._at(record, "usage.amount"))
 
     def _at(self, record: Any, role: str) -> Any:
@@ -88,7 +86,7 @@ def _find(value: Any, path: str) -> Any:
 
 
 def _number(value: Any) -> Decimal | None:
-    """Return an amount exactly. Raises ValueError for what is none."""
+    """Return an amount exactly. Raises UnusableRecord for what is none."""
     if value is None:
         return None
     is_number = type(value) in {int, Number} or (
@@ -96,5 +94,5 @@ def _number(value: Any) -> Decimal | None:
     )
     number = to_decimal(value) if is_number else None
     if number is None:
-        raise ValueError(f"The raw record has no amount but `{printable(value, 40)}`.")
+        raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
     return number

@@ -24,6 +24,8 @@ from pipelines.metadata.tables import Scan
 Row = dict[str, Any]
 Place = tuple[int, int]
 """Page and row of a record in its scan file."""
+ScanName = tuple[str, str, str]
+"""Connection, stream and identifier of a scan."""
 WITH_REQUESTS: Final = """
 SELECT
     found.*, requests.requested_offset AS offset, requests.requested_limit AS limit,
@@ -117,9 +119,8 @@ class _Record:
         """
         file, raw, remedy = self._file(found["scan_id"]), None, ""
         try:
-            require_file(self.session, file, found["scan_id"])
             place = (found["page"], found["row"])
-            raw = raw_records(file, {place}).get(place)
+            raw = raw_records(self.session, (*self.about, found["scan_id"]), {place}).get(place)
             if raw is None:
                 raise _damaged(file, f"has no row {place[1]} on page {place[0]}")
             message = self._proof(found, raw)
@@ -169,17 +170,16 @@ class _Record:
         )
 
 
-def require_file(session: AppSession, file: Path, scan_id: str) -> None:
-    """Raise ArchiveDamaged, which says why, if the file of a scan does not exist."""
+def raw_records(
+    session: AppSession, scan: ScanName, places: Collection[Place]
+) -> dict[Place, bytes]:
+    """Return, of some records, those that a scan's file has, as received. Raises ArchiveDamaged."""
+    file = session.archive.folder / scan_file(*scan)
     if not file.exists():
         with session.metadata.transaction() as db:
-            scan = db.get(Scan, scan_id)
-        is_pruned = scan is not None and scan.status == ScanStatus.PRUNED
+            row = db.get(Scan, scan[-1])
+        is_pruned = row is not None and row.status == ScanStatus.PRUNED
         raise _damaged(file, "was pruned" if is_pruned else "is missing")
-
-
-def raw_records(file: Path, places: Collection[Place]) -> dict[Place, bytes]:
-    """Return, of some records, those that a scan file has, as received. Raises ArchiveDamaged."""
     pages, found = {page for page, _row in places}, dict[Place, bytes]()
     for exchange in SealedScan.open(file).exchanges():
         if exchange.page in pages:

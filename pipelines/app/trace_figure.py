@@ -8,11 +8,11 @@ from typing import Any, Final
 from pipelines.app.raw_amounts import RawAmounts, Record, read_fields, read_raws
 from pipelines.app.reconciled import Reconciled, Row, open_reconciled, require_known, select
 from pipelines.app.session import AppSession
-from pipelines.app.trace import Place, raw_records, require_file
+from pipelines.app.trace import ScanName, raw_records
 from pipelines.archive.scan_file import scan_file
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.text import printable
-from pipelines.load.records import EXACT
+from pipelines.load.records import EXACT, UnusableRecord
 from pipelines.publish.reconciliation import is_outdated, read_inputs
 
 # Each figure with its rows; one without rows has a row without `scan_id`.
@@ -62,8 +62,6 @@ ORDER BY figures.connection, figures.partner, figures.currency,
     list_position(['used', 'billed', 'credited', 'not counted'], figures.part), rows.id
 """
 FIGURE: Final = ("part", "connection", "partner", "currency", "published")
-_Scan = tuple[str, str, str]
-"""Connection, stream and identifier of a scan."""
 OUTDATED: Final = (
     "The mapping, or a decision about breaks, is newer than this version. Run `partner-sync "
     "versions build`, then trace again."
@@ -107,7 +105,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
 
 def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
     amounts, figures = read_fields(session, opened), dict[tuple[Any, ...], list[Row]]()
-    scans = defaultdict[_Scan, list[Row]](list)
+    scans = defaultdict[ScanName, list[Row]](list)
     for row in found:
         rows = figures.setdefault(tuple(row[name] for name in FIGURE), [])
         del row["published"]
@@ -125,26 +123,23 @@ def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
     return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 
 
-def _read_scan(session: AppSession, amounts: RawAmounts, scan: _Scan, rows: list[Row]) -> None:
+def _read_scan(session: AppSession, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
-    name, records, problem = scan_file(*scan), dict[Place, Record](), ""
-    file = session.archive.folder / name
+    places = {(row["page"], row["row"]) for row in rows}
+    missing: Record = UnusableRecord("The scan file has no such record.")
     try:
-        require_file(session, file, scan[-1])
-        places = {(row["page"], row["row"]) for row in rows}
-        records = read_raws(raw_records(file, places))
+        records = read_raws(raw_records(session, scan, places))
     except ArchiveDamaged as error:
-        problem = str(error)
+        records, missing = {}, UnusableRecord(str(error))
     for row in rows:
-        row |= {"file": name, "from_raw": None, "problem": problem}
-        if not problem:
-            try:
-                row["from_raw"] = amounts.read(row, records.get((row["page"], row["row"])))
-            except ValueError as error:
-                row["problem"] = str(error)
-            else:
-                is_same = row["from_raw"] == row["amount"]
-                row["problem"] = "" if is_same else "The raw record has another amount."
+        amount, problem = None, ""
+        try:
+            amount = amounts.read(row, records.get((row["page"], row["row"]), missing))
+            if amount != row["amount"]:
+                problem = "The raw record has another amount."
+        except UnusableRecord as error:
+            problem = str(error)
+        row |= {"file": scan_file(*scan), "from_raw": amount, "problem": problem}
 
 
 def _compare(figures: Mapping[tuple[Any, ...], Sequence[Row]]) -> Iterator[Row]:
