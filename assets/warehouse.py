@@ -96,16 +96,13 @@ def _asset_results(
     if built.version is None:
         return
     with closing(session.warehouse.open(built.version.number)) as db:
-        tables = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
-        for stream in tables & session.settings.streams.keys():
-            table = f"current.{quote_identifier(stream)}"
+        loaded = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
+        streams = loaded & session.settings.streams.keys()
+        tables = {table_key(each): f"current.{quote_identifier(each)}" for each in streams}
+        tables |= {reconciliation_key(each): f"reconciliation.{each}" for each in evaluated}
+        for key, table in tables.items():
             ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
-            metadata = {"dagster/row_count": rows}
-            yield dg.MaterializeResult(asset_key=table_key(stream), metadata=metadata)
-        for table in evaluated:
-            sql = f"SELECT count(*) FROM reconciliation.{table}"
-            metadata = {"dagster/row_count": db.execute(sql).fetchall()[0][0]}
-            yield dg.MaterializeResult(asset_key=reconciliation_key(table), metadata=metadata)
+            yield dg.MaterializeResult(asset_key=key, metadata={"dagster/row_count": rows})
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
 
 
