@@ -8,7 +8,7 @@ from pipelines.app.checkup import exit_code
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.streams import Stream
-from pipelines.core.errors import ConfigurationError, ExitCode
+from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding
 from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
@@ -33,14 +33,8 @@ class ReadRequest:
     def lists(self, session: AppSession) -> list[Stream]:
         """Return those of the lists that the connection has. Raises ConfigurationError: none."""
         known = session.lists([self.connection])[self.connection]
-        found = [each for each in known if not self.streams or each.name in self.streams]
-        if not found:
-            raise ConfigurationError(
-                f"Connection `{self.connection}` has no such stream. It has: "
-                f"{', '.join(each.name for each in known) or 'none'}. Nothing was requested.",
-                'Add [streams.NAME] with path = "/v2/..." and surface to settings.toml.',
-            )
-        return found
+        names = [each.name for each in known if each.name in self.streams] or self.streams
+        return session.lists([self.connection], names)[self.connection]
 
 
 @dataclass

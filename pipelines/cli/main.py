@@ -168,8 +168,8 @@ def sync(
     with opened() as session:
         chosen = session.lists(connection, stream)
         requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
-        for name in [] if stream else sorted(session.settings.connections().keys() - chosen):
-            if name in (connection or [name]):
+        for name in connection or session.settings.connections():
+            if name not in chosen and not stream:
                 LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
         build = None if no_build else app.sync.build_version
         return run_sync(session, requests, build)
