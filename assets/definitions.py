@@ -10,8 +10,6 @@ from assets.resources import HomeResource, expected_failures
 from assets.warehouse import REBUILD_JOB, warehouse_assets
 from pipelines.config.settings import Settings, load_settings
 
-MAX_RUNTIME_SECONDS = 12 * 3600  # a read that takes longer hangs; what it read is kept
-
 
 def build_defs(settings: Settings) -> dg.Definitions:
     """Return the definitions for a home. Connections are read later, whenever they are needed."""
@@ -24,7 +22,6 @@ def build_defs(settings: Settings) -> dg.Definitions:
                 automation.READ_JOB,
                 selection=dg.AssetSelection.assets(raw),
                 description="Reads every list of a connection. `publish` follows by a sensor.",
-                tags={"dagster/max_runtime": str(MAX_RUNTIME_SECONDS)},
             ),
             dg.define_asset_job(
                 automation.PUBLISH_JOB,

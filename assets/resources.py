@@ -10,7 +10,6 @@ import dagster as dg
 
 from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
-from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.engine import this_process
 
@@ -30,11 +29,6 @@ class HomeResource(dg.ConfigurableResource[None]):
         """Note which process works on a run, for the sensor `killed_runs`."""
         if (run := context.run) and (instance := context.instance):
             instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{run.run_id} {this_process()}"})
-
-    def settings(self) -> Settings:
-        """Return the settings as they are now."""
-        with expected_failures():
-            return load_settings(Home(Path(self.path)))
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:

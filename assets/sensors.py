@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.automation import CHECK_JOB, PUBLISH_JOB, READ_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
-from assets.resources import PROCESS_TAG, HomeResource, expected_failures
+from assets.resources import PROCESS_TAG, HomeResource
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
 from pipelines.config.settings import Settings
@@ -63,8 +63,8 @@ def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str
 def connections(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
     """Add new connections and remove misspelled ones; a removed one that has scans stays."""
     instance = context.instance
-    settings = home.settings()
-    with expected_failures():
+    with home.session() as session:
+        settings = session.settings
         configured = register_connections(instance, settings)
     unknown = set(instance.get_dynamic_partitions(CONNECTIONS)) - configured.keys()
     wrong = unknown - _materialized(instance, settings) if unknown else unknown
