@@ -3,7 +3,7 @@
 A version holds all days and connections, so one step builds all of it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -18,6 +18,7 @@ from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.app.sync import build_version
 from pipelines.app.versions import rebuild
+from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.publish.build import BuildResult
@@ -25,7 +26,6 @@ from pipelines.reconcile.statements import TABLES, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
 REBUILD_JOB = "rebuild"
-SHOWN_TABLES = {*TABLES}
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 
@@ -45,9 +45,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
                 make = rebuild if context.run.job_name == REBUILD_JOB else build_version
                 built = make(session)
             seen = current_version(session)
-            unknown = seen.not_evaluated
-            evaluated = () if unknown is None else SHOWN_TABLES - unknown.keys()
-            assets = list(_asset_results(session, built, evaluated)) if built else []
+            assets = list(_asset_results(session, built, seen)) if built else []
             checks = run_checks(session, seen)
         yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
         yield from check_results(context.selected_asset_check_keys, checks, seen)
@@ -68,11 +66,11 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
 
 def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
     """Yield what a build makes."""
-    tables, compared = [*map(table_key, streams)], [*map(reconciliation_key, SHOWN_TABLES)]
+    tables, compared = [*map(table_key, streams)], [*map(reconciliation_key, TABLES)]
     for stream in streams:
         text = f"`current.{stream}` and `history.{stream}` of the published version."
         yield _spec(table_key(stream), [raw_key(stream)], text, "duckdb", "table")
-    for table in SHOWN_TABLES:
+    for table in TABLES:
         text = f"`reconciliation.{table}`: {read_statement(table).question}"
         yield _spec(reconciliation_key(table), tables, text, "duckdb", "table")
     text = "The file that analysts open: all streams and connections, at one moment."
@@ -90,16 +88,18 @@ def _spec(key: dg.AssetKey, deps: list[dg.AssetKey], text: str, *kinds: str) -> 
 
 
 def _asset_results(
-    session: AppSession, built: BuildResult, evaluated: Collection[str]
+    session: AppSession, built: BuildResult, seen: Published
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Yield a result for each table of the published version with its current rows, and for it."""
     if built.version is None:
         return
     with closing(session.warehouse.open(built.version.number)) as db:
         loaded = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
-        streams = loaded & session.settings.streams.keys()
+        streams = [each for each in session.settings.streams if each in loaded]
         tables = {table_key(each): f"current.{quote_identifier(each)}" for each in streams}
-        tables |= {reconciliation_key(each): f"reconciliation.{each}" for each in evaluated}
+        if (unknown := seen.not_evaluated) is not None:
+            evaluated = [each for each in TABLES if each not in unknown]
+            tables |= {reconciliation_key(each): f"reconciliation.{each}" for each in evaluated}
         for key, table in tables.items():
             ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
             yield dg.MaterializeResult(asset_key=key, metadata={"dagster/row_count": rows})

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from assets.keys import EXPORTS, PUBLISHED, REPORT, reconciliation_key, table_key
-from assets.warehouse import SHOWN_TABLES
 from pipelines.core.files import write_durably
+from pipelines.reconcile.statements import TABLES
 from tests.assets.homes import STREAMS, Result, Site, failure_text, key
 from tests.checks.test_catalogue import NOTHING_BEGUN
 from tests.homes import rows
@@ -43,7 +43,7 @@ def test_a_version_of_all_connections_is_published_and_checked(site: Site) -> No
     assert (version["version"], version["scans loaded"], version["rows new"]) == (1, 6, 170)
     write_durably(site.home.mapping_file, SANDBOX_MAPPING.encode())
     assert set(checks(site.run_job("publish")).values()) == {True}
-    assert all(site.shown(reconciliation_key(table)) for table in SHOWN_TABLES)
+    assert all(site.shown(reconciliation_key(table)) for table in TABLES)
     assert all(site.shown(table_key(stream)) for stream in STREAMS)
     wrong = SANDBOX_MAPPING.replace('quantity = "lines[].quantity"', 'quantity = "lines[].amount"')
     write_durably(site.home.mapping_file, wrong.encode())
