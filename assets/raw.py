@@ -12,7 +12,7 @@ import dagster as dg
 
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, failure
-from pipelines.app.days import ListDay, lists_of_day
+from pipelines.app.days import lists_of_day, why_missing
 from pipelines.app.progress import LoggedProgress
 from pipelines.app.results import ReadRequest
 from pipelines.app.session import AppSession
@@ -39,13 +39,8 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, home: HomeResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with home.session() as session:
-            days = _days_of_run(context, session)
-        _materialize(context, days)
-        missing = [
-            f"{each.connection}/{each.stream} {each.day}: {each.note}"
-            for each in days
-            if each.scan is None
-        ]
+            keys = _partition_keys(context)
+            missing = [why for key in keys for why in _read_partition(context, session, key)]
         if missing:
             raise failure("\n".join(["Some lists have no scan.", *missing]))
         yield from ()  # what is materialized was logged
@@ -65,19 +60,24 @@ def _spec(stream: Stream) -> dg.AssetSpec:
     )
 
 
-def _days_of_run(context: dg.AssetExecutionContext, session: AppSession) -> list[ListDay]:
-    """Return what there is of all partitions. A backfill's run may have many connections too."""
-    streams = tuple(sorted(key.path[-1] for key in context.selected_asset_keys))
-    on_progress, days = LoggedProgress(), list[ListDay]()
-    for key in _partition_keys(context):
-        connection, day = key.split("|")
-        request = read_request(connection, streams, context.run.tags)
-        days += lists_of_day(session, date.fromisoformat(day), request, on_progress)
-    return days
+def _read_partition(
+    context: dg.AssetExecutionContext, session: AppSession, key: str
+) -> Iterator[str]:
+    """Materialize each selected stream that has a scan; yield why others have none."""
+    connection, _, date_text = key.partition("|")
+    day = date.fromisoformat(date_text)
+    streams = tuple(sorted(each.path[-1] for each in context.selected_asset_keys))
+    request = read_request(connection, streams, context.run.tags)
+    for result in lists_of_day(session, day, request, LoggedProgress()):
+        if result.scan:
+            source = "archive" if result.source == "archive" else "service"
+            _materialize(context, result.scan, source)
+        if why := why_missing(result, day):
+            yield f"{connection}/{result.stream} {day}: {why}"
 
 
 def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:
-    """Return all partitions of the run.
+    """Return all partitions of the run. That of a backfill may have many connections too.
 
     A backfill of a job has the dimensions of its first partition as tags too, and Dagster's
     `partition_keys` is then that partition alone: github.com/dagster-io/dagster/issues/28861.
@@ -101,26 +101,15 @@ def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, s
     return ReadRequest(connection, streams, trigger, scheduled_at)
 
 
-def _materialize(context: dg.AssetExecutionContext, days: list[ListDay]) -> None:
-    """Materialize each partition that has a scan, with its proof.
+def _materialize(context: dg.AssetExecutionContext, scan: SealedScan, source: str) -> None:
+    """Materialize the partition of a scan, with its proof.
 
     A MaterializeResult would stand for every partition of the run, also those without a scan.
     """
-    for each in days:
-        if each.scan:
-            metadata = _metadata(each.scan, each.note)
-            partition = partition_key(each.connection, each.day)
-            context.log.info("%s: %s", partition, metadata["proof"])
-            context.log_event(
-                dg.AssetMaterialization(raw_key(each.stream), "", metadata, partition=partition)
-            )
-
-
-def _metadata(scan: SealedScan, source: str) -> dict[str, Any]:
-    """Return the proof of a scan as Dagster shows it with the partition."""
-    proof = scan.completeness
-    return {
-        "proof": proof.sentence(scan.header.stream),
+    proof, header = scan.completeness, scan.header
+    partition = partition_key(header.connection, header.day)
+    metadata: dict[str, Any] = {
+        "proof": proof.sentence(header.stream),
         "complete": proof.complete,
         "method": proof.method.value,
         "rows": proof.rows,
@@ -130,3 +119,7 @@ def _metadata(scan: SealedScan, source: str) -> dict[str, Any]:
         "source": source,
         "read_at": dg.MetadataValue.timestamp(proof.ended_at),
     }
+    context.log.info("%s: %s", partition, metadata["proof"])
+    context.log_event(
+        dg.AssetMaterialization(raw_key(header.stream), "", metadata, partition=partition)
+    )

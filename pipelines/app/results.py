@@ -49,7 +49,7 @@ class StreamResult:
     connection: str
     stream: str
     state: Outcome = Outcome.INTERRUPTED
-    source: Literal["read", "resumed", "reused"] = "read"  # reused: the scan is of another run
+    source: Literal["read", "resumed", "reused", "archive"] = "read"  # reused: of another run
     scan: SealedScan | None = None
     requests: int = 0
     rate_limited: int = 0
