@@ -131,13 +131,12 @@ def publish_version(stores: Stores, version: Version) -> None:
     rolled back, which have other scans than the new one, and those that cannot be read go first.
     """
     stores.warehouse.publish(version)
-    needed = {checkpoint(stores), _last_closed(stores)}
+    needed, held = {checkpoint(stores), _last_closed(stores)}, readable_versions(stores.warehouse)
     newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str] | int]()
-    states = {each: _readable_scans(stores.warehouse, each) for each in stores.warehouse.versions()}
-    past = [each for each, scans in states.items() if scans is not None and scans <= newest]
-    others = [each for each in states if each not in past]
+    past = [each for each, scans in held.items() if scans <= newest]
+    others = [each for each in stores.warehouse.versions() if each not in past]
     for each in reversed(others + past):
-        state = states[each] or each.number  # one that cannot be read is like no other
+        state = held.get(each, each.number)  # one that cannot be read is like no other
         if state not in kept and len(kept) < stores.settings.keep_versions:
             kept.add(state)
         elif each not in needed:
@@ -152,16 +151,14 @@ def _last_closed(stores: Stores) -> Version | None:
     return next((each for each in stores.warehouse.versions() if each.number == number), None)
 
 
-def previous_versions(warehouse: Warehouse, version: Version) -> Iterator[Version]:
-    """Yield the older versions that hold a part of the scans of a version, newest first.
+def previous_versions(warehouse: Warehouse, version: Version) -> list[Version]:
+    """Return the older versions that hold a part of the scans of a version, newest first.
 
     A version that was rolled back is none of them. Any is, if `version` itself cannot be read.
     """
-    scans = _readable_scans(warehouse, version)
-    for each in reversed(warehouse.versions()):
-        held = _readable_scans(warehouse, each) if each.number < version.number else None
-        if held is not None and (scans is None or held < scans):
-            yield each
+    held = readable_versions(warehouse)
+    older = [each for each in reversed(held) if each.number < version.number]
+    return [each for each in older if version not in held or held[each] < held[version]]
 
 
 def rollback(stores: Stores, number: int, decision: Decision) -> Version:
@@ -181,8 +178,8 @@ def rollback(stores: Stores, number: int, decision: Decision) -> Version:
             )
         require_unchanged(stores.metadata, kept[number])
         held = loaded_scans(stores.warehouse, kept[number])
-        later = [_readable_scans(stores.warehouse, kept[each]) for each in kept if each > number]
-        undone = {*()}.union(*filter(None, later)) - held
+        every = readable_versions(stores.warehouse).items()
+        undone = set[str]().union(*(scans for each, scans in every if each.number > number)) - held
         why = f"rolled back to version {number}: {decision.reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, decision)
@@ -206,14 +203,10 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
         )
     if not pruned:
         return None
-    known, others = scans_in_newest_readable(stores.warehouse), []
-    for version in stores.warehouse.versions():
-        with suppress(PartnerSyncError, duckdb.Error):
-            held = loaded_scans(stores.warehouse, version)
-            if pruned <= held <= known:
-                return version
-            others += [version] if pruned <= held else []
-    return next(iter(others), None)
+    known = scans_in_newest_readable(stores.warehouse)
+    held = readable_versions(stores.warehouse)
+    able = [version for version, scans in held.items() if pruned <= scans]
+    return min(able, key=lambda version: not held[version] <= known, default=None)
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
@@ -231,19 +224,21 @@ def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) ->
         return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
 
 
-def _readable_scans(warehouse: Warehouse, version: Version) -> frozenset[str] | None:
-    """Return the scans that a version holds; None if it cannot be read."""
-    with suppress(PartnerSyncError, duckdb.Error):
-        return loaded_scans(warehouse, version)
-    return None
+def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
+    """Return the versions that can be read, oldest first, with the scans that each holds."""
+    held = dict[Version, frozenset[str]]()
+    for version in warehouse.versions():
+        with suppress(PartnerSyncError, duckdb.Error):
+            held[version] = loaded_scans(warehouse, version)
+    return held
 
 
 def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:
     """Return the scans of the published version, else of the newest version that can be read."""
-    for version in filter(None, (warehouse.published(), *reversed(warehouse.versions()))):
-        with suppress(PartnerSyncError, duckdb.Error):
-            return loaded_scans(warehouse, version)
-    return frozenset()
+    published, held = warehouse.published(), readable_versions(warehouse)
+    if published in held:
+        return held[published]
+    return next(reversed(held.values()), frozenset())
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:
