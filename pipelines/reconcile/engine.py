@@ -194,6 +194,7 @@ class _Engine:
             "line_minor": mapping.tolerance.line_minor,
             "line_share": mapping.tolerance.line_percent / 100,
             "month_minor": mapping.tolerance.month_minor,
+            "erased": [*self.inputs.erased],
             "has_partners": "partners.id" in has,
             "has_quantity": {"usage.quantity", "billing.line_quantity"} <= has,
             "has_amount": {"usage.amount", f"billing.{'line_' * by_usage}amount"} <= has,
@@ -207,7 +208,7 @@ class _Engine:
     def _create_tables(self) -> None:
         """Create what the statements read and write besides the views."""
         self.db.execute(CREATE_REMEMBERED)
-        if reason := create_month_rows(self.db, self.inputs.closes, self.inputs.erased):
+        if reason := create_month_rows(self.db, self.inputs.closes):
             self.failed["month_rows"] = reason
         rows = self.db.table("month_rows")
         types = dict(zip(rows.columns, rows.types, strict=True))

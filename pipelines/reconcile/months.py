@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -47,8 +47,7 @@ INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6,
 # Rows of a copy have sign -1, those of today 1.
 ROWS: Final = """
 SELECT
-    {sign} AS sign, rows.side, rows.month, rows.connection, {id} AS id, {partner} AS partner,
-    rows.currency,
+    {sign} AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner, rows.currency,
     rows.quantity, rows.amount
 FROM (
     SELECT 'usage' AS side, used.* FROM {used} AS used
@@ -58,14 +57,6 @@ FROM (
 WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
 """
 # Of amounts of earlier versions: only their type counts.
-# An identifier that was erased is in the copy still, perhaps as that of a bill's line.
-HIDDEN: Final = (
-    "if(list_contains({erased}, left(sha256({value}), {length})), '[erased]', rows.{name})"
-)
-WHOLE: Final = {
-    "id": "if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id)",
-    "partner": "rows.partner",
-}
 REMEMBERED_ROWS: Final = """
 SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
 FROM reconciliation.{} AS rows
@@ -131,13 +122,10 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
     return digest
 
 
-def create_month_rows(
-    db: duckdb.DuckDBPyConnection, closes: dict[Path, Close], erased: Sequence[str] = ()
-) -> str:
+def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 
-    `closes` are all of them by folder; table `closed_months` shows them. `erased` are digests of
-    identifiers. Returns why the rows
+    `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
     cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
     types that hold those of today and of earlier versions too: where two types meet, DuckDB rounds.
     """
@@ -154,7 +142,7 @@ def create_month_rows(
     of_today = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
     no_rows = [of_today, *map(REMEMBERED_ROWS.format, REMEMBERED)]
     try:
-        _create_view(db, [*no_rows, *_month_rows(db, standing, erased)])
+        _create_view(db, [*no_rows, *_month_rows(db, standing)])
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)
         return printable(error)
@@ -171,9 +159,7 @@ def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
 
 
-def _month_rows(
-    db: duckdb.DuckDBPyConnection, closes: dict[Path, Close], erased: Sequence[str]
-) -> Iterator[str]:
+def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:
     """Yield statements for the rows of copies, and for those of today by each one's mapping.
 
     Raises ArchiveDamaged for a copy that is not what was signed off.
@@ -184,7 +170,7 @@ def _month_rows(
         months[(folder / MAPPING).read_bytes()][folder] = close.month
         files = {view: _quoted(folder / f"{view}.parquet") for view in VIEWS}
         copy = {view: f"read_parquet('{file}')" for view, file in files.items()}
-        yield _rows(-1, copy, [close.month], erased)
+        yield _rows(-1, copy, [close.month])
     for folders in months.values():
         file = next(iter(folders)) / MAPPING
         mapping = read_mapping(file) or Mapping()
@@ -193,17 +179,12 @@ def _month_rows(
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
         sides = Sides(db, mapping, roles)
         today = {view: f"({sides.query(view)})" for view in VIEWS}
-        yield _rows(1, today, folders.values(), erased)
+        yield _rows(1, today, folders.values())
 
 
-def _rows(
-    sign: int, sources: dict[str, str], months: Iterable[date], erased: Sequence[str] = ()
-) -> str:
+def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
     dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
-    hidden = HIDDEN if erased else "rows.{name}"
-    terms = {"erased": [*erased], "length": max(map(len, erased), default=0)}
-    names = {name: hidden.format(name=name, value=whole, **terms) for name, whole in WHOLE.items()}
-    return ROWS.format(sign=sign, months=dates, **sources, **names)
+    return ROWS.format(sign=sign, months=dates, **sources)
 
 
 def require_intact(folder: Path, close: Close) -> None:

@@ -1,19 +1,29 @@
 -- kind: TEMP TABLE
 -- needs: month_rows
 -- Most records of closed months are as they were signed off: only the others are grouped by all
--- that identifies a record.
+-- that identifies a record. An identifier that was erased is in the copy still, perhaps as that of
+-- a bill's line: it is hidden.
 WITH odd AS (
     SELECT hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency) AS key
     FROM month_rows AS rows
     GROUP BY key
     HAVING sum(rows.sign) <> 0 OR sum(rows.sign * rows.amount) <> 0
         OR sum(rows.sign * rows.quantity) <> 0
+), named AS (
+    SELECT
+        rows.*, getvariable('erased')::VARCHAR[] AS erased,
+        if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id) AS record
+    FROM month_rows AS rows
+    SEMI JOIN odd ON odd.key
+        = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
 )
 SELECT
-    rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency,
-    sum(rows.amount) FILTER (rows.sign = -1) AS amount_then,
-    sum(rows.amount) FILTER (rows.sign = 1) AS amount_now
-FROM month_rows AS rows
-SEMI JOIN odd ON odd.key
-    = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
-GROUP BY rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency
+    named.month, named.side, named.connection,
+    if(list_contains(named.erased, left(sha256(named.record), 16)), '[erased]', named.id) AS id,
+    if(list_contains(named.erased, left(sha256(named.partner), 16)), '[erased]', named.partner)
+        AS partner,
+    named.currency,
+    sum(named.amount) FILTER (named.sign = -1) AS amount_then,
+    sum(named.amount) FILTER (named.sign = 1) AS amount_now
+FROM named
+GROUP BY ALL
