@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.config.settings import Settings
@@ -206,21 +206,15 @@ class CheckContext:
         One is while a sync of any connection runs, and for an hour after it; but not for a scan
         that a later sync, which has ended before, should have published.
         """
-        found, long_ago = scans.buildable_scans(self.metadata, self.published.scan_ids), self.now
-        long_ago -= BUILD_FOLLOWS
+        found = scans.buildable_scans(self.metadata, self.published.scan_ids)
+        long_ago = self.now - BUILD_FOLLOWS
         is_recent = or_(Run.ended_at.is_(None), Run.ended_at > long_ago)
         recent = self.metadata.scalars(select(Run).where(is_recent))
         if any(run.ended_at or is_running(run) for run in recent):
-            later = [
-                select(Run).where(Run.started_at > own.ended_at, Run.ended_at < long_ago).limit(1)
-                for own in (self.metadata.get(Run, scan.run_id) for scan in found)
-                if own and own.ended_at
-            ]
-            found = [
-                scan
-                for scan, query in zip(found, later, strict=True)
-                if self.metadata.scalar(query)
-            ]
+            last = select(func.max(Run.started_at)).where(Run.ended_at < long_ago)
+            before_it = select(Run.run_id).where(Run.ended_at < last.scalar_subquery())
+            overdue = set(self.metadata.scalars(before_it))
+            found = [scan for scan in found if scan.run_id in overdue]
         return {ListName(scan.connection, scan.stream): scan for scan in found}
 
     def versions(self) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_published
 from pipelines.core.finding import Finding, Severity
+from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Run
@@ -212,6 +213,16 @@ def test_a_scan_waits_without_a_finding_while_a_sync_runs_and_an_hour_longer(
             db.delete(db.get_one(Run, run_id))
     states.append(ask(published)["scan_not_published"].state)
     assert states == [State.PASSED, State.PASSED, State.FAILED]
+
+
+def test_a_scan_of_a_sync_that_was_killed_waits_while_another_sync_runs(published: Stores) -> None:
+    published.clock.now += timedelta(hours=1)
+    killed = add_run(published, None)
+    with published.metadata.transaction() as db:
+        db.get_one(Run, killed).owner = this_process() + "0"
+    read(published, Reading(ALL), run_id=killed)
+    add_run(published, None, connection="zen")
+    assert ask(published)["scan_not_published"].state is State.PASSED
 
 
 def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
