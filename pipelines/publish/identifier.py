@@ -23,35 +23,34 @@ Position = tuple[str, int, int]
 POSITIONS: Final = pa.schema([("scan_id", pa.string()), ("page", pa.int32()), ("row", pa.int32())])
 MANY: Final = 10_000  # rows in memory
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-# Tables of items before those of their records; columns of values that are text or can be.
+# Tables of items before those of their records, with their columns of values.
 TABLES: Final = """
-SELECT tables.table_name, list((columns.column_name, ends_with(columns.type, '[]'))) FILTER (
-    columns.part = 'value' AND NOT starts_with(columns.type, 'BOOLEAN')
-)
+SELECT tables.table_name, list(columns.column_name) FILTER (columns.part = 'value')
 FROM duckdb_tables() AS tables
 LEFT JOIN meta.columns AS columns ON columns.table_name = tables.table_name
 WHERE tables.schema_name = 'history' AND tables.database_name = current_database()
 GROUP BY tables.table_name
 ORDER BY tables.table_name DESC
 """
-# Rows that may contain it, with their values and a JSON text: those whose text contains `$1`, those
-# with something escaped, which `$1` does not find, and those at a known position.
+# Rows that may contain it, with a JSON text and their values: those whose text contains `$1`, those
+# with something escaped, which `$1` does not find, and those at a known position. DuckDB writes a
+# backslash before some characters of a row.
 SELECT_ROWS: Final = """
-SELECT record._scan_id, record._page, record._row, {texts} AS texts, history._extra
+SELECT record._scan_id, record._page, record._row, history._extra{values}
 FROM history.{table} AS history
 JOIN history.{stream} AS record
     ON (record._connection, record._key, record._valid_from)
     = (history._connection, history.{key}, history._valid_from)
-WHERE contains(replace(concat_ws(',', array_to_string(texts, ','), history._extra), '.', ''), $1)
+WHERE contains(translate(CAST(row(history._extra{values}) AS VARCHAR), '.\\', ''), $1)
     OR contains(history._extra, '\\')
     OR (record._scan_id, record._page, record._row) IN (
         SELECT (positions.scan_id, positions.page, positions.row) FROM positions
     )
 """
 SELECT_QUARANTINED: Final = """
-SELECT records.scan_id, records.page, records.row, [] AS texts, records.raw
+SELECT records.scan_id, records.page, records.row, records.raw
 FROM quarantine.records AS records
-WHERE contains(replace(records.raw, '.', ''), $1)
+WHERE contains(translate(records.raw, '.\\', ''), $1)
     OR contains(records.raw, '\\')
     OR (records.scan_id, records.page, records.row) IN (
         SELECT (positions.scan_id, positions.page, positions.row) FROM positions
@@ -70,8 +69,7 @@ DELETE FROM quarantine.records USING positions
 WHERE (positions.scan_id, positions.page, positions.row)
     = (records.scan_id, records.page, records.row)
 """
-# Tables with sentences and with what reconciliation remembers of earlier versions. DuckDB writes
-# some characters of a row with a backslash before them.
+# Tables with sentences and with what reconciliation remembers of earlier versions.
 TEXTS: Final = ("meta.load_findings", *(f"reconciliation.{table}" for table in REMEMBERED))
 DELETE_TEXTS: Final = """
 DELETE FROM {} AS texts WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), $1)
@@ -131,11 +129,11 @@ class Identifier:
         found = set[Position]()
         queries = [SELECT_ROWS.format(**names) for names in _tables(db)]
         for query in (SELECT_QUARANTINED, *queries):
-            db.execute(query, [self._needle])
+            db.execute(query, [self._needle.replace("\\", "")])
             while rows := db.fetchmany(MANY):
-                for scan_id, page, row, texts, raw in rows:
+                for scan_id, page, row, raw, *values in rows:
                     at = (scan_id, page, row)
-                    is_found = at in known or self._is_in(texts)
+                    is_found = at in known or self._is_in(values)
                     if is_found or (raw and self.is_in_record(raw.encode())):
                         found.add(at)
         return found
@@ -163,13 +161,10 @@ def _tables(db: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
     """Yield what statements need to know of each table of history."""
     for table, columns in db.execute(TABLES).fetchall():
         stream, _, items = table.partition("__")
-        texts = ["[]::VARCHAR[]"]
-        for name, is_list in columns or ():
-            column = f"history.{quote_identifier(name)}"
-            texts.append(f"CAST({column} AS VARCHAR[])" if is_list else f"[{column}::VARCHAR]")
+        values = (f", history.{quote_identifier(name)}" for name in columns or ())
         yield {
             "table": quote_identifier(table),
             "stream": quote_identifier(stream),
             "key": "_parent_key" if items else "_key",
-            "texts": f"list_concat({', '.join(texts)})",
+            "values": "".join(values),
         }
