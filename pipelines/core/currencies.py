@@ -29,6 +29,11 @@ XOF XPF YER ZAR ZMW ZWG ZWL
 CODES: Final = frozenset(_CODES.split())
 
 
+def digits_of(currency: str | None) -> int:
+    """Return the digits that amounts of a currency have behind the point."""
+    return DIGITS.get(currency or "", USUAL_DIGITS)
+
+
 def minor_unit(currency: str | None) -> Decimal:
     """Return the smallest amount of a currency: EUR 0.01, JPY 1, KWD 0.001."""
-    return Decimal(1).scaleb(-DIGITS.get(currency or "", USUAL_DIGITS))
+    return Decimal(1).scaleb(-digits_of(currency))

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipelines.core.currencies import USUAL_DIGITS
+from pipelines.core.currencies import USUAL_DIGITS, digits_of
 from pipelines.core.text import counted, printable
 from pipelines.reports.queries import Figures
-from pipelines.reports.text import digits_of, format_amount, format_day, format_month, format_time
+from pipelines.reports.text import format_amount, format_day, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
     "not_billed": "Used and not billed",

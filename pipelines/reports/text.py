@@ -3,12 +3,7 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from pipelines.core.currencies import DIGITS, USUAL_DIGITS
-
-
-def digits_of(currency: str | None) -> int:
-    """Return the digits that amounts of a currency have behind the point."""
-    return DIGITS.get(currency or "", USUAL_DIGITS)
+from pipelines.core.currencies import digits_of
 
 
 def format_amount(value: Decimal | None, currency: str | None, *, signed: bool = False) -> str:
