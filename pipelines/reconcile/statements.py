@@ -29,6 +29,7 @@ STEPS: Final = (
     "known_partners",
     "sides",
     "versions",
+    "first_read",
     "odd_keys",
     "compared",
     "changes",

@@ -1,12 +1,7 @@
 -- question: What is used and not yet billed, and how did it come about month by month?
--- needs: usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: first_read usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: A difference that is not 0 is a defect of partner-sync. Report it.
-WITH first_read AS (  -- of records that have changed
-    SELECT versions.connection, versions.side, versions._key, min(versions._valid_from) AS time
-    FROM versions
-    WHERE versions._valid_to IS NOT NULL
-    GROUP BY versions.connection, versions.side, versions._key
-), counted AS NOT MATERIALIZED (
+WITH counted AS NOT MATERIALIZED (
     SELECT
         versions.connection, versions.partner, versions.currency, versions.month,
         if(versions.side = 'usage', versions.amount, -versions.amount) AS amount,
