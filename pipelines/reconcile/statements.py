@@ -29,7 +29,7 @@ STEPS: Final = (
     "known_partners",
     "sides",
     "versions",
-    "first_read",
+    "movements",
     "odd_keys",
     "compared",
     "changes",
