@@ -2,7 +2,7 @@
 
 A role that is unknown is a column of NULL. Rows of both sides with one `key` belong together. The
 statements of `sql/` read these views only, and the same with every version of each row
-(`used_history`, `bills_history`).
+(`partners_history`, `used_history`, `bills_history`).
 """
 
 from collections.abc import Iterable
@@ -62,17 +62,17 @@ WHERE {{holds}}
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
-        line._connection AS connection, line._parent_key AS _key, line._valid_from,
-        line._index::VARCHAR AS line, {{line_usage}} AS reference, {{line_plan}} AS plan,
+        line._connection AS connection, line._parent_key AS _key, line._index::VARCHAR AS line,
+        {{line_usage}} AS reference, {{line_plan}} AS plan,
         {{line_quantity}} AS quantity, {{line_price}} AS price, {{line_amount}} AS amount
     FROM {{lines}} AS line
-    WHERE {{holds_line}}
+    WHERE line._valid_to IS NULL
 ), sums AS (
     SELECT
-        lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount,
+        lines.connection, lines._key, sum(lines.amount) AS amount,
         -sum(abs(lines.amount)) AS credit
     FROM lines
-    GROUP BY lines.connection, lines._key, lines._valid_from
+    GROUP BY lines.connection, lines._key
 ), rests AS (
     SELECT
         bills.* REPLACE (bills.amount
@@ -80,7 +80,6 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
         sums._key IS NOT NULL AS has_lines
     FROM bills
     LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
-        AND sums._valid_from = bills._valid_from
 ), parts AS (
     SELECT
         bills.* EXCLUDE (amount), lines.line, lines.reference, lines.plan, lines.price,
@@ -88,7 +87,6 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
         if(bills.is_credit, -abs(lines.amount), lines.amount) AS amount
     FROM lines
     JOIN bills ON bills._key = lines._key AND bills.connection = lines.connection
-        AND bills._valid_from = lines._valid_from
     UNION ALL BY NAME
     SELECT rests.* EXCLUDE (has_lines), 'rest' AS line, NULL::VARCHAR AS reference
     FROM rests
@@ -119,6 +117,7 @@ VIEWS: Final = {  # of which list, how, and what a row shares with those of the 
     "bills": ("billing", BILLS, ""),
     "billed": ("billing", BILLED, "parts.reference"),
 }
+WITH_HISTORY: Final = ("partners", "used", "bills")  # `billed` joins what holds now
 
 
 class Sides:
@@ -129,7 +128,7 @@ class Sides:
         self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
 
     def query(self, view: str, *, every_version: bool = False) -> str:
-        """Return the statement of a view: of the rows that hold now, or of every version."""
+        """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
         side, query, reference = VIEWS[view]
         columns = {
             role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
@@ -140,14 +139,12 @@ class Sides:
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         if f"{side}.id" not in self._roles.columns:
             columns["id"] = "record._key"
-        holds = "true" if every_version else "{}._valid_to IS NULL"
         return query.format(
             **columns,
             key=MONTH if self._roles.missing(BY_USAGE) else reference,
             table=self._table(side),
             lines=self._table(self._roles.lines),
-            holds=holds.format("record"),
-            holds_line=holds.format("line"),
+            holds="true" if every_version else "record._valid_to IS NULL",
         )
 
     def _table(self, name: str) -> str:
@@ -178,6 +175,7 @@ def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) 
     sides = Sides(db, mapping, roles)
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
+    for view in WITH_HISTORY:
         history = sides.query(view, every_version=True)
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
 
