@@ -54,7 +54,7 @@ class RawAmounts:
         if not line:
             return total
         if line == REST:
-            return None if total is None else total - sum(filter(None, amounts))
+            return (total or Decimal(0)) - sum(filter(None, amounts)) if amounts else total
         return amounts[int(line)] if int(line) < len(amounts) else None
 
 

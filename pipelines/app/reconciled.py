@@ -29,7 +29,7 @@ WITH known AS (
     SELECT breaks.partner, breaks.break_id, strftime(breaks.month, '%Y-%m') AS month
     FROM reconciliation.breaks AS breaks
     UNION ALL BY NAME
-    SELECT summary.currency, strftime(summary.month, '%Y-%m') AS month
+    SELECT summary.partner, summary.currency, strftime(summary.month, '%Y-%m') AS month
     FROM reconciliation.summary AS summary
     UNION ALL BY NAME
     SELECT

@@ -158,8 +158,8 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
         with write_version(stores, base, "records were erased") as (number, db):
             logger.info("Version %s: erasing records.", number)
             identifier.delete_from(db, positions)
+            identifier.erase_texts(db)
             finish(stores, db, read_inputs(stores))
-            identifier.delete_texts(db)
             version = stores.warehouse.commit(db, number, rewrite=True)
         publish_version(stores, version)
     for each in found:

@@ -16,7 +16,6 @@ import pyarrow as pa
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core.text import quote_identifier
 from pipelines.load.records import UnusableRecord, read_records, to_decimal
-from pipelines.reconcile.statements import REMEMBERED
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""
@@ -69,11 +68,24 @@ DELETE FROM quarantine.records USING positions
 WHERE (positions.scan_id, positions.page, positions.row)
     = (records.scan_id, records.page, records.row)
 """
-# Tables with sentences and with what reconciliation remembers of earlier versions.
-TEXTS: Final = ("meta.load_findings", *(f"reconciliation.{table}" for table in REMEMBERED))
-DELETE_TEXTS: Final = """
-DELETE FROM {} AS texts WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), $1)
-"""
+# Sentences, and what reconciliation remembers of earlier versions: what was posted to a month is
+# signed off with it, so it stays without a name.
+TEXTS: Final = (
+    """
+    DELETE FROM meta.load_findings AS texts
+    WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), replace($1, '\\', ''))
+    """,
+    """
+    DELETE FROM reconciliation.breaks AS breaks
+    WHERE list_contains(list_prepend(breaks.partner, string_split(breaks.subject, '|')), $1)
+        OR ends_with(breaks.cause, ' ' || $1)
+    """,
+    """
+    UPDATE reconciliation.corrections AS posted SET id = '[erased]'
+    WHERE $1 IN (posted.id, regexp_replace(posted.id, '#[^#]*$', ''))
+    """,
+    "UPDATE reconciliation.corrections SET partner = '[erased]' WHERE partner = $1",
+)
 
 
 @dataclass(frozen=True)
@@ -145,11 +157,11 @@ class Identifier:
             db.execute(DELETE_ROWS.format(**names))
         db.execute(DELETE_QUARANTINED)
 
-    def delete_texts(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Delete sentences, and what reconciliation remembers, if they contain the text."""
-        for table in TEXTS:
+    def erase_texts(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Erase it from sentences, and from what reconciliation remembers."""
+        for statement in TEXTS:
             with suppress(duckdb.CatalogException):  # nothing is mapped
-                db.execute(DELETE_TEXTS.format(table), [self.text.replace("\\", "")])
+                db.execute(statement, [self.text])
 
 
 def _table(positions: AbstractSet[Position]) -> pa.Table:

@@ -57,9 +57,16 @@ def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:
 
 
 def remembered(warehouse: Warehouse) -> dict[str, Any]:
-    """Return what the published version remembers, as far as it can be read: tables by name."""
-    found = dict[str, Any]()
-    with suppress(PartnerSyncError, duckdb.Error), closing(warehouse.open()) as db:
-        for table in REMEMBERED:
-            found[table] = db.execute(f"FROM reconciliation.{table}").to_arrow_table()
-    return found
+    """Return what the published version remembers, else the newest one that can be read."""
+    published, versions = warehouse.published(), reversed(warehouse.versions())
+    older = (each for each in versions if published and each.number < published.number)
+    for version in filter(None, (published, *older)):
+        with (
+            suppress(PartnerSyncError, duckdb.Error),
+            closing(warehouse.open(version.number)) as db,
+        ):
+            return {
+                table: db.execute(f"FROM reconciliation.{table}").to_arrow_table()
+                for table in REMEMBERED
+            }
+    return {}

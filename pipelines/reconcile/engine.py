@@ -129,18 +129,20 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
             return
         finally:
             db.execute("SET TimeZone = 'UTC'")
-    _clear(db)
+    _clear(db, inputs)
     basis = dict.fromkeys(("match_by", "time_zone", "grace_days"))
     db.execute(CREATE_BASIS, {**basis, "digest": inputs.digest})
     for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
 
 
-def _clear(db: duckdb.DuckDBPyConnection) -> None:
-    """Drop what an earlier version has, without what it remembers."""
+def _clear(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
+    """Drop what an earlier version has, without what it remembers, or another one does."""
     for kind, schema, name in db.execute(STALE).fetchall():
         db.execute(f"DROP {kind} {schema}.{quote_identifier(name)}")
     db.execute(CREATE)
+    for table, rows in inputs.earlier.items():
+        _run_on_rows(db, f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
@@ -161,6 +163,12 @@ def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: st
         db.execute(INSERT_RULE, about)
 
 
+def _run_on_rows(db: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -> None:
+    db.register("added_rows", rows)
+    db.execute(f"{statement} FROM added_rows")
+    db.unregister("added_rows")
+
+
 class _Engine:
     """One evaluation with a mapping. `failed` says why a statement has no result."""
 
@@ -171,9 +179,7 @@ class _Engine:
         """Evaluate the rules, then the tables that count and show their breaks."""
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
-        _clear(self.db)
-        for table, rows in self.inputs.earlier.items():
-            self._run_on_rows(f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
+        _clear(self.db, self.inputs)
         self.roles = find_roles(self.db, self.mapping)
         self._set_terms()
         create_views(self.db, self.mapping, self.roles)
@@ -219,12 +225,7 @@ class _Engine:
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
         if self.inputs.decisions:
             decisions = pa.Table.from_pylist(list(self.inputs.decisions))
-            self._run_on_rows("INSERT INTO break_decisions BY NAME", decisions)
-
-    def _run_on_rows(self, statement: str, rows: Any) -> None:
-        self.db.register("added_rows", rows)
-        self.db.execute(f"{statement} FROM added_rows")
-        self.db.unregister("added_rows")
+            _run_on_rows(self.db, "INSERT INTO break_decisions BY NAME", decisions)
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""

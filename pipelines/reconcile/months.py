@@ -42,6 +42,8 @@ CREATE OR REPLACE TEMP TABLE closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE
 );
+CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
+    if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
 """
 INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 # Rows of a copy have sign -1, those of today 1.
@@ -55,6 +57,15 @@ FROM (
     SELECT 'billing' AS side, billed.* FROM {billed} AS billed
 ) AS rows
 WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
+"""
+# What a month took is in its copy, also where a version was rolled back or is lost.
+SIGNED: Final = """
+SELECT posted.* REPLACE (
+    hidden(posted.id, if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''),
+        posted.id)) AS id,
+    hidden(posted.partner, posted.partner) AS partner
+)
+FROM {} AS posted
 """
 # Of amounts of earlier versions: only their type counts.
 REMEMBERED_ROWS: Final = """
@@ -125,6 +136,8 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
 def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 
+    View `signed_corrections` has what the closed months took.
+
     `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
     cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
     types that hold those of today and of earlier versions too: where two types meet, DuckDB rounds.
@@ -141,8 +154,12 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         db.execute(INSERT_MONTH, (*about, *state))
     of_today = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
     no_rows = [of_today, *map(REMEMBERED_ROWS.format, REMEMBERED)]
+    files = (_quoted(folder / "corrections.parquet") for folder in standing)
+    signed = ["(FROM reconciliation.corrections LIMIT 0)", *(f"'{file}'" for file in files)]
     try:
         _create_view(db, [*no_rows, *_month_rows(db, standing)])
+        union = " UNION ALL BY NAME ".join(map(SIGNED.format, signed))
+        db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)
         return printable(error)

@@ -40,13 +40,16 @@ WITH parts AS NOT MATERIALIZED (
 SELECT parts.*, {{key}} AS key
 FROM parts
 """
-# Why a bill is set apart; NULL: it counts. A void credit note is no credit.
+# Why a bill is set apart; NULL: it counts. A void credit note is no credit, and a status
+# of that name does not make one.
 # In full: where a record has a field of that name, its alias would be that field.
 IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind}), false)"
 APART: Final = f"""CASE
         WHEN {{counted_statuses}} <> []
             AND NOT list_contains({{counted_statuses}}, coalesce({{status}}, 'no status'))
-            THEN coalesce({{status}}, 'no status')
+            THEN regexp_replace(
+                coalesce({{status}}, 'no status'), '^credit note$', 'status credit note'
+            )
         WHEN {IS_CREDIT} THEN 'credit note' END"""
 BILLS: Final = f"""
 SELECT
@@ -58,7 +61,8 @@ SELECT
 FROM {{table}} AS record
 WHERE {{holds}}
 """
-# What the lines of a bill do not add up to is a line of its own, so that all of them do.
+# What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
+# with lines and without a total counts nothing, as in `bills`.
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
@@ -75,8 +79,11 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     GROUP BY lines.connection, lines._key
 ), rests AS (
     SELECT
-        bills.* REPLACE (bills.amount
-            - coalesce(if(bills.is_credit, sums.credit, sums.amount), 0) AS amount),
+        bills.* REPLACE (
+            CASE WHEN sums._key IS NULL THEN bills.amount
+                 ELSE {{total}} - coalesce(if(bills.is_credit, sums.credit, sums.amount), 0) END
+            AS amount
+        ),
         sums._key IS NOT NULL AS has_lines
     FROM bills
     LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
@@ -137,6 +144,8 @@ class Sides:
         columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
         columns["recorded_on"] = self._day(self._roles.columns.get(f"{side}.recorded"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
+        has_total = "billing.amount" in self._roles.columns
+        columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
         if f"{side}.id" not in self._roles.columns:
             columns["id"] = "record._key"
         return query.format(

@@ -90,10 +90,15 @@ SELECT
     judged.owner,
     CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
-    judged.reason, unproven.reason AS uncertain
+    judged.reason,
+    if(rules.evaluated, unproven.reason, concat('its rule is not evaluated: ', rules.reason))
+        AS uncertain
 FROM judged
+JOIN reconciliation.rules AS rules ON rules.rule = judged.rule
 LEFT JOIN known_partners AS partners
     ON partners.connection = judged.connection AND partners.partner = judged.partner
 LEFT JOIN unproven ON unproven.connection = judged.connection
     AND unproven.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
-        WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners' END
+        WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners'
+        WHEN 'different' THEN CASE WHEN judged.difference < 0 THEN 'billing'
+            WHEN judged.difference > 0 AND getvariable('match_by') = 'month' THEN 'usage' END END

@@ -11,7 +11,7 @@ WITH odd AS (
         OR sum(rows.sign * rows.quantity) <> 0
 ), named AS (
     SELECT
-        rows.*, getvariable('erased')::VARCHAR[] AS erased,
+        rows.*,
         if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id) AS record
     FROM month_rows AS rows
     SEMI JOIN odd ON odd.key
@@ -19,9 +19,7 @@ WITH odd AS (
 )
 SELECT
     named.month, named.side, named.connection,
-    if(list_contains(named.erased, left(sha256(named.record), 16)), '[erased]', named.id) AS id,
-    if(list_contains(named.erased, left(sha256(named.partner), 16)), '[erased]', named.partner)
-        AS partner,
+    hidden(named.id, named.record) AS id, hidden(named.partner, named.partner) AS partner,
     named.currency,
     sum(named.amount) FILTER (named.sign = -1) AS amount_then,
     sum(named.amount) FILTER (named.sign = 1) AS amount_now

@@ -3,7 +3,11 @@
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.
-WITH parts AS (
+WITH posted AS (
+    FROM reconciliation.corrections
+    UNION ALL
+    (FROM signed_corrections EXCEPT ALL FROM reconciliation.corrections)
+), parts AS (
     SELECT
         changes.* RENAME (amount_then AS signed_off), closes.number, true AS is_changed,
         NULL AS posted
@@ -14,7 +18,7 @@ WITH parts AS (
         before.month, before.number, before.side, before.connection, before.id, before.partner,
         before.currency, false AS is_changed, sum(before.difference) AS posted,
         arg_min_null(before.amount_before, before.seen_at) AS signed_off, signed_off AS amount_now
-    FROM reconciliation.corrections AS before
+    FROM posted AS before
     GROUP BY ALL
 ), records AS (
     SELECT
@@ -26,7 +30,7 @@ WITH parts AS (
     FROM parts
     GROUP BY ALL
 )
-FROM reconciliation.corrections
+FROM posted
 UNION ALL BY NAME
 SELECT
     records.* EXCLUDE (signed_off, posted),

@@ -12,9 +12,9 @@ WITH posted AS NOT MATERIALIZED (
              WHEN date_trunc('month', moves.recorded_on) > moves.month THEN 'late'
              ELSE if(moves.side = 'usage', 'rated', 'billed') END AS kind,
         if((moves.side = 'usage') <> moves.is_end, moves.amount, -moves.amount) AS signed,
-        if(moves._valid_to IS NULL AND moves.month IS NOT NULL, signed, 0) AS held
+        if(moves._valid_to IS NULL, signed, 0) AS held
     FROM movements AS moves
-    WHERE moves.apart IS NULL OR moves.apart = 'credit note'
+    WHERE moves.month IS NOT NULL AND (moves.apart IS NULL OR moves.apart = 'credit note')
 ), moved AS (
     SELECT
         posted.connection, posted.partner, posted.currency, posted.month,
@@ -26,7 +26,7 @@ WITH posted AS NOT MATERIALIZED (
         coalesce(-sum(posted.signed) FILTER (posted.kind = 'adjusted'), 0) AS adjusted,
         sum(posted.signed) AS change, sum(posted.held) AS held
     FROM posted
-    WHERE posted.month IS NOT NULL AND posted.signed IS NOT NULL
+    WHERE posted.signed IS NOT NULL
     GROUP BY posted.connection, posted.partner, posted.currency, posted.month
 )
 SELECT

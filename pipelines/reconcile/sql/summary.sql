@@ -35,7 +35,7 @@ WITH sides AS (
     UNION ALL BY NAME
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency,
-        breaks.rule <> 'disappeared' AS is_wrong,
+        breaks.rule <> 'disappeared' AND breaks.uncertain IS NULL AS is_wrong,
         (breaks.uncertain IS NULL)::INTEGER AS open_breaks
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'

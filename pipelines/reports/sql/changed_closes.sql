@@ -5,7 +5,7 @@ WITH posted AS (
         corrections.month, corrections.number, corrections.currency,
         coalesce(sum(corrections.difference) FILTER (corrections.side = 'usage'), 0) AS used,
         coalesce(sum(corrections.difference) FILTER (corrections.side = 'billing'), 0) AS billed,
-        max(corrections.posted_to) AS posted_to
+        list(DISTINCT corrections.posted_to) AS posted_to
     FROM reconciliation.corrections AS corrections
     GROUP BY corrections.month, corrections.number, corrections.currency
 )

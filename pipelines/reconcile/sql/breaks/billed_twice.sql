@@ -1,14 +1,26 @@
 -- question: Is no usage billed more than once?
 -- needs: exceptions usage.id billing.line_usage
 -- remedy: Dispute the second bill. The bill that was issued first counts.
-SELECT
-    billed.*, billed.bill AS subject,
-    concat('usage is also on bill ', first_value(coalesce(billed.number, billed.bill)) OVER one)
-        AS cause
-FROM paired AS billed
-WHERE billed.status = 'billed twice' AND billed.side = 'billing' AND billed.apart IS NULL
-WINDOW one AS (
-    PARTITION BY billed.connection, billed.key, billed.currency
-    ORDER BY billed.issued_at, billed.number, billed.bill, billed.id
+-- Where lines beyond the first are not what is billed too much, as after a part of the usage was
+-- billed, all rows of the pair are: their difference is what to dispute.
+WITH ordered AS (
+    SELECT
+        rows.*, rows.bill IS NOT NULL AND rows.apart IS NULL AS is_line,
+        row_number() OVER (
+            PARTITION BY rows.connection, rows.key, rows.currency, is_line
+            ORDER BY rows.issued_at, rows.number, rows.bill, rows.id
+        ) AS place,
+        is_line AND place > rows.used_rows AS is_excess
+    FROM paired AS rows
+    WHERE rows.status = 'billed twice'
 )
-QUALIFY billed.used_rows < row_number() OVER one
+SELECT
+    ordered.*,
+    if(ordered.is_excess, ordered.bill, max_by(ordered.bill, ordered.place)
+        FILTER (ordered.is_line) OVER one) AS subject,
+    concat('usage is also on bill ', min_by(coalesce(ordered.number, ordered.bill), ordered.place)
+        FILTER (ordered.is_line) OVER one) AS cause
+FROM ordered
+WINDOW one AS (PARTITION BY ordered.connection, ordered.key, ordered.currency)
+QUALIFY ordered.is_excess
+    OR sum(ordered.amount) FILTER (ordered.is_excess) OVER one <> ordered.pair_difference

@@ -9,4 +9,4 @@ SELECT
 FROM versions AS records
 ANTI JOIN known_partners AS known
     ON known.connection = records.connection AND known.partner = records.partner
-WHERE records._valid_to IS NULL AND records.apart IS NULL
+WHERE records._valid_to IS NULL AND (records.apart IS NULL OR records.apart = 'credit note')
