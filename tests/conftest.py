@@ -3,19 +3,23 @@
 Fixtures:
     sandbox: a small sandbox that nobody waits for, reset for the test. All share its process.
     sandbox_process: the same process for fixtures of a wider scope, which must not change it.
+    open_home: opens a copy of the home that a function makes; it is made once for a process.
+    stores, published: two such homes.
 
 A test that needs another sandbox starts it with ``tests.sandbox.running.started``.
 """
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests.browser.install import find_chromium
+from tests.publish.homes import OpenHome, Stores, made_home, publish_ten
 from tests.sandbox.running import SMALL, Running, started
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
@@ -72,3 +76,31 @@ def sandbox(sandbox_process: Running) -> Iterator[Running]:
     sandbox_process.reset()  # a test that has no such fixture may have sent requests before
     yield sandbox_process
     sandbox_process.reset()
+
+
+@pytest.fixture
+def open_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[OpenHome]:
+    """Opens a copy of the home that a function makes, at the time when it was made."""
+    with ExitStack() as at_end:
+
+        def open_home(make: Callable[[Stores], object]) -> Stores:
+            made = made_home(tmp_path_factory, make)
+            copy = shutil.copytree(made.home.root, tmp_path / make.__name__, symlinks=True)
+            stores = Stores.open(copy)
+            stores.clock.now = made.clock.now
+            at_end.callback(stores.metadata.close)
+            return stores
+
+        yield open_home
+
+
+@pytest.fixture
+def stores(open_home: OpenHome) -> Stores:
+    """A home without any scan."""
+    return open_home(repr)
+
+
+@pytest.fixture
+def published(open_home: OpenHome) -> Stores:
+    """A home whose version 1 has the rows u1 to u10 of acme/usage."""
+    return open_home(publish_ten)

@@ -1,7 +1,6 @@
 """Books with breaks in two currencies, of partners with names that a terminal must not get."""
 
-from pipelines.config.connections import add_connection
-from tests.publish.homes import Record, Stores
+from tests.publish.homes import DAY, Record, Stores
 from tests.reconcile.books import FIRST, bill, line, publish, used
 
 EVIL = "Evil\x1b[2J\u202e Ltd"
@@ -29,11 +28,11 @@ BILLS = [
 
 def publish_books(stores: Stores) -> None:
     """Publish the books; the list of bills is not proven complete."""
-    service = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
-    add_connection(stores.settings.places.connections_file, "acme", service)
+    stores.configure()
     names = {FIRST: EVIL, "jp": "Nippon"}
     known: list[Record] = [
         {"id": key, "name": name, "externalId": key} for key, name in names.items()
     ]
     publish(stores, partners=known, usage=USAGE)
     publish(stores, complete=False, billing=BILLS)
+    stores.clock.now += DAY

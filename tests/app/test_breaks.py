@@ -12,7 +12,6 @@ from pipelines.app.reconciled import Row
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.build import build
-from tests.app.conftest import session_of
 from tests.app.ledger import BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, read
@@ -24,7 +23,7 @@ Cells = dict[str, Any]
 
 
 def listed(stores: Stores, **chosen: str) -> list[Row]:
-    return list(read_breaks(session_of(stores), BreakFilter(**chosen)).to_pylist())
+    return list(read_breaks(stores, BreakFilter(**chosen)).to_pylist())
 
 
 def subjects(stores: Stores, **chosen: str) -> list[str]:
@@ -38,7 +37,7 @@ def decided(stores: Stores) -> list[tuple[Any, ...]]:
 
 
 def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
-    session = session_of(stores)
+    session = stores
     rows = choose_breaks(session, BreakFilter(**chosen), verdict)
     record_decisions(session, rows)
     return len(rows)
@@ -57,9 +56,9 @@ def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
     ],
 )
 def test_breaks_are_chosen_and_the_most_severe_come_first(
-    unchanged_books: Stores, chosen: Cells, found: list[str]
+    books: Stores, chosen: Cells, found: list[str]
 ) -> None:
-    assert subjects(unchanged_books, **chosen) == found
+    assert subjects(books, **chosen) == found
 
 
 @pytest.mark.parametrize(
@@ -74,10 +73,10 @@ def test_breaks_are_chosen_and_the_most_severe_come_first(
     ],
 )
 def test_an_unknown_value_is_refused_with_what_is_possible(
-    unchanged_books: Stores, name: str, value: str, possible: str
+    books: Stores, name: str, value: str, possible: str
 ) -> None:
     with pytest.raises(ConfigurationError) as error:
-        take(unchanged_books, RESOLVE, **{name: value})
+        take(books, RESOLVE, **{name: value})
     assert f"There is no {name} `{value}`" in str(error.value)
     assert f"Possible values: {possible}" in str(error.value)
 
@@ -95,12 +94,12 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"1 breaks match break_id=.* none to resolve"):
         take(books, break_id=break_id)
     with pytest.raises(ConfigurationError, match="Row 3: the break is resolved, so no resolve"):
-        read_decisions(session_of(books), before)
+        read_decisions(books, before)
     twice = tmp_path / "twice.csv"
     rows = f"{break_id},200,2,reopen,,a\n" * 2
     twice.write_text(f"break_id,difference,rows,decision,owner,reason\n{rows}")
     with pytest.raises(ConfigurationError, match=f"Row 3: break `{break_id}` is in the file twice"):
-        read_decisions(session_of(books), twice)
+        read_decisions(books, twice)
     assert take(books, Verdict("reopen", "wrong"), partner="jp") == 1
     kinds = [(kind, owner) for kind, owner, _reason, _difference in decided(books)]
     assert kinds[:2] == [("break_assign", "bob")] * 2
@@ -116,16 +115,16 @@ def test_what_the_evidence_resolved_cannot_be_reopened(books: Stores) -> None:
         take(books, Verdict("reopen", "wrong"), rule="not_billed")
 
 
-def test_what_is_not_right_is_not_recorded(unchanged_books: Stores) -> None:
+def test_what_is_not_right_is_not_recorded(books: Stores) -> None:
     jp = BreakFilter(partner="jp")
-    rows = choose_breaks(session_of(unchanged_books), jp, RESOLVE)
+    rows = choose_breaks(books, jp, RESOLVE)
     shown = [(each["subject"], each["decision"]) for each in rows]
     assert shown == [(LONG, "resolve"), (W, "resolve")]
     with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
-        take(unchanged_books, Verdict("resolve", "why", "bob"), partner="jp")
+        take(books, Verdict("resolve", "why", "bob"), partner="jp")
     with pytest.raises(ConfigurationError, match="No break and no filter is given"):
-        take(unchanged_books)
-    assert decided(unchanged_books) == []
+        take(books)
+    assert decided(books) == []
 
 
 def test_without_breaks_it_says_why(stores: Stores) -> None:
@@ -142,7 +141,7 @@ def test_without_breaks_it_says_why(stores: Stores) -> None:
 def filled(stores: Stores, file: Path, cells: dict[str, Cells], sep: str = ",") -> Path:
     """Write the breaks to a workbook, fill in cells by the subject of the row, and save it."""
     book = file.with_suffix(".xlsx")
-    write_file(read_breaks(session_of(stores), BreakFilter()), book)
+    write_file(read_breaks(stores, BreakFilter()), book)
     table = pd.read_excel(book, dtype=str, keep_default_na=False).astype(object)
     for subject, values in cells.items():
         table.loc[table["subject"] == subject, list(values)] = list(values.values())
@@ -165,7 +164,7 @@ def test_decisions_in_a_workbook_are_read_back(
         U: {"decision": "resolve", "reason": "a cent", "difference": 0.01, "rows": 2},
     }
     file = filled(books, tmp_path / name, cells, sep)
-    session = session_of(books)
+    session = books
     assert record_decisions(session, read_decisions(session, file)) == "Recorded 3 decisions."
     assert [found[:3] for found in decided(books)] == [
         ("break_resolve", None, "agreed; paid, in full"),
@@ -190,16 +189,16 @@ def test_decisions_in_a_workbook_are_read_back(
     ],
 )
 def test_one_wrong_row_refuses_the_file(
-    unchanged_books: Stores, tmp_path: Path, cells: Cells, problem: str
+    books: Stores, tmp_path: Path, cells: Cells, problem: str
 ) -> None:
     right = {"decision": "resolve", "reason": "agreed"}
     rows = {LONG: right, W: right | cells, U: right}
-    file = filled(unchanged_books, tmp_path / "breaks.xlsx", rows)
+    file = filled(books, tmp_path / "breaks.xlsx", rows)
     with pytest.raises(ConfigurationError) as error:
-        read_decisions(session_of(unchanged_books), file)
+        read_decisions(books, file)
     assert f"Row 3: {problem}" in str(error.value)
     assert "Row 2" not in str(error.value)
-    assert decided(unchanged_books) == []
+    assert decided(books) == []
 
 
 @pytest.mark.parametrize(
@@ -214,19 +213,19 @@ def test_one_wrong_row_refuses_the_file(
     ],
 )
 def test_another_file_is_refused(
-    unchanged_books: Stores, tmp_path: Path, name: str, content: bytes, problem: str
+    books: Stores, tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
-        read_decisions(session_of(unchanged_books), file)
+        read_decisions(books, file)
     with pytest.raises(ConfigurationError, match="exists already"):
-        write_file(read_breaks(session_of(unchanged_books), BreakFilter()), file)
+        write_file(read_breaks(books, BreakFilter()), file)
     assert file.read_bytes() == content
 
 
 def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path: Path) -> None:
-    cli = Cli(books.settings.places)
+    cli = Cli(books.home)
     text = cli("breaks").stdout
     assert ESCAPED in text
     assert "EUR: 12345678901234567888.633456 in 3 breaks" in text

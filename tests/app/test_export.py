@@ -5,7 +5,7 @@ import gc
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,8 +21,7 @@ import pytest
 from pipelines.app.export import export_tables
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
 from pipelines.publish.build import build
-from tests.app.conftest import session_of
-from tests.publish.homes import Reading, copy_home, read
+from tests.publish.homes import OpenHome, Reading, Stores, read
 from tests.warehouse.versions import full_disk
 
 TEXTS: tuple[str | None, ...] = (
@@ -53,31 +52,25 @@ RECORDS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def odd_home(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Path:
-    """A home whose version 1 has the rows of RECORDS in acme/usage."""
-    stores = copy_home(empty_home, tmp_path_factory.mktemp("odd") / "home")
+def publish_odd(stores: Stores) -> None:
+    """Publish the rows of RECORDS in acme/usage."""
     read(stores, Reading(RECORDS, page_size=100))
     build(stores)
-    stores.metadata.close()
-    return stores.settings.home
 
 
 Export = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def export(odd_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Export]:
-    """Exports from a copy of that home; `url` becomes the variable BOOKS_URL."""
-    stores = copy_home(odd_home, tmp_path / "home")
-    session = session_of(stores)
+def export(open_home: OpenHome, monkeypatch: pytest.MonkeyPatch) -> Export:
+    """Exports from a home with these rows; `url` becomes the variable BOOKS_URL."""
+    stores = open_home(publish_odd)
 
     def run(target: str, *tables: str, folder: Path | None = None, url: str = "") -> Any:
         monkeypatch.setenv("BOOKS_URL", url)
-        return export_tables(session, target, tables, folder)
+        return export_tables(stores, target, tables, folder)
 
-    yield run
-    stores.metadata.close()
+    return run
 
 
 def file_of(exported: list[dict[str, Any]]) -> Path:
@@ -222,7 +215,7 @@ def test_dbt_gets_every_table_of_a_schema_with_its_comments(export: Export, tmp_
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_export_is_private_and_appears_whole(export: Export, tmp_path: Path) -> None:
     folder = file_of(export("csv")).parent
-    assert folder == tmp_path / "home" / "exports" / "v00000001-csv"
+    assert folder == tmp_path / "publish_odd" / "exports" / "v00000001-csv"
     assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
     killed = folder.with_name(f".{folder.name}.part")
     killed.mkdir()

@@ -11,12 +11,11 @@ import pytest
 from pipelines.app.trace import trace
 from pipelines.core.errors import ConfigurationError
 from pipelines.publish.build import build
-from tests.app.conftest import session_of
 from tests.publish.homes import Reading, Record, Stores, read, usage
 
 
 def traced(stores: Stores, key: str) -> dict[str, Any]:
-    return trace(session_of(stores), "acme", "usage", key)
+    return trace(stores, "acme", "usage", key)
 
 
 def load(stores: Stores, *rows: Record) -> str:

@@ -14,7 +14,6 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.publish.prune import prune
-from tests.app.conftest import session_of
 from tests.app.ledger import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
@@ -31,7 +30,7 @@ PARTS = ("used", "billed", "credited", "not counted")
 
 
 def traced(stores: Stores, partner: str = FIRST, currency: str = "") -> dict[str, Any]:
-    return trace_month(session_of(stores), partner, MONTH, currency)
+    return trace_month(stores, partner, MONTH, currency)
 
 
 def problems(found: dict[str, Any]) -> dict[str, str]:
@@ -43,26 +42,26 @@ def file_of(stores: Stores, stream: str) -> Path:
     return file
 
 
-def test_every_month_of_every_partner_is_proven(unchanged_books: Stores) -> None:
-    summary = unchanged_books.rows(SUMMARY)
+def test_every_month_of_every_partner_is_proven(books: Stores) -> None:
+    summary = books.rows(SUMMARY)
     assert {row[:2] for row in summary} == {(FIRST, "EUR"), ("jp", "EUR"), ("jp", "JPY")}
     for partner, currency, *amounts in summary:
-        found = traced(unchanged_books, partner, currency)
+        found = traced(books, partner, currency)
         assert (found["same"], found["problem"], problems(found)) == (True, "", {})
         published = {part: each for part, each in zip(PARTS, amounts, strict=True) if each}
         assert {each["part"]: each["from_raw"] for each in found["sums"]} == published
-    rows = {each["id"]: each for each in traced(unchanged_books, EVIL)["rows"]}
+    rows = {each["id"]: each for each in traced(books, EVIL)["rows"]}
     assert [f"{key} {each['part']} {each['from_raw']}" for key, each in rows.items()] == [
         *("u used 5.00", "v used 2.00", "x used 1.00", "y used 3.00"),
         *("b#0 billed 5.01", "b#1 billed 2.00", "b#2 billed 9.00", "b#rest billed 1.00"),
         *("c#0 billed 3.00", "note#0 credited -1.00", "void#0 not counted 5.00"),
     ]
     place = (rows["c#0"]["file"], rows["c#0"]["page"], rows["c#0"]["row"])
-    assert place == (f"acme/billing/{file_of(unchanged_books, 'billing').name}", 1, 1)
+    assert place == (f"acme/billing/{file_of(books, 'billing').name}", 1, 1)
 
 
-def test_every_break_is_proven(unchanged_books: Stores) -> None:
-    session = session_of(unchanged_books)
+def test_every_break_is_proven(books: Stores) -> None:
+    session = books
     for each in read_breaks(session, BreakFilter()).to_pylist():
         found = trace_break(session, each["break_id"])
         assert (found["same"], problems(found)) == (True, {})
@@ -142,18 +141,18 @@ def test_an_amount_that_is_none_is_not_passed_over(books: Stores) -> None:
 
 def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
     other = MAPPING.replace('amount = "total"', 'amount = "month"')
-    write_durably(books.settings.places.mapping_file, other.encode())
+    write_durably(books.home.mapping_file, other.encode())
     found = traced(books)
     assert "is newer than this version. Run `partner-sync versions build`" in found["problem"]
-    books.settings.places.mapping_file.unlink()
+    books.home.mapping_file.unlink()
     with pytest.raises(ConfigurationError, match="Nothing is mapped any more"):
         traced(books)
 
 
-def test_what_is_not_there_is_refused(unchanged_books: Stores, stores: Stores) -> None:
+def test_what_is_not_there_is_refused(books: Stores, stores: Stores) -> None:
     with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         traced(stores)  # nothing is published
-    session = session_of(unchanged_books)
+    session = books
     calls: list[tuple[Callable[[], object], str]] = [
         (lambda: trace_break(session, "B1"), "There is no break_id `B1`"),
         (lambda: trace_month(session, "nobody", MONTH), "There is no partner `nobody`"),
@@ -167,7 +166,7 @@ def test_what_is_not_there_is_refused(unchanged_books: Stores, stores: Stores) -
 
 
 def test_commands_show_the_sums_and_whether_they_are_the_same(books: Stores) -> None:
-    cli = Cli(books.settings.places)
+    cli = Cli(books.home)
     text = cli("trace", "month", EVIL, MONTH, "--currency=EUR").stdout
     assert "Version 2 has the same sums as the records of the service." in text
     found = cli.json("trace", "month", "jp", MONTH)

@@ -14,9 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from pipelines.app.report import read_published, write_report
-from tests.app.conftest import session_of
 from tests.browser.operator import open_chromium
-from tests.publish.homes import Record, Stores
+from tests.publish.homes import OpenHome, Record, Stores
 from tests.reconcile.books import bill, line, publish, used
 
 PICTURES = {(1300, "light"): "report", (390, "dark"): "report-phone"}
@@ -86,16 +85,17 @@ def books() -> tuple[list[Record], list[Record], list[Record]]:
     return partners, usage, bills
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of version 2, which has the last four bills more than version 1."""
-    stores = Stores.open(tmp_path_factory.mktemp("report") / "home")
+def publish_books(stores: Stores) -> None:
     partners, usage, bills = books()
     publish(stores, partners=partners, usage=usage, billing=bills[:-4])
     publish(stores, billing=bills)
-    file = write_report(session_of(stores), read_published(session_of(stores)))
-    stores.metadata.close()
-    return file
+
+
+@pytest.fixture
+def report(open_home: OpenHome) -> Path:
+    """The report of version 2, which has the last four bills more than version 1."""
+    stores = open_home(publish_books)
+    return write_report(stores, read_published(stores))
 
 
 @pytest.fixture(scope="module")

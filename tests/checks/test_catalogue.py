@@ -14,7 +14,7 @@ from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import build
-from tests.publish.homes import DAY, Reading, Stores, add_run, list_state, read, usage
+from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
 from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -80,7 +80,7 @@ def wait(stores: Stores) -> None:
 
 def unlink(stores: Stores) -> None:
     stores.clock.now += timedelta(hours=1)
-    stores.settings.places.link.unlink()
+    stores.home.link.unlink()
 
 
 def delete(stores: Stores, content: bytes | None = None) -> None:
@@ -126,13 +126,12 @@ def test_each_check_finds_its_case(
 
 
 def test_what_is_published_and_new_passes_every_check_and_nothing_passes_without_data(
-    published: Stores, tmp_path: Any
+    published: Stores, open_home: OpenHome
 ) -> None:
     assert coded(published, State.PASSED) == {check.code for check in CHECKS}
-    empty = Stores.open(tmp_path / "empty")
+    empty = open_home(repr)
     assert coded(empty, State.PASSED) == NOTHING_BEGUN
     assert coded(empty, State.FAILED) == {"list_not_loaded"}
-    empty.metadata.close()
 
 
 def test_new_columns_are_said_once_and_other_values_until_they_are_gone(published: Stores) -> None:

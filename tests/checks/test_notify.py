@@ -12,14 +12,12 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
 from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
-from pipelines.config.connections import add_connection
 from pipelines.core.clock import utc_now
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
 from tests.publish.homes import MovedClock, Stores
-from tests.publish.named import session_of
-from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 SECRET = "hunter2-of-the-channel"
 NUMBERS = count(1)
@@ -53,9 +51,9 @@ def channel() -> Channel:
 @pytest.fixture
 def session(stores: Stores, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> AppSession:
     monkeypatch.setenv("OPS_HOOK", channel.url)
-    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    stores.configure()
     settings = {"notify": ("OPS_HOOK",), "notify_summary": ("OPS_HOOK",)}
-    return replace(session_of(stores), settings=stores.settings.model_copy(update=settings))
+    return replace(stores, settings=stores.settings.model_copy(update=settings))
 
 
 def finding(

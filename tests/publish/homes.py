@@ -1,32 +1,41 @@
 """Homes with real files and scans of made-up records."""
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import structs
 
+from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import Archive, scan_row
+from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.completeness import ListMemory, Ranges
+from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import seal_scan
 from pipelines.metadata.tables import Run, Scan, VersionRow
 from pipelines.publish import versions
+from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
 
 BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
 Record = Mapping[str, Any]
+Make = Callable[["Stores"], object]
+OpenHome = Callable[[Make], "Stores"]
+SERVICE = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
+
+_MADE: dict[Make, "Stores"] = {}
 
 
 class MovedClock(Clock):
@@ -39,10 +48,11 @@ class MovedClock(Clock):
 
 
 @dataclass(frozen=True)
-class Stores(versions.Stores):
-    """Everything a build needs, of one home."""
+class Stores(AppSession):
+    """Everything that a build or a command needs, of one home."""
 
     clock: MovedClock = field(default_factory=MovedClock)
+    redactor: Redactor = field(default_factory=Redactor)
 
     @classmethod
     def open(cls, folder: Path, **settings: Any) -> "Stores":
@@ -57,6 +67,10 @@ class Stores(versions.Stores):
     def changed(self, **settings: Any) -> "Stores":
         """Return the same home with other settings."""
         return replace(self, settings=self.settings.model_copy(update=settings))
+
+    def configure(self, connection: str = "acme", **service: str) -> None:
+        """Add a connection to the file of connections; of a merchant, no list is expected."""
+        add_connection(self.home.connections_file, connection, service or SERVICE)
 
     def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
         """Return a query's rows from a version, the published one by default."""
@@ -93,28 +107,13 @@ class Reading:
     key: str | None = "id"
 
 
-def copy_home(template: Path, folder: Path, begin: datetime = BEGIN) -> Stores:
-    """Open a copy of a home: cheaper than to make its tables and versions again."""
-    shutil.copytree(template, folder, symlinks=True)
-    stores = Stores.open(folder)
-    stores.clock.now = begin
-    return stores
-
-
-@contextmanager
-def opened_copy(template: Path, folder: Path, days: int = 0) -> Iterator[Stores]:
-    """Open a copy of a home in a folder, so many days after it began."""
-    stores = copy_home(template, folder / "home", BEGIN + days * DAY)
-    yield stores
-    stores.metadata.close()
-
-
-def make_home(folder: Path, make: Callable[[Stores], object]) -> Path:
-    """Make a home, for tests that copy it."""
-    stores = Stores.open(folder / "home")
-    make(stores)
-    stores.metadata.close()
-    return stores.settings.home
+def made_home(factory: pytest.TempPathFactory, make: Make) -> Stores:
+    """Return a home that a function made, the same for all tests of a process. It is closed."""
+    if make not in _MADE:
+        _MADE[make] = Stores.open(factory.mktemp("made") / "home")
+        make(_MADE[make])
+        _MADE[make].metadata.close()
+    return _MADE[make]
 
 
 def usage(*ids: int, amount: str = "1.10") -> list[Record]:
@@ -173,3 +172,9 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         session.add(scan_row(header))
         seal_scan(session, sealed.scan_id, sealed.completeness, sealed.sha256)
     return sealed.scan_id
+
+
+def publish_ten(stores: Stores) -> None:
+    stores.configure()
+    read(stores, Reading(usage(*range(1, 11))))
+    build(stores)

@@ -6,12 +6,10 @@ from pathlib import Path
 import zstandard
 
 from pipelines.app.maintenance import erase_records
-from pipelines.app.session import AppSession
-from pipelines.core.text import Redactor
 from pipelines.publish.build import build
 from pipelines.publish.versions import rollback
 from pipelines.warehouse.duckdb_file import Version
-from tests.publish.homes import Reading, Record, Stores, read, usage
+from tests.publish.homes import Reading, Record, Stores, publish_ten, read, usage
 
 NAME = "Ada Lövelace"
 OTHERS = usage(*range(1, 11))
@@ -26,13 +24,8 @@ WITH_NAME: list[Record] = [
 ]
 
 
-def session_of(stores: Stores) -> AppSession:
-    fields = (stores.settings, stores.metadata, stores.archive, stores.warehouse, stores.clock)
-    return AppSession(*fields, Redactor())
-
-
 def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | None:
-    session = session_of(stores)
+    session = stores
     rows = erase_records(session, identifier, "they asked", lambda _rows: yes)
     return None if rows is None else len(rows)
 
@@ -45,7 +38,7 @@ def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
 
 
 def roll_back(stores: Stores, number: int) -> Version:
-    decision = session_of(stores).decision("rollback", str(number), "wrong")
+    decision = stores.decision("rollback", str(number), "wrong")
     return rollback(stores, number, decision)
 
 
@@ -63,8 +56,9 @@ def files_with(home: Path, text: str = NAME) -> list[str]:
     return sorted(found)
 
 
-def add_named_versions(stores: Stores) -> None:
+def publish_names(stores: Stores) -> None:
     """Publish versions with the name behind one without it."""
+    publish_ten(stores)
     for records in ([*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
         read(stores, Reading(records))
         build(stores)

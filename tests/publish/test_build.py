@@ -18,7 +18,6 @@ from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
 from pipelines.publish.versions import Stores as RealStores
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
-from tests.publish.named import session_of
 from tests.warehouse.versions import full_disk
 
 ALL = usage(*range(1, 11))
@@ -26,7 +25,7 @@ FEW = usage(1, 2)
 
 
 def decide(stores: Stores, status: ScanStatus, scan_id: str) -> None:
-    row = session_of(stores).decision(status, scan_id, "checked")
+    row = stores.decision(status, scan_id, "checked")
     row.details = {"rows": 2}
     with stores.metadata.transaction() as session:
         add_decision(session, row)
@@ -78,7 +77,7 @@ def test_a_sync_whose_scan_was_held_needs_attention_whatever_became_of_it(
     published: Stores,
 ) -> None:
     read(published, Reading(FEW))
-    synced = sync(session_of(published), [], LoggedProgress(), build_beside_another)
+    synced = sync(published, [], LoggedProgress(), build_beside_another)
     assert {each.severity for each in synced.findings} == {"info"}
     assert synced.exit_code == ExitCode.NEEDS_ATTENTION
 

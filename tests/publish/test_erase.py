@@ -15,15 +15,15 @@ from pipelines.publish.build import build, rebuild
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.prune import prune
 from tests.publish.homes import Reading, Record, Stores, list_state, read, usage
-from tests.publish.named import NAME, OTHERS, erase, files_with, session_of
+from tests.publish.named import NAME, OTHERS, erase, files_with
 
 CURRENT = "SELECT _key, amount, _valid_from FROM current.usage ORDER BY _key"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
 
 
 def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -> None:
-    folder = named.settings.home
-    exports = named.settings.places.exports
+    folder = named.home.root
+    exports = named.home.exports
     exports.mkdir()
     (exports / "usage.csv").write_text(NAME)
     before = [row for row in named.rows(HISTORY) if row[0].startswith("u")]
@@ -36,7 +36,7 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.rows("SELECT count(*) FROM history.usage__lines") == [(11,)]
     assert named.rows("SELECT count(*) FROM quarantine.records") == [(0,)]
     assert named.versions() == {1: "published", 2: "deleted", 3: "deleted", 4: "published"}
-    assert verify_files(session_of(named)).damaged == []
+    assert verify_files(named).damaged == []
     current = named.rows(CURRENT)
     assert rebuild(named).is_new
     assert named.rows(CURRENT) == current
@@ -59,7 +59,7 @@ def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
     with named.metadata.transaction() as session:
         assert session.get_one(Run, run.run_id).lists["usage"]["message"] == "It quotes [erased]."
     named.metadata.close()
-    assert files_with(named.settings.home) == []
+    assert files_with(named.home.root) == []
 
 
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
@@ -67,12 +67,12 @@ def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named
     checkpoint = [number for number, status in named.versions().items() if status == "checkpoint"]
     assert checkpoint == [2]
     newest = read(named, Reading([*OTHERS, {"id": "late", "name": NAME}]))
-    file = next(named.settings.places.archive.rglob(f"{newest}*"))
+    file = next(named.home.archive.rglob(f"{newest}*"))
     with named.metadata.transaction() as session:
         session.get_one(Scan, newest).status = ScanStatus.OPEN
     shutil.move(file, f"{file}.open")
     assert erase(named)
-    assert files_with(named.settings.home) == []
+    assert files_with(named.home.root) == []
     assert named.statuses()[newest] == "abandoned"
     assert list(named.versions().values()).count("checkpoint") == 1
     read(named, Reading(usage(*range(1, 13))))

@@ -26,13 +26,12 @@ from sqlalchemy import Connection, Engine, event
 from pipelines.app.checkup import run_checks
 from pipelines.app.close import Signing, close_month, list_closes
 from pipelines.app.maintenance import verify_files
-from pipelines.config.connections import add_connection
 from pipelines.core.errors import PartnerSyncError
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from tests.publish.homes import DAY, Reading, Stores, read, usage
-from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back, session_of
-from tests.reconcile.books import FIRST, SERVICE, bill, line, partners, publish, used
+from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
@@ -91,30 +90,30 @@ def read_name(stores: Stores) -> None:
 
 
 def erase_again(killed: Stores) -> None:
-    found = {each.check.code for each in run_checks(session_of(killed)) if each.findings}
-    left = files_with(killed.settings.home)
+    found = {each.check.code for each in run_checks(killed) if each.findings}
+    left = files_with(killed.home.root)
     assert "erasure_unfinished" in found or len(left) in {0, 2}  # it is done, or never began
     if "erasure_unfinished" in found or left:
         erase(killed)
 
 
 def open_books(stores: Stores) -> None:
-    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+    stores.configure()
     bills = [bill("b", line("u", "5.01"))]
     publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
 
 
 def close_september(stores: Stores) -> None:
-    close_month(session_of(stores), Signing(date(2026, 9, 1), "ann", "bob"))
+    close_month(stores, Signing(date(2026, 9, 1), "ann", "bob"))
 
 
 def close_again(killed: Stores) -> None:
-    if not list_closes(session_of(killed)):
+    if not list_closes(killed):
         close_september(killed)
     build(killed)
-    (row,) = list_closes(session_of(killed))
+    (row,) = list_closes(killed)
     assert (row["state"], row["problem"]) == ("closed", None)
-    assert [each.name for each in killed.settings.places.closes.glob("*/.*")] == []
+    assert [each.name for each in killed.home.closes.glob("*/.*")] == []
 
 
 @dataclass(frozen=True)
@@ -167,24 +166,24 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
         build(killed)
         expected = expected or state(killed)
         assert state(killed) == expected
-        assert verify_files(session_of(killed)).damaged == []
+        assert verify_files(killed).damaged == []
         numbers = {version.number for version in killed.warehouse.versions()}
         assert {n for n, status in killed.versions().items() if status != "deleted"} == numbers
-        assert len([*killed.settings.places.versions.iterdir()]) == len(numbers)
+        assert len([*killed.home.versions.iterdir()]) == len(numbers)
 
 
 def state(stores: Stores) -> tuple[Any, ...]:
     """Return what is the same whether something was killed or not."""
     loads = stores.rows("SELECT scan_id, rows FROM meta.loads ORDER BY ALL")
     files = sorted(file.name for file in stores.archive.folder.glob("*/*/*"))
-    named = files_with(stores.settings.home)
+    named = files_with(stores.home.root)
     return stores.rows(HISTORY), loads, stores.statuses(), files, len(named)
 
 
 def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:
     """Yield a home in which the work was not killed, then those in which it was."""
     stores.metadata.close()
-    home = stores.settings.home
+    home = stores.home.root
     command = [sys.executable, "-m", "tests.publish.test_kill", str(home), work]
     found = run(command, capture_output=True, text=True, check=True)
     tried = range(1, int(found.stdout) + 1)

@@ -15,7 +15,7 @@ from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
-from tests.publish.named import load, roll_back, session_of
+from tests.publish.named import load, roll_back
 
 HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
 
@@ -47,7 +47,7 @@ def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
         load(published, *range(1, 12), amount=f"{number}.20")
     assert [n for n, status in published.versions().items() if status == "checkpoint"] == [3]
     history = published.rows(HISTORY)
-    (found, *_others) = trace(session_of(published), "acme", "usage", "u1")["versions"]
+    (found, *_others) = trace(published, "acme", "usage", "u1")["versions"]
     assert "was pruned. The row is as it was loaded" in found["message"]
     assert rebuild(published).is_new
     assert published.rows(HISTORY) == history
@@ -96,7 +96,7 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
     published = published.changed(keep_versions=2)
 
     def map_again(field: str) -> None:
-        published.settings.places.mapping_file.write_text(f"[usage]\nid = '{field}'\n")
+        published.home.mapping_file.write_text(f"[usage]\nid = '{field}'\n")
         assert build(published).is_new
 
     load(published, *range(1, 12))
@@ -106,7 +106,7 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
         kept = {1: "published", 5: "published"}
         assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
         assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
-    session = session_of(published)
+    session = published
     versions.roll_back(session, None, "bad load")
     assert len(published.keys()) == 10
     map_again("d")
@@ -155,5 +155,5 @@ def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stor
         PartnerSyncError, match="1 scans of the published version are not in the meta"
     ):
         rebuild(published)
-    found = {each.check.code: each.findings for each in run_checks(session_of(published))}
+    found = {each.check.code: each.findings for each in run_checks(published)}
     assert "could not be rebuilt" in found["scans_unknown"][0].message

@@ -38,14 +38,6 @@ line_usage = "lines[].usage"
 line_quantity = "lines[].quantity"
 line_amount = "lines[].amount"
 """
-SERVICE = {
-    "surface": "partner",
-    "base_url": "http://127.0.0.1",
-    "auth_url": "http://127.0.0.1",
-    "audience": "a",
-    "client_id": "c",
-    "secret": "ACME_SECRET",
-}
 SANDBOX_MAPPING = """
 [usage]
 id = "usageId"
@@ -123,7 +115,7 @@ def publish(
     stores: Stores, *, mapping: str = MAPPING, complete: bool = True, **lists: list[Record]
 ) -> None:
     """Read lists of one connection and publish a version of them, reconciled."""
-    write_durably(stores.settings.places.mapping_file, mapping.encode())
+    write_durably(stores.home.mapping_file, mapping.encode())
     for stream, records in lists.items():
         read(stores, Reading(records, stream, complete=complete, page_size=50))
     build(stores)

@@ -3,9 +3,8 @@
 from datetime import date
 
 from pipelines.app.close import Signing
-from pipelines.config.connections import add_connection
 from tests.publish.homes import Stores
-from tests.reconcile.books import FIRST, MAPPING, SERVICE, bill, line, partners, publish, used
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
@@ -17,16 +16,20 @@ USAGE = [
     used("now", "1.00", day="2026-11-01"),
 ]
 BILLS = [bill("b", line("u", "5.01"))]
+SERVICE = {  # whose lists are expected
+    "surface": "partner",
+    "base_url": "http://127.0.0.1",
+    "auth_url": "http://127.0.0.1",
+    "audience": "a",
+    "client_id": "c",
+    "secret": "ACME_SECRET",
+}
 
 
 def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
     return Signing(month, preparer, reviewer, "as agreed")
 
 
-def add(stores: Stores, name: str) -> None:
-    add_connection(stores.settings.places.connections_file, name, SERVICE)
-
-
 def publish_months(stores: Stores) -> None:
-    add(stores, "acme")
+    stores.configure(**SERVICE)
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)

@@ -1,6 +1,5 @@
 """What becomes of a break: found, decided about, gone, back; and what is not certain."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,16 +7,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.config.connections import add_connection
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.reconcile.engine import reconcile
-from tests.publish.homes import Record, Stores, make_home, opened_copy
+from tests.publish.homes import OpenHome, Record, Stores
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
-MERCHANT = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
 BILLS = [bill("b", line("u", "5.01"))]
 NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
 AMOUNT = 'amount = "amount"'
@@ -28,16 +25,10 @@ def publish_break(stores: Stores) -> None:
     publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_home(tmp_path_factory.mktemp("break"), publish_break)
-
-
 @pytest.fixture
-def stores(home: Path, tmp_path: Path) -> Iterator[Stores]:
+def stores(open_home: OpenHome) -> Stores:
     """A home with one break: a cent more on the bill."""
-    with opened_copy(home, tmp_path, days=3) as opened:
-        yield opened
+    return open_home(publish_break)
 
 
 def breaks(stores: Stores, columns: str = "state, owner, resolved_by") -> list[tuple[Any, ...]]:
@@ -98,7 +89,7 @@ def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stor
 
 @pytest.mark.long
 def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -> None:
-    file = stores.settings.places.mapping_file
+    file = stores.home.mapping_file
     for mapping, reason in (
         ("", "Nothing is mapped, so usage is not reconciled"),
         ("[usage]\namout = 'x'", "usage.amout: no such field"),
@@ -156,7 +147,7 @@ def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> Non
     assert breaks(stores, "rule, rows") == [("different", 2), ("not_billed", 1)]
     found = stores.rows("SELECT id FROM reconciliation.break_rows WHERE rule = 'not_billed'")
     assert found == [("secret-1",)]
-    add_connection(stores.settings.places.connections_file, "acme", MERCHANT)
+    stores.configure()
     assert erase(stores, "secret-1") is not None
     tables = stores.rows(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'reconciliation'"

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from tests.publish.homes import Record, Stores
@@ -77,8 +76,7 @@ def changes(side: str, before: Record, after: Record | None) -> list[Row]:
     ]  # fmt: skip
 
 
-def test_what_changed_is_what_counts_less_what_counted(tmp_path: Path) -> None:
-    stores = Stores.open(tmp_path / "home")
+def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
     lists = {"usage": USAGE, "billing": BILLS}
     for at in (0, 1):
         usage, billing = ([*filter(None, (pair[at] for pair in pairs))] for pairs in lists.values())
@@ -86,7 +84,6 @@ def test_what_changed_is_what_counts_less_what_counted(tmp_path: Path) -> None:
     expected = [row for name in lists for pair in lists[name] for row in changes(name, *pair)]
     found = stores.rows(FOUND)
     gone = stores.rows(GONE)
-    stores.metadata.close()
     assert Counter(found) == Counter(expected)
     assert len(found) == 16
     assert [[*map(str, row)] for row in gone] == [

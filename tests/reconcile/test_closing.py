@@ -9,7 +9,6 @@ from pipelines.app.close import close_month, list_closes
 from pipelines.core.errors import StorageFailed
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
-from tests.publish.named import session_of
 from tests.reconcile.months import signing
 
 
@@ -19,21 +18,21 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    folder = books.settings.places.closes / "2026-09"
+    folder = books.home.closes / "2026-09"
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", refuse)
         with pytest.raises(StorageFailed, match="No space left on device"):
-            close_month(session_of(books), signing())
+            close_month(books, signing())
     assert list(folder.iterdir()) == []
-    assert list_closes(session_of(books)) == []
+    assert list_closes(books) == []
     (folder / ".001.part").mkdir()  # as a killed process leaves it
     (folder / ".001.part" / "used.parquet").touch(0o400)
-    close_month(session_of(books), signing())
+    close_month(books, signing())
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 
 def test_commands_close_list_and_reopen(books: Stores) -> None:
-    cli = Cli(books.settings.places)
+    cli = Cli(books.home)
     month = ("close", "month", "2026-09", "--preparer", "ann")
     refused = cli(*month, "--reviewer", "Ann", code=2)
     assert "Name them: --preparer and --reviewer." in refused.stderr

@@ -1,20 +1,15 @@
 """`mapping propose` and `mapping accept`: what they show, write, refuse and keep."""
 
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from pipelines.app.mapping import accept, propose
-from pipelines.app.session import AppSession
-from pipelines.config.connections import add_connection
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.publish.build import build
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Stores, copy_home, read
-from tests.publish.named import session_of
+from tests.publish.homes import OpenHome, Reading, Stores, read
 from tests.reconcile.made_up import Lists, usual
 
 OWN = """
@@ -30,40 +25,32 @@ line_percent = 0.5
 """
 
 
-def publish(stores: Stores, lists: Lists) -> AppSession:
+def publish(stores: Stores, lists: Lists) -> None:
     """Publish lists whose keys are their first fields, if these are texts."""
     for stream, records in lists.items():
         name, value = next(iter(records[0].items()))
         key = name if isinstance(value, str) else None
         read(stores, Reading(records, stream, page_size=100, key=key))
     build(stores)
-    return session_of(stores)
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    stores = Stores.open(tmp_path_factory.mktemp("mapped") / "home")
-    service = {"surface": "merchant", "base_url": "https://example.com", "secret": "ACME_SECRET"}
-    add_connection(stores.settings.places.connections_file, "acme", service)
+def publish_usual(stores: Stores) -> None:
+    stores.configure()
     publish(stores, usual())
-    stores.metadata.close()
-    return stores.settings.home
 
 
 @pytest.fixture
-def session(template: Path, tmp_path: Path) -> Iterator[AppSession]:
-    stores = copy_home(template, tmp_path / "home")
-    yield session_of(stores)
-    stores.metadata.close()
+def session(open_home: OpenHome) -> Stores:
+    return open_home(publish_usual)
 
 
-def mapped(session: AppSession) -> Mapping:
+def mapped(session: Stores) -> Mapping:
     found = read_mapping(session.home.mapping_file)
     assert found
     return found
 
 
-def test_accept_writes_the_proposal(session: AppSession) -> None:
+def test_accept_writes_the_proposal(session: Stores) -> None:
     file, text = session.home.mapping_file, accept(session)
     assert text == (
         f"Wrote {file}, 30 of 33 roles. Without a field: billing.organization, "
@@ -82,7 +69,7 @@ def test_accept_writes_the_proposal(session: AppSession) -> None:
     assert file.stat() == before
 
 
-def test_another_mapping_is_replaced_only_on_demand(session: AppSession) -> None:
+def test_another_mapping_is_replaced_only_on_demand(session: Stores) -> None:
     file = session.home.mapping_file
     file.write_text(OWN)
     with pytest.raises(ConfigurationError, match=r"usage.amount: unitPrice -> amount; ") as raised:
@@ -99,7 +86,7 @@ def test_another_mapping_is_replaced_only_on_demand(session: AppSession) -> None
     assert found.billing.credit_kinds == ('b"ez\x7fahlt\\ü\n',)
 
 
-def test_a_mapping_that_is_wrong(session: AppSession) -> None:
+def test_a_mapping_that_is_wrong(session: Stores) -> None:
     file = session.home.mapping_file
     file.write_text(OWN.replace('"partnerId"', '"partnrId"'))
     problem = "No record of billing has a field partnrId. The nearest is partnerId."
@@ -114,19 +101,17 @@ def test_a_mapping_that_is_wrong(session: AppSession) -> None:
             do(session)
 
 
-def test_nothing_to_accept(tmp_path: Path) -> None:
-    stores = Stores.open(tmp_path / "home")
+def test_nothing_to_accept(stores: Stores) -> None:
     for do in (propose, accept):
         with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
-            do(session_of(stores))
-    session = publish(stores, {"usage": [{"a": [1]}] * 2})
+            do(stores)
+    publish(stores, {"usage": [{"a": [1]}] * 2})
     with pytest.raises(ConfigurationError, match="No field of usage or billing is proposed"):
-        accept(session)
-    assert not session.home.mapping_file.exists()
-    stores.metadata.close()
+        accept(stores)
+    assert not stores.home.mapping_file.exists()
 
 
-def test_commands(session: AppSession) -> None:
+def test_commands(session: Stores) -> None:
     cli = Cli(session.home)
     keys = {"role", "field", "evidence", "current_mapping", "problem"}
     assert all(each.keys() == keys for each in cli.json("mapping", "propose"))

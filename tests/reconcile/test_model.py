@@ -108,7 +108,7 @@ def movements(lists: Mapping[str, Sequence[Books]], times: Mapping[str, list[dat
 
 def check(folder: Path, lists: Mapping[str, Sequence[Books]]) -> None:
     stores = Stores.open(folder / "home", streams=ANY)
-    write_durably(stores.settings.places.mapping_file, MAPPING.encode())
+    write_durably(stores.home.mapping_file, MAPPING.encode())
     read(stores, Reading(partners(NAMES), "partners"))
     times: dict[str, list[datetime]] = {stream: [] for stream in KINDS}
     for states in zip(*lists.values(), strict=True):

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
 from pipelines.publish.build import build, rebuild
 from pipelines.reports.render import render_report
-from tests.publish.homes import Stores, opened_copy
-from tests.publish.named import erase, session_of
+from tests.publish.homes import OpenHome, Stores
+from tests.publish.named import erase
 from tests.reconcile.books import (
     FIRST,
     MAPPING,
@@ -34,7 +34,16 @@ from tests.reconcile.books import (
     publish,
     used,
 )
-from tests.reconcile.months import BILLS, OCTOBER, SEPTEMBER, TERMS, USAGE, add, signing
+from tests.reconcile.months import (
+    BILLS,
+    OCTOBER,
+    SEPTEMBER,
+    SERVICE,
+    TERMS,
+    USAGE,
+    publish_months,
+    signing,
+)
 from tests.reports.conftest import text_of
 
 POSTED = """
@@ -49,7 +58,7 @@ FROM reconciliation.closes ORDER BY ALL
 
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:
-    close_month(session_of(stores), signing(month))
+    close_month(stores, signing(month))
     build(stores)
 
 
@@ -59,18 +68,15 @@ def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
     publish(stores, mapping=TERMS, usage=records, **lists)
 
 
-@pytest.fixture(scope="module")
-def closed_home(tmp_path_factory: pytest.TempPathFactory, open_home: Path) -> Path:
-    with opened_copy(open_home, tmp_path_factory.mktemp("closed"), days=3) as stores:
-        close(stores)
-    return stores.settings.home
+def publish_closed(stores: Stores) -> None:
+    publish_months(stores)
+    close(stores)
 
 
 @pytest.fixture
-def closed(tmp_path: Path, closed_home: Path) -> Iterator[Stores]:
+def closed(open_home: OpenHome) -> Stores:
     """A home in which September is closed."""
-    with opened_copy(closed_home, tmp_path, days=3) as stores:
-        yield stores
+    return open_home(publish_closed)
 
 
 def changed_months(session: AppSession) -> tuple[Finding, ...]:
@@ -83,9 +89,13 @@ def assign(stores: Stores) -> None:
     decide(stores, "break_assign", break_id, owner="bob")
 
 
+def add_beta(stores: Stores) -> None:
+    stores.configure("beta", **SERVICE)
+
+
 def map_otherwise(stores: Stores) -> None:
     build(stores)
-    write_durably(stores.settings.places.mapping_file, MAPPING.encode())
+    write_durably(stores.home.mapping_file, MAPPING.encode())
 
 
 READ = "partners of acme was read at 2026-11-02 02:00 UTC, before 2026-11-03 00:00 UTC"
@@ -100,7 +110,11 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
     (signing(date(9999, 12, 1)), repr, "it has not begun"),
     (signing(OCTOBER), repr, READ),
     (signing(date(2026, 8, 1)), repr, "has no record of it"),
-    (signing(), partial(add, name="beta"), "billing of beta is not loaded"),
+    (
+        signing(),
+        add_beta,
+        "billing of beta is not loaded",
+    ),
     (signing(), PART, "billing of acme is not proven complete"),
     (signing(), assign, f"version 2 {NEWER}"),
     (signing(), map_otherwise, f"version 3 {NEWER}"),
@@ -113,14 +127,14 @@ def test_a_month_is_not_closed(books: Stores) -> None:
         prepare(books)
         named = f"{by.month:%Y-%m} cannot be closed: .*{why}.* Nothing was written"
         with pytest.raises(ConfigurationError, match=named) as error:
-            close_month(session_of(books), by)
+            close_month(books, by)
         assert error.value.remedy
-    assert not books.settings.places.closes.exists()
-    assert list_closes(session_of(books)) == []
+    assert not books.home.closes.exists()
+    assert list_closes(books) == []
 
 
 def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
-    folder = closed.settings.places.closes / "2026-09" / "001"
+    folder = closed.home.closes / "2026-09" / "001"
     files = {file.name: file for file in folder.iterdir()}
     digests = {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in files}
     sealed = digests.pop("manifest.json")
@@ -139,12 +153,12 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert digests.keys() == {"mapping.toml", *(f"{name}.parquet" for name in tables)}
     origin = f"SELECT id, _scan_id, _page, _row FROM '{files['used.parquet']}' ORDER BY id"
     assert duckdb.sql(origin).fetchall() == [("u", "usage-1103", 1, 0), ("w", "usage-1103", 1, 1)]
-    (row,) = list_closes(session_of(closed))
+    (row,) = list_closes(closed)
     assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", sealed, None)
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
     assert closed.rows(POSTED) == []
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
-        close_month(session_of(closed), signing())
+        close_month(closed, signing())
 
 
 @pytest.mark.long
@@ -163,7 +177,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     back = ("billing", "b#0", "EUR", "0.00", "5.01", "5.01", "10")
     assert closed.rows(POSTED)[3:] == [back]  # nothing is posted twice
     close(closed, OCTOBER)
-    taken = closed.settings.places.closes / "2026-10" / "001" / "corrections.parquet"
+    taken = closed.home.closes / "2026-10" / "001" / "corrections.parquet"
     assert duckdb.sql(f"SELECT count(*) FROM '{taken}'").fetchall() == [(4,)]
 
     restate(closed, "6.25", "7.50")  # the rest, and to the month that is open now
@@ -180,7 +194,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
 
     # Compared by the mapping of the close: another one changes nothing about it.
     changed = TERMS.replace('amount = "amount"', 'amount = "quantity"', 1)
-    write_durably(closed.settings.places.mapping_file, changed.encode())
+    write_durably(closed.home.mapping_file, changed.encode())
     posted, states = closed.rows(POSTED), closed.rows(STATES)
     rebuild(closed)
     assert closed.rows("SELECT sum(used_amount)::INTEGER FROM reconciliation.summary") == [(4,)]
@@ -200,7 +214,7 @@ def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions
 
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     restate(closed, "6.00", "7.00")
-    session = session_of(closed)
+    session = closed
     (found,) = changed_months(session)
     assert (found.severity, found.subject) == ("warning", "2026-09")
     assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
@@ -213,21 +227,21 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     row = "by ann and bob 1 Oct 2026 used +1.00 billed 0.00"
     assert row in page
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
-        reopen_month(session_of(closed), OCTOBER, "cid", "new invoice")
-    reopen_month(session_of(closed), SEPTEMBER, "cid", "new invoice")
+        reopen_month(closed, OCTOBER, "cid", "new invoice")
+    reopen_month(closed, SEPTEMBER, "cid", "new invoice")
     assert changed_months(session) == ()
     build(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
-    close_month(session_of(closed), signing())
-    known = [(row["number"], row["reopened_by"]) for row in list_closes(session_of(closed))]
+    close_month(closed, signing())
+    known = [(row["number"], row["reopened_by"]) for row in list_closes(closed)]
     assert known == [(1, "cid"), (2, None)]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("spoil", [Path.touch, Path.mkdir])  # a folder cannot be read
 def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil: Any) -> None:
-    file = closed.settings.places.closes / "2026-09" / "001" / "used.parquet"
+    file = closed.home.closes / "2026-09" / "001" / "used.parquet"
     file.unlink()
     spoil(file)
     restate(closed, "6.00", "7.00")
@@ -235,8 +249,8 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     assert reasons.keys() == {"corrections", "closes"}
     assert f"2026-09 is damaged: {file} is missing, was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
-    assert reasons["closes"] in list_closes(session_of(closed))[0]["problem"]
-    checks = {each.check.code: each for each in run_checks(session_of(closed))}
+    assert reasons["closes"] in list_closes(closed)[0]["problem"]
+    checks = {each.check.code: each for each in run_checks(closed)}
     assert reasons["closes"] in checks["closed_month_changed"].reason  # never shown as passed
-    (error,) = verify_files(session_of(closed)).damaged
+    (error,) = verify_files(closed).damaged
     assert str(error) == reasons["closes"]

@@ -1,12 +1,10 @@
 """Each situation of a partner's month, and the breaks that are found in it: one build for all."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.publish.homes import Record, Stores
+from tests.publish.homes import OpenHome, Record, Stores
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
@@ -121,7 +119,7 @@ def _own(case: Case, record: Record) -> Record:
     return own
 
 
-def _publish(stores: Stores, mapping: str) -> None:
+def _publish(stores: Stores, mapping: str = REFERRED) -> None:
     publish(
         stores,
         mapping=mapping,
@@ -159,13 +157,10 @@ ORDER BY ALL
 """
 
 
-@pytest.fixture(scope="module")
-def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+@pytest.fixture
+def books(open_home: OpenHome) -> Stores:
     """A published version of all cases."""
-    stores = Stores.open(tmp_path_factory.mktemp("books") / "home")
-    _publish(stores, REFERRED)
-    yield stores
-    stores.metadata.close()
+    return open_home(_publish)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -237,18 +232,15 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
     ]
 
 
-def test_without_references_partners_months_are_compared(tmp_path: Path) -> None:
-    stores = Stores.open(tmp_path / "home")
+def test_without_references_partners_months_are_compared(stores: Stores) -> None:
     mapping = "\n".join(each for each in MAPPING.splitlines() if not each.startswith("line_"))
     _publish(stores, mapping)
     found = {name: text for name, text in stores.rows(BREAKS) if "currenc" not in name}
-    stores.metadata.close()
     assert found.pop(UNKNOWN)
     assert found == BY_MONTH
 
 
-def test_days_of_times_are_those_of_the_mapping(tmp_path: Path) -> None:
-    stores = Stores.open(tmp_path / "home")
+def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
     stranger = used("v", "7.00", day="2026-11-02", partner="nobody")
     publish(
@@ -265,4 +257,3 @@ def test_days_of_times_are_those_of_the_mapping(tmp_path: Path) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
-    stores.metadata.close()

@@ -1,14 +1,12 @@
 """A home with two reconciled versions of small books in three currencies; a copy for each test."""
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from pipelines.reports.queries import Figures, read_figures
-from tests.publish.homes import Record, Stores, make_home, opened_copy
+from tests.publish.homes import OpenHome, Record, Stores, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 SCRIPT, BIDI = "<script>alert(1)</script>", "evil\u202egnp"
@@ -53,22 +51,14 @@ def publish_books(stores: Stores) -> None:
 
 
 @pytest.fixture(scope="session")
-def reconciled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_home(tmp_path_factory.mktemp("reports"), publish_books)
-
-
-@pytest.fixture(scope="session")
-def figures(reconciled_home: Path) -> Figures:
+def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     """Those of version 2."""
-    stores = Stores.open(reconciled_home)
-    stores.metadata.close()
-    return figures_of(stores)
+    return figures_of(made_home(tmp_path_factory, publish_books))
 
 
 @pytest.fixture
-def stores(tmp_path: Path, reconciled_home: Path) -> Iterator[Stores]:
-    with opened_copy(reconciled_home, tmp_path, days=10) as opened:
-        yield opened
+def stores(open_home: OpenHome) -> Stores:
+    return open_home(publish_books)
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:

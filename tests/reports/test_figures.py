@@ -1,7 +1,6 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
 import re
-from collections.abc import Iterator
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
@@ -16,10 +15,9 @@ from pipelines.reconcile.statements import RULES
 from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
 from pipelines.reports.text import format_amount
-from tests.app.conftest import session_of
 from tests.cli.conftest import Cli
-from tests.publish.homes import Record, Stores
-from tests.reconcile.books import SERVICE, bill, line, partners, publish, used
+from tests.publish.homes import OpenHome, Record, Stores
+from tests.reconcile.books import bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
 
 EXACT = Context(prec=100)
@@ -161,15 +159,16 @@ def many_currencies() -> tuple[list[Record], list[Record]]:
     return usage, bills
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """A home with a version of many currencies."""
-    stores = Stores.open(tmp_path_factory.mktemp("many") / "home")
-    add_connection(stores.settings.places.connections_file, "acme", SERVICE)
+def publish_many(stores: Stores) -> None:
+    stores.configure()
     usage, bills = many_currencies()
     publish(stores, partners=partners(["first"]), usage=usage, billing=bills)
-    yield stores
-    stores.metadata.close()
+
+
+@pytest.fixture
+def many(open_home: OpenHome) -> Stores:
+    """A home with a version of many currencies."""
+    return open_home(publish_many)
 
 
 def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(many: Stores) -> None:
@@ -206,7 +205,7 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
     page = re.sub("[\u2007\u2008\u2060]", "", render_report(figures))
     sums = {
         each["currency"]: each
-        for each in totals(read_breaks(session_of(many), BreakFilter()).to_pylist())
+        for each in totals(read_breaks(many, BreakFilter()).to_pylist())
     }
     unknown = {"AUD": Decimal("688.95"), "JPY": Decimal("-3.00")}
     for each in figures.tables["currencies"]:
@@ -221,7 +220,7 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
         for label, value in shown.items():
             amount = format_amount(value, currency, signed=True)
             assert f'<td data-label="{label}">{amount}</td>' in page
-    printed = Cli(many.settings.places)("breaks").stdout
+    printed = Cli(many.home)("breaks").stdout
     assert "AUD: 688.95 in 1 break, of which 688.95 of unknown partners" in printed
     assert "Breaks of unknown partners are in no known partner's difference" in printed
 

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from pipelines.reconcile.engine import create_finance_views
+from tests.publish.homes import Stores
 
 PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
 SECTION = PAGE.read_text("utf-8").partition("## Ten questions")[2].partition("\n## ")[0]
@@ -16,10 +17,10 @@ QUESTIONS = re.findall(r"\?\n\n```sql\n(.*?)```", SECTION, re.DOTALL)
 
 
 @pytest.fixture
-def db(tmp_path: Path, reconciled_home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def db(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
     """A version that can be written."""
-    file = tmp_path / "version.duckdb"
-    file.write_bytes((reconciled_home / "warehouse.duckdb").read_bytes())
+    file = stores.warehouse.require_published().path
+    file.chmod(0o600)
     with duckdb.connect(file) as opened:
         yield opened
 

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from pipelines.app.close import Signing, close_month
 from pipelines.app.report import read_published, write_report
-from pipelines.config.connections import add_connection
 from pipelines.publish.build import build
 from pipelines.reports.queries import Figures
 from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
-from tests.app.conftest import session_of
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Record, Stores, read
-from tests.reconcile.books import SERVICE, publish
+from tests.reconcile.books import publish
 from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of, text_of
 
 
@@ -63,7 +61,7 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
     assert not re.search("balance|agree|open break|difference", text, re.IGNORECASE)
     assert page.count(">COMPLETE<") == 3
     publish(stores, billing=BILLS)
-    found = read_published(session_of(stores)).previous
+    found = read_published(stores).previous
     assert found
     assert found.title == "version 2"  # the newest that has figures
 
@@ -85,9 +83,8 @@ def test_an_axis_has_round_numbers_and_all_amounts() -> None:
 
 
 def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
-    session = session_of(stores)
-    file = write_report(session, read_published(session))
-    assert file == session.home.reports / "v00000002.html"
+    file = write_report(stores, read_published(stores))
+    assert file == stores.home.reports / "v00000002.html"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = text_of(file.read_text("utf-8"))
     assert "Newest usage: 10 Sep 2026 , 54 days before : ask the service" in text
@@ -95,46 +92,45 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert "billing 0 new, 1 changed, 0 deleted; 0 new breaks, 1 no longer open." in text
     assert re.search(r"EUR 123,\S+ 123,\S+ \S+ \S+ \S+ \d+: \S+ 0.00 \+0.05 \+0.05 KWD", text)
     stores.warehouse.publish(stores.warehouse.versions()[0])
-    first = write_report(session, read_published(session))
+    first = write_report(stores, read_published(stores))
     assert "No change since earlier data is known" in first.read_text("utf-8")
     index = (file.parent / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
 
 
 def test_the_change_since_the_last_close(stores: Stores) -> None:
-    session = session_of(stores)
-    add_connection(session.home.connections_file, "acme", SERVICE)
-    close_month(session, Signing(date(2026, 7, 1), "ann", "bob", ""))
+    stores.configure()
+    close_month(stores, Signing(date(2026, 7, 1), "ann", "bob", ""))
     build(stores)  # as the command does: it holds the same scans
     stores = stores.changed(keep_versions=1)
     publish(stores, billing=EARLIER)
-    figures = read_published(session)
+    figures = read_published(stores)
     assert figures.closed
     assert figures.closed.title == "the last sign-off"
     assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
-    home = session_of(stores).home
-    add_connection(home.connections_file, "acme", SERVICE)
-    found = Cli(home).json("report")
+    stores.configure()
+    cli = Cli(stores.home)
+    found = cli.json("report")
     assert Path(found["file"]).is_file()
     eur, kwd, _jpy = found["currencies"]
     assert (eur["change"], kwd["change"], kwd["difference"]) == ("0.050", "0.000", "-3.134")
-    shown = Cli(home)("report").stdout
+    shown = cli("report").stdout
     assert f"Report of version 2: {found['file']}" in shown
-    home.link.unlink()
-    assert "Nothing is published yet" in Cli(home)("report", code=1).output
+    stores.home.link.unlink()
+    assert "Nothing is published yet" in cli("report", code=1).output
 
 
 def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     rows: list[Record] = [{"id": "a", "name": "A"}]
     read(stores, Reading(rows, connection="shop", stream="invoices"))
     build(stores)
-    assert "NOT READ" not in render_report(read_published(session_of(stores)))
+    assert "NOT READ" not in render_report(read_published(stores))
     read(stores, Reading(rows, connection="other", stream="partners"))
     build(stores)
-    text = text_of(render_report(read_published(session_of(stores))))
+    text = text_of(render_report(read_published(stores)))
     assert "Data as of 02 Nov 2026, 02:01 UTC (the oldest list)." in text
     assert "NOT READ other/usage NOT READ other/billing" in text
     assert "other/billing is not proven complete." in text
