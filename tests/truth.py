@@ -1,113 +1,123 @@
-"""What a table must hold for a list of records: compared in plain Python, value by value."""
+"""What a table must hold for a list of records: both taken apart into values by their path."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
-from decimal import Decimal
-from functools import cache
-from typing import Any
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from typing import Any, NamedTuple
 
 import duckdb
 
-Row = dict[str, Any]
+EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?")
+LENGTH = "number of items"
+Values = dict[tuple[Any, ...], Any]
 
 
-@cache
-def column(name: str) -> str:
-    """Return the column that a member becomes: `usageId` is `usage_id`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+class Held(NamedTuple):
+    """A row of a table with the rows of its child tables, as the values of its record."""
+
+    key: str
+    valid_from: datetime
+    valid_to: datetime | None
+    end_reason: str | None
+    values: Values
 
 
-def flatten(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the members of a record by column; a list of objects is named like its child table."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from flatten(value, f"{prefix}{column(name)}__")
-            continue
-        yield prefix + column(name), value
-        if isinstance(value, list):
-            yield f"{prefix}{column(name)}__count", len(value)
+def values_of(value: Any, path: tuple[Any, ...] = ()) -> Values:
+    """Return every value by its path, and the length of every list; null is nothing."""
+    if isinstance(value, dict):
+        parts = [values_of(each, (*path, name)) for name, each in value.items()]
+    elif isinstance(value, list):
+        parts = [{(*path, LENGTH): len(value)}]
+        parts += [values_of(each, (*path, at)) for at, each in enumerate(value)]
+    else:
+        parts = [] if value is None else [{path: plain(value)}]
+    return {at: each for part in parts for at, each in part.items()}
 
 
-def same(held: object, sent: object) -> bool:
-    """Return whether a table's value is exactly what the service sent."""
-    if isinstance(sent, bool) or sent is None or held is None:
-        return held is sent
-    if isinstance(sent, int | Decimal):
-        return isinstance(held, int | Decimal) and not isinstance(held, bool) and held == sent
-    if isinstance(held, datetime):
-        return held == datetime.fromisoformat(str(sent))
-    if isinstance(held, date):
-        return held == date.fromisoformat(str(sent))
-    if isinstance(held, Decimal):
-        return held == Decimal(str(sent))
-    return held == sent
+def plain(value: Any) -> Any:
+    """Return a value in one form: a number equals its text, a time its text."""
+    if isinstance(value, bool):
+        return ("boolean", value)
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    if NUMBER.fullmatch(text):
+        return Decimal(text).normalize(EXACT) or Decimal(0)
+    try:
+        return datetime.fromisoformat(text).isoformat() if "T" in text else text
+    except ValueError:
+        return text
 
 
-def _rows(db: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
-    found = db.sql(sql)
-    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
-
-
-def table_records(db: duckdb.DuckDBPyConnection, schema: str, stream: str) -> list[Row]:
-    """Return a table's rows, each with the rows of its child tables."""
-    found = _rows(db, f"FROM {schema}.{stream}")
-    names = "SELECT name FROM (SHOW ALL TABLES) WHERE schema = ? AND starts_with(name, ?)"
-    for (table,) in db.execute(names, [schema, f"{stream}__"]).fetchall():
-        member = table.removeprefix(f"{stream}__")
-        parents = {(row["_key"], row["_valid_from"]): row for row in found}
-        for row in found:
-            row[member] = []
-        for child in _rows(db, f"FROM {schema}.{table} AS child ORDER BY child._index"):
-            # KeyError: a row that belongs to no record
-            parents[child["_parent_key"], child["_valid_from"]][member].append(child)
-    return found
-
-
-def was_served(row: Row, served: Mapping[str, list[dict[str, Any]]]) -> bool:
-    """Return whether a row is exactly one of the versions that the service showed."""
-    return any(not row_differences(row, record) for record in served[row["_key"]])
-
-
-def by_key(texts: Iterable[str], key: str) -> dict[str, list[dict[str, Any]]]:
+def by_key(texts: Iterable[str], key: str) -> dict[str, list[Values]]:
     """Return records by their key, decoded without floating point."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Values]] = {}
     for record in (json.loads(text, parse_float=Decimal) for text in texts):
-        found.setdefault(record[key], []).append(record)
+        found.setdefault(record[key], []).append(values_of(record))
     return found
 
 
-def differences(rows: list[Row], records: list[dict[str, Any]], key: str) -> list[str]:
-    """Return where rows are not exactly these records."""
-    sent, held = {record[key]: record for record in records}, [row["_key"] for row in rows]
-    if sorted(held) != sorted(sent):
-        return [f"{len(rows)} rows are held, {len(sent)} were sent", *sent.keys() ^ set(held)]
-    pairs = [(row, sent[row["_key"]]) for row in rows]
-    return [
-        f"{row['_key']}: {each}" for row, record in pairs for each in row_differences(row, record)
-    ]
+def sent(records: Iterable[Mapping[str, Any]], key: str) -> dict[str, Values]:
+    """Return the values of records by their key."""
+    return {record[key]: values_of(record) for record in records}
 
 
-def row_differences(row: Row, record: Mapping[str, Any]) -> list[str]:
-    """Return where one row, the rows of its child tables included, is not exactly one record."""
-    expected = {"_extra": None, **dict(flatten(record))}
-    found = []
-    for name in expected.keys() | {name for name in row if not name.startswith("_")}:
-        held, sent = row.get(name), expected.get(name)
-        if name.endswith("__offset"):
-            time = expected.get(name.removesuffix("__offset"))
-            sent = time and ("Z" if time.endswith("Z") else time[-6:])
-        if isinstance(held, list):
-            found += [f"{name}: {each}" for each in _list_differences(row, held, sent or [])]
-        elif not same(held, sent):
-            found.append(f"{name} holds {held!r}, sent was {sent!r}")
-    return found
+def held(db: duckdb.DuckDBPyConnection, schema: str, stream: str) -> list[Held]:
+    """Return the rows of a table of `current` or `history`."""
+    columns = db.execute(
+        "SELECT c.table_name, c.column_name, c.part, c.steps FROM meta.columns AS c "
+        "WHERE c.stream = ? AND c.part <> 'offset' ORDER BY c.position",
+        [stream],
+    ).fetchall()
+    found: dict[tuple[Any, ...], Held] = {}
+    for table in {stream: None, **{name: None for name, *_ in columns}}:
+        listed = [
+            (name, part, json.loads(steps)) for at, name, part, steps in columns if at == table
+        ]
+        cursor = db.execute(f'FROM {schema}."{table}"')
+        names = [each[0] for each in cursor.description or ()]
+        rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+        for row in rows:
+            period = row["_valid_from"], row.get("_valid_to")
+            if table == stream:
+                row_of = Held(row["_key"], *period, row.get("_end_reason"), {})
+                found[row_of[:3]] = row_of
+            else:  # KeyError: a row that belongs to no record
+                row_of = found[row["_parent_key"], *period]
+            row_of.values.update(_row_values(row, listed))
+        assert table != stream or len(found) == len(rows), "a row is there twice"
+    return [*found.values()]
 
 
-def _list_differences(row: Row, children: list[Row], objects: list[dict[str, Any]]) -> list[str]:
-    """Return where the rows of a child table are not these objects, in this order."""
-    places = [(child["_index"], child.get("_valid_to")) for child in children]
-    if places != [(index, row.get("_valid_to")) for index in range(len(objects))]:
-        return [f"rows {places} are held, {len(objects)} were sent"]
-    return [each for pair in zip(children, objects, strict=True) for each in row_differences(*pair)]
+def current(db: duckdb.DuckDBPyConnection, stream: str) -> dict[str, Values]:
+    """Return the values of the current records by their key."""
+    return {row.key: row.values for row in held(db, "current", stream)}
+
+
+def _row_values(row: dict[str, Any], columns: list[Any]) -> dict[tuple[Any, ...], Any]:
+    """Return the values of one row of a table."""
+    around = sorted((name for name in row if name.startswith("_parent_index")), reverse=True)
+    places = [row[name] for name in (*around, "_index") if name in row]
+    found: dict[tuple[Any, ...], Any] = {}
+    for name, part, steps in columns:
+        left, value = iter(places), row[name]
+        path = tuple(next(left, None) if step is None else step for step in steps)
+        if isinstance(value, datetime):
+            value = value.astimezone(_zone(row[f"{name}__offset"]))
+        if part == "count":
+            found |= {} if value is None else {(*path, LENGTH): value}
+        else:
+            found |= values_of(value, path[:-1] if steps[-1] is None else path)
+    steps, left = columns[0][2] if places else [], iter(places)
+    ends = [at + 1 for at, step in enumerate(steps) if step is None]
+    outer = steps[: ends[len(places) - 1]] if places else []
+    of_row = tuple(next(left) if step is None else step for step in outer)
+    return found | values_of(json.loads(row["_extra"] or "null"), of_row)
+
+
+def _zone(offset: str) -> timezone:
+    if offset == "Z":
+        return UTC
+    sign = -1 if offset[0] == "-" else 1
+    return timezone(sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[4:])))

@@ -16,7 +16,7 @@ from pipelines.metadata.runs import Outcome, recent_runs
 from pipelines.metadata.tables import Scan
 from tests.homes import KEYS, make_home, opened, records, sync_once
 from tests.sandbox.running import Running
-from tests.truth import differences, table_records
+from tests.truth import current, sent
 
 FULL_READ = 5  # requests: three pages, the overlaps, the head once more
 WAIT_SECONDS = 60  # on a busy machine
@@ -91,7 +91,7 @@ def test_a_stopped_sync_goes_on(how: signal.Signals, sandbox: Running, tmp_path:
         interrupted = ("interrupted", "interrupted", how == signal.SIGKILL)
         assert runs == [("complete", "complete", False), interrupted]
         with session.warehouse.open() as version:
-            held = table_records(version, "current", "usage")
+            held = current(version, "usage")
     assert after[: len(before)] == before
     assert sum(exchange.status == 200 for exchange in after) < 2 * FULL_READ
-    assert differences(held, records(sandbox, "usage"), KEYS["usage"]) == []
+    assert held == sent(records(sandbox, "usage"), KEYS["usage"])

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import EFFORT
-from tests.load.rebuild import stored_values, values_of
 from tests.load.scans import Reading, open_warehouse
+from tests.truth import current, sent
 
 # Names of SQL, of our own columns and aliases, names that become equal, and odd characters.
 HOSTILE = ["a", "b", "Id", "id_", "ID", "é", "a__b", "a b", "a-b", "a.b", "A__B", "aB", "a_b", ""]
@@ -65,9 +65,9 @@ def test_every_value_of_any_record_is_in_the_tables(
         """Load scans one after the other; after each, the tables hold what it has."""
         with open_warehouse(tmp_path_factory.mktemp("scans")) as warehouse:
             for records in scans:
-                sent = {f"k{at}": {"id": f"k{at}", **each} for at, each in enumerate(records)}
-                result = warehouse.load(Reading([*map(raw, sent.values())], page_size=3))
+                made = [{"id": f"k{at}", **each} for at, each in enumerate(records)]
+                result = warehouse.load(Reading([*map(raw, made)], page_size=3))
                 assert result.quarantined == 0
-                assert stored_values(warehouse) == {k: values_of(r) for k, r in sent.items()}
+                assert current(warehouse.db, "usage") == sent(made, "id")
 
     check()
