@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.core.errors import Postponed
@@ -27,6 +27,12 @@ ASKED: dict[str, tuple[dict[str, str], Any, float]] = {
     "date": ({"Retry-After": http_date(30), "Date": http_date()}, None, 30),
     "date of a clock a day ahead": (AHEAD, None, 30),
     "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_BLOCK),
+    "fraction": ({"Retry-After": " 1.5 "}, None, 1.5),
+    "date, no time zone": ({"Retry-After": http_date(7).removesuffix(" GMT")}, None, 7),
+    "date that has passed": ({"Retry-After": http_date(-7)}, None, 0),
+    "no day of a month": ({"Retry-After": "Fri, 99 Dec 99999 23:59:59 GMT"}, None, 0),
+    "no number": ({"Retry-After": "nan"}, None, 0),
+    "no date": ({"Retry-After": "a while", "Date": http_date(-80_000)}, None, 0),
     "0": ({"Retry-After": "0"}, None, 0),
     "missing": ({}, None, 0),
     "body only": ({}, 9, 9),
@@ -61,6 +67,7 @@ def test_nobody_asks_again_earlier_than_told(
 
 
 @given(st.text(), st.binary())
+@settings(max_examples=30)
 def test_whatever_an_answer_says_is_a_wait(text: str, body: bytes) -> None:
     answer = Attempt(headers={"retry-after": text, "date": text}, body=body)
     assert 0 <= wait_seconds(answer, EPOCH.timestamp()) <= LONGEST_BLOCK

@@ -16,14 +16,18 @@ from tests.truth import current, sent
 HOSTILE = ["a", "b", "Id", "id_", "ID", "é", "a__b", "a b", "a-b", "a.b", "A__B", "aB", "a_b", ""]
 HOSTILE += ["_extra", "_key", "_digest", "_index", "_parent_key", "_position", "_valid_to", "_page"]
 HOSTILE += ["rowid", "idx", "select", "count", "a__count", "a__offset", "history", "added"]
-HOSTILE += ["staged", "_connection"]
+HOSTILE += ["staged", "_connection", "as_of", "stays", "time", "1", 'a"b']
 HOSTILE += ["$.a", "[*]", "%s", "{a}", "\x00", "\x1b[2J", "\u202e", "\N{GRINNING FACE}", "x" * 200]
+HOSTILE += ["x" * 199 + "y"]
 NAMES = st.sampled_from(HOSTILE[:9]) | st.sampled_from(HOSTILE)
 NUMBERS = (
     st.integers(-(10**20), 10**20)
     | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9)
     | st.sampled_from([Decimal("1E+2"), Decimal("0.10"), 10**40, 2**63 - 1, -(2**63)])
 )
+ALL_NAMES = [{name: f"{at} {turn}" for at, name in enumerate(HOSTILE)} for turn in range(2)]
+COLUMNS = "SELECT lower(c.column_name) FROM meta.columns AS c WHERE c.table_name = 'usage'"
+AS_OF = "SELECT v._key FROM history.usage_as_of(TIMESTAMPTZ '2026-12-01') AS v ORDER BY ALL"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(
     [
         *["1.5", "-20.25", "007.5", "7", "2026-11-01", "0000-01-01", "null", "[]"],
@@ -60,6 +64,7 @@ def test_every_value_of_any_record_is_in_the_tables(
     @example([[{"a": Decimal("-1.9579998726135405637196277E-18")}, {"a": 0}]])
     @example([[{"a": {"a__b": 1}, "a__b": 2, "_extra": "x"}], [{"a": "text", "_extra": {"a": 1}}]])
     @example([[{"a": [[1], {"b": None}]}, {"a": [None, {"b": []}]}], [{"a": [{}]}, {"a": [[]]}]])
+    @example([ALL_NAMES[:1], ALL_NAMES[1:]])
     @settings(max_examples=examples)
     def check(scans: list[list[dict[str, Any]]]) -> None:
         """Load scans one after the other; after each, the tables hold what it has."""
@@ -69,5 +74,9 @@ def test_every_value_of_any_record_is_in_the_tables(
                 result = warehouse.load(Reading([*map(raw, made)], page_size=3))
                 assert result.quarantined == 0
                 assert current(warehouse.db, "usage") == sent(made, "id")
+                assert warehouse.rows(AS_OF) == [(each["id"],) for each in made]
+                names = [name for (name,) in warehouse.rows(COLUMNS)]
+                assert len(set(names)) == len(names)
+                assert not [name for name in names if name.startswith("_") or len(name) > 63]
 
     check()

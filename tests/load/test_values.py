@@ -1,6 +1,5 @@
 """The lines of pitfalls.md on numbers, times and names."""
 
-import json
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -89,8 +88,6 @@ KEYLESS = {
     "a text": '"not an object"',
     "null": "null",
 }
-NAMES = ["rowid", "idx", "Id", "id", "select", "_connection", "_key", "stays", "added", "as_of"]
-NAMES += ["", "\N{GRINNING FACE}", "x" * 200, "y" * 200, "é", "a b", 'a"b', "A__b", "time", "1"]
 
 
 def members(values: Iterable[str]) -> str:
@@ -149,24 +146,6 @@ def test_a_record_without_a_readable_key_ends_no_row(warehouse: Warehouse, raw: 
     assert warehouse.load(good[:1]).deleted == 1
 
 
-def test_a_name_of_any_kind_gets_a_column(warehouse: Warehouse) -> None:
-    record = {name: f"value {at}" for at, name in enumerate(NAMES)}
-    result = warehouse.load([json.dumps(record)])
-    assert result.new == 1
-    listed = warehouse.rows("SELECT c.column_name, c.steps FROM meta.columns AS c")
-    columns = {json.loads(steps)[0]: name for name, steps in listed}
-    (row,) = warehouse.current()
-    assert {name: row[column] for name, column in columns.items()} == record
-    lowered = [name.lower() for name, _ in listed]
-    assert len(set(lowered)) == len(lowered)
-    assert not [name for name in lowered if name.startswith("_") or len(name) > 63]
-    record["rowid"] = "other"
-    assert warehouse.load([json.dumps(record)]).changed == 1
-    before = "history.usage_as_of(TIMESTAMPTZ '2026-11-02 12:00:00+00')"
-    column = columns["rowid"]
-    assert warehouse.row(f'SELECT v."{column}" FROM {before} AS v') == ("value 0",)
-
-
 CHANGES = [  # a value of the first groups of records, one of the last, columns: values and type
     ("7", "1e-30", {"c0": (3, "DECIMAL(38,30)")}),
     ("[7,null]", "[1.5]", {"c1": (3, "DECIMAL(38,1)[]"), "c1__count": (3, "BIGINT")}),
@@ -204,10 +183,3 @@ def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> Non
     assert len(first) == 1_501
     assert second["f0"] == text
     assert {each.code for each in result.findings} == {"column_limit", "values_in_extra"}
-
-
-def test_null_missing_and_empty_lists_stay_apart(warehouse: Warehouse) -> None:
-    raws = ['{"id":1,"l":[{"x":1}]}', '{"id":2,"l":[]}', '{"id":3,"l":null}', '{"id":4}']
-    warehouse.load(raws)
-    assert [row["l__count"] for row in warehouse.current()] == [1, 0, None, None]
-    assert len(warehouse.current("usage__l")) == 1

@@ -2,10 +2,9 @@
 
 import pytest
 
-from pipelines.rate_limit.headers import read_rate_headers, read_retry_after
+from pipelines.rate_limit.headers import read_rate_headers
 
 LIMIT, REMAINING, RESET = "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"
-NOW = 1_790_000_000.0  # 2026-09-21 14:13:20 UTC
 DATE = "Mon, 21 Sep 2026 14:13:20 GMT"
 
 STATED: list[tuple[int, int | None, dict[str, str], object]] = [  # `known` is the actor's limit
@@ -43,25 +42,3 @@ def test_what_an_answer_states_of_the_actors_limit(
     status: int, known: int | None, headers: dict[str, str], said: object
 ) -> None:
     assert read_rate_headers(status, headers, known) == said
-
-
-RETRY_AFTER = [  # Retry-After, Date, seconds
-    ("7", "", 7.0),
-    (" 1.5 ", "", 1.5),
-    ("1000000000", "", 1e9),
-    ("0", "", 0.0),
-    ("nan", "", 0.0),
-    ("a while", "Mon, 21 Sep 1959 14:13:20 GMT", 0.0),
-    ("Mon, 21 Sep 2026 14:13:27", "", 7.0),
-    ("Mon, 21 Sep 2026 14:13:27 GMT", DATE, 7.0),
-    (DATE, "Mon, 21 Sep 2026 14:03:20 GMT", 600.0),  # by their clock
-    ("Mon, 21 Sep 2026 14:13:13 GMT", "", 0.0),
-    ("Fri, 31 Dec 9999 23:59:59 GMT", "", 253402300799.0 - NOW),
-    ("Fri, 99 Dec 99999 23:59:59 GMT", "", 0.0),
-    ("", "", 0.0),
-]
-
-
-@pytest.mark.parametrize(("text", "date", "seconds"), RETRY_AFTER)
-def test_retry_after(text: str, date: str, seconds: float) -> None:
-    assert read_retry_after({"retry-after": text, "date": date}, NOW) == seconds
