@@ -75,11 +75,15 @@ def written(path: Path, exchanges: list[Exchange]) -> OpenScan:
     return scan
 
 
+def decompressed(file: Path) -> bytes:
+    """Decompress all frames of a file, as any tool would."""
+    reader = zstandard.ZstdDecompressor().stream_reader(file.read_bytes(), read_across_frames=True)
+    return reader.read()
+
+
 def json_lines(file: Path) -> list[dict[str, object]]:
-    """Read a file as any tool would: decompress all frames, parse every line strictly."""
-    with file.open("rb") as source:
-        reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
-        text = reader.read().decode()
+    """Parse every line of a file strictly."""
+    text = decompressed(file).decode()
     assert text.endswith("\n")
 
     def refuse(constant: str) -> object:

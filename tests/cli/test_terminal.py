@@ -15,10 +15,11 @@ import pytest
 
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
+from tests.cli.test_setup import options
 from tests.cli.test_usage import ARGUMENTS, GROUPS, commands
 from tests.end_to_end.proxy import changed_answers
 from tests.homes import copied, make_home, rows, sync_once
-from tests.sandbox.running import AUDIENCE, SECRET, Running
+from tests.sandbox.running import Running
 
 pytestmark = pytest.mark.long
 # Clear the screen, set its title, backspace, CSI as one character, bidirectional, a line separator.
@@ -81,11 +82,7 @@ def evil(
         home.settings_file.write_text('[streams.plans]\npath = "/v2/plans"\n')
         for change.turn, change.partners in enumerate((100, 100, 5)):
             assert sync_once(home).exit_code == ATTENTION
-        secret = home.root.with_name("secret")
-        secret.touch(0o600)
-        secret.write_text(SECRET)
-        addresses = f"--base-url={service.url} --auth-url={service.url} --audience={AUDIENCE}"
-        yield home, f"{addresses} --client-id=demo --secret-file={secret}"
+        yield home, " ".join(options(service, home.root.parent))
 
 
 def on_terminal(home: Home, arguments: list[str]) -> tuple[int, str]:

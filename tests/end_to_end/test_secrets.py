@@ -17,7 +17,6 @@ import dagster as dg
 import duckdb
 import httpx
 import pytest
-import zstandard
 
 from assets.keys import partition_key, register_connections
 from assets.raw import raw_assets
@@ -26,6 +25,7 @@ from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.text import REDACTED
+from tests.archive.scans import decompressed
 from tests.cli.conftest import Cli
 from tests.core.test_text import ENCODINGS
 from tests.end_to_end.proxy import changed_answers
@@ -169,10 +169,7 @@ def contents(home: Home) -> Iterator[tuple[str, str]]:
         if file.is_file() and home.settings_file.parent not in file.parents:
             yield str(file), file.read_bytes().decode("latin-1")
             if ".zst" in file.name:
-                with file.open("rb") as source:
-                    decoder = zstandard.ZstdDecompressor()
-                    text = decoder.stream_reader(source, read_across_frames=True).read()
-                yield f"{file}, decompressed", text.decode("latin-1")
+                yield f"{file}, decompressed", decompressed(file).decode("latin-1")
     with duckdb.connect(home.link, read_only=True) as db:
         tables = db.sql("SELECT schema, name FROM (SHOW ALL TABLES)").fetchall()
         described = [f"duckdb_{each}()" for each in ("columns", "tables", "views", "functions")]

@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-import zstandard
-
 from pipelines.app.maintenance import erase_records
 from pipelines.publish.build import build
 from pipelines.publish.versions import rollback
 from pipelines.warehouse.duckdb_file import Version
+from tests.archive.scans import decompressed
 from tests.publish.homes import Reading, Record, Stores, publish_ten, read, usage
 
 NAME = "Ada Lövelace"
@@ -47,12 +46,9 @@ def files_with(home: Path, text: str = NAME) -> list[str]:
     spellings = (text.encode(), json.dumps(text)[1:-1].encode())
     found = []
     for file in home.rglob("*"):
-        content = file.read_bytes() if file.is_file() and not file.is_symlink() else b""
-        if ".jsonl.zst" in file.name:
-            reader = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
-            content = reader.read()
-        if any(each in content for each in spellings):
-            found.append(file.name)
+        if file.is_file() and not file.is_symlink():
+            content = decompressed(file) if ".jsonl.zst" in file.name else file.read_bytes()
+            found += [file.name] if any(each in content for each in spellings) else []
     return sorted(found)
 
 

@@ -12,7 +12,7 @@ from pipelines.config.mapping import Mapping, PartnerRoles
 from pipelines.reconcile.evidence import Share
 from pipelines.reconcile.propose import Proposal, propose_roles
 from sandbox.data.names import FieldNames
-from tests.load.scans import Reading, Warehouse, open_warehouse
+from tests.load.scans import Reading, open_warehouse
 from tests.reconcile.books import SANDBOX_MAPPING
 from tests.reconcile.made_up import Lists, usual
 
@@ -33,13 +33,7 @@ Proposed = Callable[..., dict[str, Proposal]]
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
-    with open_warehouse(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-def proposed(warehouse: Warehouse) -> Proposed:
+def proposed(tmp_path: Path) -> Iterator[Proposed]:
     """Load lists, each with its first field as the key unless told otherwise; propose."""
 
     def propose(lists: Lists, *, keys: bool = True, **partners: str) -> dict[str, Proposal]:
@@ -49,7 +43,8 @@ def proposed(warehouse: Warehouse) -> Proposed:
             warehouse.load(Reading(raws, stream=stream, key=key))
         return propose_roles(warehouse.db, PartnerRoles(**partners))
 
-    return propose
+    with open_warehouse(tmp_path) as warehouse:
+        yield propose
 
 
 def fields(found: dict[str, Proposal]) -> Roles:
