@@ -35,7 +35,9 @@ def judge(model: Model, memory: ListMemory | None = None) -> Truth:
     return truth
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size", ["partners", "billing", pytest.param("usage", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("kind", COSTS)
 def test_kind_of_list_is_complete_within_its_requests(kind: str, size: str) -> None:
     model = KINDS[kind](*SIZES[size], Random(1))
