@@ -7,6 +7,8 @@ import pytest
 from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
 from pipelines.app.plan import check_connections
+from pipelines.app.progress import LoggedProgress
+from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ServiceError
@@ -65,9 +67,9 @@ def test_a_description_that_is_not_there_is_named(home: Home) -> None:
 
 
 def changes(home: Home) -> list[str]:
-    """Return the findings about the description after a sync."""
-    sync_once(home, "partners")
+    """Return the findings about the description after a sync that builds nothing."""
     with opened(home) as session:
+        sync(session, [ReadRequest("acme", ("partners",))], LoggedProgress(), None)
         found = {each.check.code: each.findings for each in run_checks(session)}
     return [each.message for each in found["description_changed"]]
 

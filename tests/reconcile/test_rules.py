@@ -178,8 +178,6 @@ MONTHS = "SELECT connection, partner, month, currency"
 # What must be in no row of a version.
 FAULTS = {
     "a rule that is not evaluated": "FROM reconciliation.rules WHERE NOT evaluated",
-    "a column without a comment": "FROM duckdb_columns() WHERE schema_name = 'reconciliation' "
-    "AND coalesce(comment, '') = ''",
     "a pair without a status": f"""FROM (
         {KEYS.format("used")} UNION {KEYS.format("billed")} WHERE key IS NOT NULL AND apart IS NULL
         EXCEPT {KEYS.format("matches")}
