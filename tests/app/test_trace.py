@@ -107,6 +107,5 @@ def test_a_scan_file_with_another_record_proves_nothing(stores: Stores) -> None:
     old, new = traced(stores, "a")["versions"]
     assert (old["proven"], new["proven"]) == (False, True)
     assert "has another record in its place" in old["message"]
-    load(stores)
     file.write_bytes(file_of(stores, load(stores)).read_bytes())
     assert "has no row 2 on page 4" in traced(stores, "a")["versions"][0]["message"]
