@@ -1,8 +1,10 @@
 """A home with usage of September, October and November, and how a month of it is signed off."""
 
 from datetime import date
+from typing import Any
 
-from pipelines.app.close import Signing
+from pipelines.app.close import Signing, close_month
+from pipelines.publish.build import build
 from tests.publish.homes import Stores
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
@@ -16,6 +18,11 @@ USAGE = [
     used("now", "1.00", day="2026-11-01"),
 ]
 BILLS = [bill("b", line("u", "5.01"))]
+POSTED = """
+SELECT side, id, currency, amount_before::VARCHAR, amount_now::VARCHAR, difference::VARCHAR,
+    strftime(posted_to, '%m')
+FROM finance.corrections WHERE partner = 'first Ltd' ORDER BY seen_at, side DESC, id
+"""
 SERVICE = {  # whose lists are expected
     "surface": "partner",
     "base_url": "http://127.0.0.1",
@@ -30,6 +37,22 @@ def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob
     return Signing(month, preparer, reviewer, "as agreed")
 
 
+def close(stores: Stores, month: date = SEPTEMBER) -> None:
+    close_month(stores, signing(month))
+    build(stores)
+
+
+def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:
+    """Publish other amounts of the two records of September."""
+    records = [{**USAGE[0], "amount": u}, {**USAGE[1], "amount": w}, *USAGE[2:]]
+    publish(stores, mapping=TERMS, usage=records, **lists)
+
+
 def publish_months(stores: Stores) -> None:
     stores.configure(**SERVICE)
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
+
+
+def publish_closed(stores: Stores) -> None:
+    publish_months(stores)
+    close(stores)

@@ -66,9 +66,10 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
 def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("v")], billing=[bill("b", line("u"))])
     assert breaks(stores, "rule, state, uncertain")[1] == ("not_billed", "open", None)
-    publish(stores, complete=False, billing=[bill("b", line("u"))])
-    uncertain = ("not_billed", "open", "billing is not proven complete")
-    assert breaks(stores, "rule, state, uncertain")[1] == uncertain
+    publish(stores, complete=False, billing=[bill("b", line("u", "4.00"))])
+    reason = "billing is not proven complete"
+    uncertain = [("different", "open", reason), ("not_billed", "open", reason)]
+    assert breaks(stores, "rule, state, uncertain") == uncertain
     assert stores.rows("SELECT sum(open_breaks) FROM reconciliation.summary") == [(0,)]
     assert stores.rows("SELECT count(*) FROM reconciliation.ageing") == [(0,)]
     assert stores.rows("SELECT DISTINCT verdict FROM reconciliation.summary") == [
@@ -158,3 +159,15 @@ def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> Non
         )
         assert stores.rows(text) == [(0,)], table
     assert breaks(stores, "rule, state") == [("different", "resolved"), ("not_billed", "resolved")]
+
+
+def test_a_break_of_a_rule_that_is_not_evaluated_any_more_is_uncertain(stores: Stores) -> None:
+    publish(stores, billing=[bill("b", line("u")), bill("c", line("u"))])
+    assert ("billed_twice", None) in breaks(stores, "rule, uncertain")
+    mapping = MAPPING.replace('line_usage = "lines[].usage"\n', "")
+    void = bill("c", line("u"), status="void")
+    publish(stores, mapping=mapping, billing=[bill("b", line("u")), void])
+    (reason,) = [why for rule, why in breaks(stores, "rule, uncertain") if rule == "billed_twice"]
+    assert reason.startswith("its rule is not evaluated: ")
+    verdict = "SELECT verdict, open_breaks FROM reconciliation.summary"
+    assert stores.rows(verdict) == [("balanced", 0)]

@@ -1,0 +1,130 @@
+"""Corrections of closed months: each is posted once, whatever is rolled back, rebuilt or erased."""
+
+from collections.abc import Callable
+from datetime import date
+
+import duckdb
+import pytest
+
+from pipelines.app.close import close_month
+from pipelines.app.report import read_published
+from pipelines.core.errors import ConfigurationError
+from pipelines.core.files import write_durably
+from pipelines.publish.build import build, rebuild
+from pipelines.reports.render import render_report
+from tests.publish.homes import OpenHome, Stores
+from tests.publish.named import erase, roll_back
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.reconcile.months import (
+    BILLS,
+    OCTOBER,
+    POSTED,
+    SEPTEMBER,
+    TERMS,
+    USAGE,
+    close,
+    publish_closed,
+    restate,
+    signing,
+)
+from tests.reports.conftest import text_of
+
+TAKEN = ("usage", "u", "EUR", "5.00", "8.00", "3.00", "10")
+
+
+def publish_taken(stores: Stores) -> None:
+    """Close October, which takes a correction of September."""
+    publish_closed(stores)
+    restate(stores, "8.00", "7.00")
+    later = bill("c", line("now", "1.00"), month="2026-11-01")
+    publish(stores, partners=partners([FIRST]), billing=[*BILLS, later])
+    close(stores, OCTOBER)
+
+
+@pytest.fixture
+def taken(open_home: OpenHome) -> Stores:
+    return open_home(publish_taken)
+
+
+def damage(stores: Stores) -> None:
+    file = stores.warehouse.require_published().path
+    file.chmod(0o600)
+    file.write_bytes(b"no database")
+    rebuild(stores)
+
+
+def rebuild_without_mapping(stores: Stores) -> None:
+    write_durably(stores.home.mapping_file, b"nonsense = 1\n")
+    rebuild(stores)
+    write_durably(stores.home.mapping_file, TERMS.encode())
+
+
+@pytest.mark.parametrize("lose", [damage, rebuild_without_mapping])
+def test_what_a_month_took_is_not_posted_again(
+    taken: Stores, lose: Callable[[Stores], None]
+) -> None:
+    known = "SELECT break_id, first_seen FROM reconciliation.breaks ORDER BY ALL"
+    before = taken.rows(known)
+    assert taken.rows(POSTED) == [TAKEN]
+    lose(taken)
+    build(taken)
+    assert taken.rows(POSTED) == [TAKEN]
+    assert taken.rows(known) == before
+
+
+def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
+    roll_back(taken, 2)
+    build(taken)
+    back = ("usage", "u", "EUR", "8.00", "5.00", "-3.00", "11")
+    assert sorted(taken.rows(POSTED)) == sorted([TAKEN, back])
+    restate(taken, "8.00", "7.00")
+    assert taken.rows("SELECT sum(difference)::INTEGER FROM finance.corrections") == [(3,)]
+
+
+def test_an_erased_correction_is_posted_back(taken: Stores) -> None:
+    assert erase(taken, "u") is not None
+    erased = [row[3:] for row in taken.rows(POSTED) if row[1] == "[erased]"]
+    assert erased == [("5.00", "8.00", "3.00", "10"), ("8.00", None, "-8.00", "11")]
+    copy = taken.home.closes / "2026-10" / "001" / "corrections.parquet"
+    assert duckdb.sql(f"SELECT id FROM '{copy}'").fetchall() == [("u",)]
+    posted = taken.rows(POSTED)
+    rebuild(taken)
+    assert taken.rows(POSTED) == posted
+
+
+def test_records_whose_names_contain_an_erased_one_keep_what_is_known(stores: Stores) -> None:
+    stores.configure()
+    names = ("p1", "p10")
+    usage = [used(f"u-{name}", "9.00", partner=name) for name in names]
+    publish(stores, partners=partners(names), usage=usage, billing=BILLS)
+    known = """
+        SELECT partner, first_seen, state FROM reconciliation.breaks WHERE rule = 'not_billed'
+        ORDER BY partner
+    """
+    before = stores.rows(known)
+    assert erase(stores, "p1") is not None
+    assert stores.rows(known) == before[1:]
+    found = "SELECT partner FROM reconciliation.break_rows WHERE rule = 'not_billed'"
+    assert stores.rows(found) == [("p10",)]
+
+
+def test_a_month_beside_one_that_begins_otherwise_is_not_closed(taken: Stores) -> None:
+    write_durably(taken.home.mapping_file, f"time_zone = 'Asia/Tokyo'\n{TERMS}".encode())
+    build(taken)
+    with pytest.raises(ConfigurationError, match="2026-10 was closed with another time zone"):
+        close_month(taken, signing(date(2026, 11, 1)))
+
+
+def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> None:
+    restate(taken, "8.25", "7.00")
+    page = text_of(render_report(read_published(taken)))
+    assert "Used / billed: EUR +3.25 / 0.00. Booked as corrections of Oct 2026, Nov 2026" in page
+    assert SEPTEMBER < OCTOBER < date(2026, 11, 1)
+
+
+def test_a_record_without_a_period_is_in_no_balance(closed: Stores) -> None:
+    publish(closed, usage=[*USAGE, used("v", "7.00", day=None)])
+    balances = "SELECT count(*), sum(difference)::INTEGER FROM reconciliation.rollforward"
+    before = closed.rows(balances)
+    publish(closed, usage=[{**USAGE[0], "day": None}, *USAGE[1:]])
+    assert closed.rows(balances)[0][1] == before[0][1] == 0
