@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Iterator
 from hashlib import sha256
@@ -23,6 +24,7 @@ LONGEST_CHANGE: Final = 1_000  # characters of a finding
 MOST_STEPS: Final = 100  # from one object to another: references can form a circle
 PAGES: Final = ("responses", "200", "content", "application/json", "schema", "properties")
 Json = dict[str, Any]
+logger = logging.getLogger(__name__)
 
 
 def discover(session: AppSession, name: str, path: str) -> list[Json]:
@@ -52,18 +54,28 @@ async def _read_description(session: AppSession, connection: Connection, path: s
 
 
 async def compare_description(session: AppSession, client: ServiceClient) -> None:
-    """Note how the interface description differs from the one that a person saw last, if any."""
+    """Note how the interface description differs from the one that a person saw last, if any.
+
+    What fails is logged: the lists are read beside it.
+    """
     name = client.connection.name
-    with session.metadata.transaction() as db:
-        seen = db.get(ApiSpec, name)
-    if seen is None:
-        return
     try:
-        change = _change(seen.parts, _parts(await client.read_object(seen.path)))
-    except ServiceError as error:
-        change = f"It could not be read: {session.redactor.clean(str(error))}"
-    with session.metadata.transaction() as db:
-        db.get_one(ApiSpec, name).change = change
+        with session.metadata.transaction() as db:
+            seen = db.get(ApiSpec, name)
+        if seen is None:
+            return
+        try:
+            change = _change(seen.parts, _parts(await client.read_object(seen.path)))
+        except ServiceError as error:
+            change = f"It could not be read: {session.redactor.clean(str(error))}"
+        with session.metadata.transaction() as db:
+            db.get_one(ApiSpec, name).change = change
+    except Exception as error:  # noqa: BLE001 - no failure of the comparison reaches the lists
+        logger.warning(
+            "The interface description of `%s` was not compared with the one that `discover` "
+            "showed. %s",
+            *(name, session.redactor.clean(str(error))),
+        )
 
 
 def _parts(document: Json) -> dict[str, str]:

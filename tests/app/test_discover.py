@@ -1,5 +1,8 @@
 """What the interface description shows; its changes; the proposed lines switch a list on."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,14 @@ from pipelines.app.progress import LoggedProgress
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
-from pipelines.core.errors import ConfigurationError, ServiceError
+from pipelines.core.errors import ConfigurationError, ExitCode, ServiceError
+from pipelines.metadata.runs import Outcome
 from pipelines.metadata.tables import ApiSpec
 from tests.homes import make_home, opened, records, rows, sync_once
 from tests.sandbox.running import API_KEY, Running
 
 DESCRIPTION = "/docs/openapi.json"
+PAYMENT_METHODS = '[streams.payment_methods]\npath = "/v2/payment-methods"\nsurface = "merchant"'
 
 
 @pytest.fixture
@@ -41,9 +46,7 @@ def test_the_proposed_lines_switch_a_list_on(
     not_read = [path for path, state in states.items() if state == "not read"]
     assert not_read == ["/v2/organizations", "/v2/plans"]
     assert [path for path, row in found.items() if row["lines"]] == not_read
-    assert shop["/v2/payment-methods"]["lines"] == (
-        '[streams.payment_methods]\npath = "/v2/payment-methods"\nsurface = "merchant"'
-    )
+    assert shop["/v2/payment-methods"]["lines"] == PAYMENT_METHODS
     assert shop["/v2/plans"]["lines"] == ""
     home.settings_file.write_text(shop["/v2/payment-methods"]["lines"] + "\n")
     for key, checked in ((API_KEY, ["credentials", "payment_methods"]), ("x", ["payment_methods"])):
@@ -91,3 +94,34 @@ def test_a_change_is_a_finding_until_a_person_has_seen_it(home: Home) -> None:
     with opened(home) as session:
         discover(session, "acme", DESCRIPTION)
     assert changes(home) == []
+
+
+@pytest.mark.parametrize("key", ["mk-ü111", "mk\n111"])
+def test_a_comparison_that_fails_reaches_no_list(
+    key: str, sandbox: Running, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDBOX_API_KEY", API_KEY)
+    add_connection(home.connections_file, "shop", sandbox.merchant_connection)
+    home.settings_file.write_text(PAYMENT_METHODS)
+    with opened(home) as session:
+        discover(session, "shop", DESCRIPTION)
+        monkeypatch.setenv("SANDBOX_API_KEY", key)
+        result = sync(session, [ReadRequest("acme"), ReadRequest("shop")], LoggedProgress())
+    (failed,) = (each for each in result.streams if each.connection == "shop")
+    assert (failed.state, failed.remedy) == (Outcome.FAILED, "Copy the key again.")
+    assert "holds characters that no HTTP header may hold" in failed.message
+    assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("acme",)]
+
+
+def test_a_full_disk_is_a_message_without_a_traceback(home: Home) -> None:
+    with opened(home) as session:
+        discover(session, "acme", DESCRIPTION)
+    script = 'ulimit -f 100; exec "$0" -m pipelines.cli.main sync'
+    command = ["/bin/sh", "-c", script, sys.executable]
+    environment = os.environ | {"PARTNER_SYNC_HOME": str(home.root)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.NOTHING_PUBLISHED
+    assert "Traceback" not in done.stderr
+    error, remedy = done.stderr.splitlines()[-2:]
+    assert error.startswith("Error: The metadata database ")
+    assert remedy.startswith("Make room, correct the permissions")
