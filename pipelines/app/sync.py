@@ -117,6 +117,9 @@ class _Run:
             yield
         except PartnerSyncError as error:  # of the whole connection: credentials, identity
             self.fail(error)
+        except Exception as error:  # not an interrupt: a person knows of that
+            self.fail(_defect(error))
+            raise
         finally:
             with self.session.metadata.transaction() as db:
                 db.add(row)

@@ -5,6 +5,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from pipelines.core.files import write_durably
 from pipelines.metadata.engine import this_process
@@ -48,6 +49,18 @@ def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, sync
     text = synced("status", code=3).stdout
     remedy = r"partners, usage, billing: The identity .*\n +Check auth_url, .*`second`"
     assert re.search(remedy, text)
+
+
+def test_a_sync_that_a_defect_ended_needs_attention(synced: Cli) -> None:
+    with opened(synced.home) as session, session.metadata.transaction() as db:
+        db.execute(text("DROP TABLE identities"))
+    assert "no such table" in str(synced("sync", code=1).exception)
+    (run, _first) = synced.json("runs")
+    assert run["outcome"] == "failed"
+    assert "Unexpected OperationalError at " in run["message"]
+    (failed,) = (f for f in synced.json("status", code=3)["findings"] if f["code"] == "run_failed")
+    assert failed["severity"] == "error"
+    assert "defect of partner-sync" in failed["remedy"]
 
 
 def test_status_shows_a_scan_that_is_not_at_its_end(synced: Cli, sandbox: Running) -> None:
