@@ -13,7 +13,7 @@ from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.config.streams import Stream
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ConfigurationError, ServiceError
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.http.client import ServiceClient
 from pipelines.metadata.tables import ApiSpec
@@ -56,7 +56,7 @@ async def _read_description(session: AppSession, connection: Connection, path: s
 async def compare_description(session: AppSession, client: ServiceClient) -> None:
     """Note how the interface description differs from the one that a person saw last, if any.
 
-    What fails is logged: the lists are read beside it.
+    What fails is logged, and the note stays as it is: the lists are read beside it.
     """
     name = client.connection.name
     try:
@@ -64,10 +64,7 @@ async def compare_description(session: AppSession, client: ServiceClient) -> Non
             seen = db.get(ApiSpec, name)
         if seen is None:
             return
-        try:
-            change = _change(seen.parts, _parts(await client.read_object(seen.path)))
-        except ServiceError as error:
-            change = f"It could not be read: {session.redactor.clean(str(error))}"
+        change = _change(seen.parts, _parts(await client.read_object(seen.path)))
         with session.metadata.transaction() as db:
             db.get_one(ApiSpec, name).change = change
     except Exception as error:  # noqa: BLE001 - no failure of the comparison reaches the lists

@@ -77,7 +77,9 @@ def changes(home: Home) -> list[str]:
     return [each.message for each in found["description_changed"]]
 
 
-def test_a_change_is_a_finding_until_a_person_has_seen_it(home: Home) -> None:
+def test_a_change_is_a_finding_until_a_person_has_seen_it(
+    sandbox: Running, home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
     assert changes(home) == []
     with opened(home) as session:
         assert discover(session, "acme", DESCRIPTION)
@@ -87,12 +89,15 @@ def test_a_change_is_a_finding_until_a_person_has_seen_it(home: Home) -> None:
             row.parts = {**row.parts, "GET /v2/old": "1", "GET /v2/billing": "2"}
     (text,) = changes(home)
     assert "New: GET /v2/usage. Gone: GET /v2/old. Changed: GET /v2/billing." in text
-    with opened(home) as session, session.metadata.transaction() as db:
-        db.get_one(ApiSpec, "acme").path = "/docs/absent.json"
-    (text,) = changes(home)
-    assert "It could not be read: The service answered /docs/absent.json with status 404" in text
-    with opened(home) as session:
-        discover(session, "acme", DESCRIPTION)
+    said = "`acme` was not compared with the one that `discover` showed. The service answered"
+    for noted in ([text], []):  # a description that cannot be read has not changed
+        sandbox.fault("redirect", DESCRIPTION)
+        assert changes(home) == noted
+        assert f"{said} {DESCRIPTION} with status 307" in caplog.text
+        caplog.clear()
+        sandbox.reset()
+        with opened(home) as session:
+            discover(session, "acme", DESCRIPTION)
     assert changes(home) == []
 
 
