@@ -1,5 +1,6 @@
 """Follows one record of the published version back to the bytes that the service sent."""
 
+import shlex
 from collections.abc import Collection
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -160,12 +161,13 @@ class _Record:
     def key_not_found(self, some_keys: list[str]) -> ConfigurationError:
         """Return the error for a key that the list never had."""
         keys, name = ", ".join(f"`{printable(key)}`" for key in some_keys), self.loads[-1]["key"]
+        link = shlex.quote(str(self.session.home.link))
         return ConfigurationError(
             f"{self.about} has no record with the key `{printable(self.key)}`, neither now nor "
             "before nor in quarantine. Keys of this list are "
             f"{f'values of `{name}`' if name else 'digests of their content'}"
             f"{f', such as {keys}' if keys else ''}.",
-            f'Look the key up: duckdb -readonly {self.session.home.link} "SELECT _key FROM '
+            f'Look the key up: duckdb -readonly {link} "SELECT _key FROM '
             f'history.{self.about.stream}".',
         )
 

@@ -1,5 +1,6 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,7 +65,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     print_json({"breaks": rows, "totals": sums})
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
-        line(f"then run `partner-sync breaks decide {xlsx}`.")
+        line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
         if rounded:
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:

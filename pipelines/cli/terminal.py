@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -236,7 +237,7 @@ def _show_build(built: dict[str, Any] | None) -> None:
         line("Nothing is published: no list has been loaded yet.", style="red")
     elif built["is_new"]:
         line(f"Published version {built['version']}. Open it with")
-        line(f"  duckdb -readonly {built['file']}")
+        line(f"  duckdb -readonly {shlex.quote(built['file'])}")
     else:
         line(f"Nothing new to publish. Analysts see version {built['version']}.")
 

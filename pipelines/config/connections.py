@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -84,7 +85,7 @@ class Connection(values.Table):
         raise ConfigurationError(
             f"Connection `{self.name}`: secret_file {file} cannot be used: {why}. Nothing was "
             "requested.",
-            f"Write the secret into {file}, then run `chmod 600 {file}`.",
+            f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`.",
         )
 
 

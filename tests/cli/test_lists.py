@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
+from pathlib import Path
 
 from rich.console import Console
 
@@ -12,8 +14,9 @@ from pipelines.cli.terminal import SYNC_COLUMNS, show_table, shown
 from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
 from tests.cli.conftest import Cli
-from tests.homes import opened, rows
+from tests.homes import make_home, opened, rows
 from tests.reconcile.books import SANDBOX_MAPPING
+from tests.sandbox.running import Running
 
 EVIL = "red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
@@ -93,6 +96,20 @@ def test_tables_are_for_people(synced: Cli) -> None:
     text = synced("export", "xlsx", "-t", "current.usage").stdout
     assert re.search(r"current.usage +1,500 +.*sequence.*usage\.xlsx", text)
     assert "Excel keeps 15 digits of a number." in text
+
+
+def test_printed_commands_quote_the_paths_in_them(sandbox: Running, tmp_path: Path) -> None:
+    cli = Cli(make_home(tmp_path / "Ann's home", sandbox))
+    write_durably(cli.home.mapping_file, SANDBOX_MAPPING.encode())
+    secret, xlsx = cli.home.root / "config" / "acme-secret", tmp_path / "Ann's breaks.xlsx"
+    link = shlex.quote(str(cli.home.link))
+    assert f"duckdb -readonly {link}\n" in cli("sync").stdout
+    unknown = cli("trace", "record", "acme", "usage", "unknown", code=2).stderr
+    assert f'duckdb -readonly {link} "SELECT _key' in unknown
+    decide = f"`partner-sync breaks decide {shlex.quote(str(xlsx))}`"
+    assert decide in cli("breaks", f"--xlsx={xlsx}").stdout
+    secret.chmod(0o644)
+    assert f"`chmod 600 {shlex.quote(str(secret))}`" in cli("sync", code=2).stdout
 
 
 def test_control_characters_are_visible(synced: Cli) -> None:
