@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
 from pipelines.config.streams import Stream, Streams
-from pipelines.config.values import PREFIX, Table, Variable, Zone, read_toml, validate
+from pipelines.config.values import PREFIX, Memory, Table, Variable, Zone, read_toml, validate
 from pipelines.core.errors import ConfigurationError
 
 
@@ -38,8 +38,8 @@ class Settings(Table):
     """states of the data that are kept, each in its newest version"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: for good"""
-    memory_limit: str = Field(default="128MB", pattern=r"(?i)^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$")
-    """memory that DuckDB uses before it spills to disk"""
+    memory_limit: Memory = "128MB"
+    """memory that DuckDB uses before it spills to disk; at least 64MB"""
     schedule: str = Field(default="0 2 * * *", pattern=r"^\S+( \S+){4}$")
     """when the nightly sync starts (cron, five fields)"""
     time_zone: Zone = "UTC"

@@ -19,6 +19,7 @@ from pipelines.core.errors import ConfigurationError
 PREFIX = "PARTNER_SYNC_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
+LEAST_MEMORY = 64_000_000  # bytes: with less, a few thousand rows are not reconciled
 FAULTS = {
     "extra_forbidden": "no such field",
     "missing": "must be given",
@@ -65,7 +66,16 @@ def _zone(name: str) -> str:
         raise ValueError("must be a time zone such as Europe/Berlin") from None
 
 
+def _has_memory(text: str) -> bool:
+    found = re.fullmatch(r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B", text)
+    unit = (1024 if found[3] else 1000) ** (1 + "KMGT".index(found[2].upper())) if found else 0
+    return found is not None and float(found[1]) * unit >= LEAST_MEMORY
+
+
 Zone = Annotated[str, AfterValidator(_zone)]
+Memory = Annotated[
+    str, _must(_has_memory, "must be 64MB or more, such as 128MB: a small build needs that much")
+]
 Address = Annotated[str, AfterValidator(_address)]
 FullPath = Annotated[
     Path,

@@ -32,6 +32,9 @@ WRONG_SETTINGS = {
     "keep_versions = 0": "keep_versions",
     'time_zone = "Mars/Base"': "time_zone: must be a time zone such as",
     'start_date = "2025-02-31"': "start_date",
+    'memory_limit = "128"': "memory_limit: must be 64MB or more",
+    'memory_limit = "63.9MB"': "memory_limit: must be 64MB or more",
+    'memory_limit = "62499 KiB"': "memory_limit: must be 64MB or more",
     "streams = 3": "streams",
     "[streams]\nusage = 3": "streams.usage: must be a table",
     '[streams.invoices]\nsurface = "merchant"': "streams.invoices.path: must be given",
@@ -68,10 +71,12 @@ def test_the_environment_wins_over_the_file_over_defaults(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.settings_file.write_text(SETTINGS)
-    for name, text in {"KEEP_VERSIONS": "7", "USE_PROXY": "true", "SCHEDULE": ""}.items():
+    given = {"KEEP_VERSIONS": "7", "USE_PROXY": "true", "SCHEDULE": "", "MEMORY_LIMIT": "62500 kiB"}
+    for name, text in given.items():
         monkeypatch.setenv(f"PARTNER_SYNC_{name}", text)
     settings = load_settings(home)
     assert (settings.keep_versions, settings.schedule) == (7, "0 3 * * *")
+    assert settings.memory_limit == "62500 kiB"
     assert (settings.sync_max_minutes, settings.use_proxy) == (120, True)
     streams = settings.streams
     assert list(streams) == ["partners", "usage", "billing", "invoices"]
