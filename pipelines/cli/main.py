@@ -3,6 +3,7 @@
 import signal
 import sys
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import Annotated, Literal
 
 import typer
@@ -231,7 +232,12 @@ def approve(
 
 
 def main() -> None:
-    """Run the program. SIGTERM stops it as Ctrl-C does."""
+    """Run the program. SIGTERM stops it as Ctrl-C does.
+
+    Characters that the encoding of the output lacks are escaped.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for `command &`
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     program()

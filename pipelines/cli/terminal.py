@@ -29,7 +29,7 @@ from rich.text import Text
 
 from pipelines import app
 from pipelines.app.progress import LoggedProgress, OnProgress
-from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 
@@ -51,9 +51,23 @@ ERR = Console(
 )
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Raise StorageFailed if what the block prints is refused, except by a closed pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python writes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise StorageFailed(f"The result could not be written: {error.strerror}.") from error
+
+
 def line(text: str, remedy: str = "", *, style: str = "", longest: int = LONGEST_LINE) -> None:
     """Print one line, and what to do on the next; a bare command is introduced as one."""
-    OUT.print(Text(printable(text, longest), style=style))
+    with _writing():
+        OUT.print(Text(printable(text, longest), style=style))
     if remedy:
         line(f"  Run `{remedy}`." if remedy.startswith("partner-sync ") else f"  {remedy}")
 
@@ -128,7 +142,8 @@ def show_table(rows: Rows, columns: Iterable[str] = (), out: Console = OUT) -> N
     unbounded = out.options.update(max_width=PIPE_WIDTH)
     if out.measure(table, options=unbounded).maximum > out.width:  # one space instead of three
         table.padding, table.show_edge = 0, False
-    out.print(table, soft_wrap=False)
+    with _writing():
+        out.print(table, soft_wrap=False)
 
 
 def shown(value: object, *, is_size: bool = False) -> str:
@@ -157,7 +172,9 @@ def print_json(value: object) -> None:
     Numbers are numbers, decimals are exact strings, times are in ISO 8601.
     """
     if OUT.quiet:
-        sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
+        with _writing():
+            sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
+            sys.stdout.flush()
 
 
 @contextmanager

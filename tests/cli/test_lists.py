@@ -1,16 +1,23 @@
 """What commands print: tables for people, JSON with stable keys for programs."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import pytest
 from rich.console import Console
 
 from pipelines.cli.terminal import SYNC_COLUMNS, show_table, shown
+from pipelines.config.home import Home
+from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
 from tests.cli.conftest import Cli
@@ -122,6 +129,32 @@ def test_control_characters_are_visible(synced: Cli) -> None:
     assert json.loads(printed)[-1]["message"] == EVIL
     assert printed.isascii()
     assert "\x1b" not in printed
+
+
+def run(home: Home, arguments: str, **options: Any) -> tuple[int, str, str]:
+    """Run a command as a process; return its exit code, output and errors."""
+    command = [sys.executable, "-m", "pipelines.cli.main", *arguments.split()]
+    environment = os.environ | {"PARTNER_SYNC_HOME": str(home.root)} | options.pop("env", {})
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    done = subprocess.run(command, env=environment, check=False, text=True, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["status", "status --json"])
+def test_a_result_that_cannot_be_written_is_one_line(synced: Cli, arguments: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        code, _, errors = run(synced.home, arguments, stdout=full)
+    message = "Error: The result could not be written: No space left on device.\n"
+    assert (code, errors) == (ExitCode.NOTHING_PUBLISHED, message)
+
+
+@pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}])
+def test_what_the_encoding_lacks_is_escaped(synced: Cli, env: dict[str, str]) -> None:
+    file = synced.home.connections_file
+    file.write_text(file.read_text().replace("acme-secret", "clé"))
+    code, text, errors = run(synced.home, "connections", env=env)
+    assert (code, errors) == (ExitCode.DONE, "")
+    assert r"/config/cl\xe9 " in text
 
 
 def test_values_are_shown_exactly() -> None:
