@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
 from pipelines.config.streams import Stream, Streams
-from pipelines.config.values import PREFIX, Memory, Table, Variable, Zone, read_toml, validate
+from pipelines.config.values import PREFIX, Cron, Memory, Table, Variable, Zone, read_toml, validate
 from pipelines.core.errors import ConfigurationError
 
 
@@ -40,7 +40,7 @@ class Settings(Table):
     """days for which `prune` keeps scan files; 0: for good"""
     memory_limit: Memory = "128MB"
     """memory that DuckDB uses before it spills to disk; at least 64MB"""
-    schedule: str = Field(default="0 2 * * *", pattern=r"^\S+( \S+){4}$")
+    schedule: Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
     time_zone: Zone = "UTC"
     """time zone of the schedule; days are always UTC"""

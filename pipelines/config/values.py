@@ -72,10 +72,29 @@ def _has_memory(text: str) -> bool:
     return found is not None and float(found[1]) * unit >= LEAST_MEMORY
 
 
+def _cron_field(first: int, last: int, names: str = "") -> str:
+    """Return a pattern: a list of values, ranges and `*`, each with or without a step."""
+    value = f"({'|'.join(f'0?{number}' for number in range(first, last + 1))}{names})"
+    part = rf"(\*|{value}(-{value})?)(/[1-9][0-9]*)?"
+    return f"{part}(,{part})*"
+
+
+CRON = " ".join(
+    [
+        *(_cron_field(0, 59), _cron_field(0, 23), _cron_field(1, 31)),
+        _cron_field(1, 12, "|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"),
+        _cron_field(0, 7, "|sun|mon|tue|wed|thu|fri|sat"),
+    ]
+)
+Cron = Annotated[
+    str, _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *")
+]
 Zone = Annotated[str, AfterValidator(_zone)]
 Memory = Annotated[
     str, _must(_has_memory, "must be 64MB or more, such as 128MB: a small build needs that much")
 ]
+
+
 Address = Annotated[str, AfterValidator(_address)]
 FullPath = Annotated[
     Path,

@@ -46,6 +46,15 @@ WRONG_SETTINGS = {
     "PARTNER_SYNC_SCHEDUL": "There is no setting PARTNER_SYNC_SCHEDUL",  # of the environment
     "PARTNER_SYNC_STREAMS": "streams: ",
 }
+WRONG_SCHEDULES = (
+    *("0 2 * *", "0 2 * * * *", "@daily", "60 2 * * *", "0 24 * * *", "0 2 0 * *", "0 2 32 * *"),
+    *("0 2 * 13 *", "0 2 * * 8", "0 2 * * sunday", "0 2 * mon *", "*/0 2 * * *", "1,,2 2 * * *"),
+    *("0 2 * * mon,", "-1 2 * * *", "5-*/2 2 * * *"),
+)
+WRONG_SETTINGS |= {
+    f'schedule = "{text}"': "schedule: must be minute, hour, day, month and weekday"
+    for text in WRONG_SCHEDULES
+}
 WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"base_url": "http://api.example.com"}, "base_url: must be https"),
     ({"base_url": "https://user:pw@api.example.com"}, "no user, password"),
@@ -94,6 +103,12 @@ def test_wrong_settings_are_named(
         home.settings_file.write_text(text)
     with pytest.raises(ConfigurationError, match=named):
         load_settings(home)
+
+
+def test_each_field_of_a_schedule_is_a_list_of_values_ranges_and_steps(home: Home) -> None:
+    for schedule in ("59 23 31 12 7", "*/5,7 00 1-5/2 jan-MAR,6 Mon-fri", "5/10 22-3 * 1 fri-mon"):
+        home.settings_file.write_text(f'schedule = "{schedule}"')
+        assert load_settings(home).schedule == schedule
 
 
 def test_the_written_settings_are_valid_with_every_default(home: Home) -> None:
