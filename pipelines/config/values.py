@@ -24,6 +24,8 @@ FAULTS = {
     "extra_forbidden": "no such field",
     "missing": "must be given",
     "model_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": 'must be a list, such as ["billing"]',
 }
 T = TypeVar("T")
 Surface = Literal["partner", "merchant"]

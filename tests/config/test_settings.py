@@ -35,7 +35,7 @@ WRONG_SETTINGS = {
     'memory_limit = "128"': "memory_limit: must be 64MB or more",
     'memory_limit = "63.9MB"': "memory_limit: must be 64MB or more",
     'memory_limit = "62499 KiB"': "memory_limit: must be 64MB or more",
-    "streams = 3": "streams",
+    "streams = 3": "streams: must be a table",
     "[streams]\nusage = 3": "streams.usage: must be a table",
     '[streams.invoices]\nsurface = "merchant"': "streams.invoices.path: must be given",
     '[streams.Usage]\npath = "/v2/x"': "Usage.*small letters",
@@ -44,7 +44,7 @@ WRONG_SETTINGS = {
     "[streams.usage]\npage = 5": "streams.usage.page: no such field",
     "not toml": "settings.toml is not valid TOML",
     "PARTNER_SYNC_SCHEDUL": "There is no setting PARTNER_SYNC_SCHEDUL",  # of the environment
-    "PARTNER_SYNC_STREAMS": "streams: ",
+    "PARTNER_SYNC_STREAMS": "streams: must be a table",
 }
 WRONG_SCHEDULES = (
     *("0 2 * *", "0 2 * * * *", "@daily", "60 2 * * *", "0 24 * * *", "0 2 0 * *", "0 2 32 * *"),
@@ -68,6 +68,7 @@ WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"audience": "a\nb"}, "audience: must be printable"),
     ({"surface": "merchant"}, "API key only"),
     ({"max_requests_per_window": 0}, "max_requests_per_window"),
+    ({"skip": "billing"}, r'acme\.skip: must be a list, such as \["billing"\]'),
 ]
 
 

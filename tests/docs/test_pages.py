@@ -15,6 +15,7 @@ from pipelines.config.settings import Settings
 from pipelines.config.streams import Stream
 from pipelines.config.values import PREFIX
 from pipelines.load.findings import TEXTS
+from sandbox import clients, keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -44,6 +45,14 @@ def test_the_page_of_findings_has_every_code() -> None:
     page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     codes = {check.code for check in CHECKS} | TEXTS.keys()
     assert {code for code in codes if f"| `{code}` |" not in page} == set()
+
+
+def test_the_sandbox_page_has_every_field_of_a_clients_file() -> None:
+    page = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    for kind, fields in (("clients", clients.FIELDS), ("keys", keys.FIELDS)):
+        table = page.partition(f"| `[[{kind}]]` |")[2].partition("\n\n")[0]
+        first_column = " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))
+        assert set(re.findall(r"`(\w+)`", first_column)) == fields
 
 
 def test_the_tests_that_the_page_of_failures_names_exist() -> None:
