@@ -71,7 +71,8 @@ async def compare_description(session: AppSession, client: ServiceClient) -> Non
         logger.warning(
             "The interface description of `%s` was not compared with the one that `discover` "
             "showed. %s",
-            *(name, session.redactor.clean(str(error))),
+            name,
+            session.redactor.clean(str(error)),
         )
 
 

@@ -204,7 +204,7 @@ class CheckContext:
         """The newest scan of each list that waits for a build, if none is to be expected.
 
         One is while a sync of any connection runs, and for an hour after it; but not for a scan
-        that a later sync, which has ended before, should have published.
+        that a later sync, which has ended before, should have published, or a build that failed.
         """
         found = scans.buildable_scans(self.metadata, self.published.scan_ids)
         long_ago = self.now - BUILD_FOLLOWS
@@ -212,8 +212,11 @@ class CheckContext:
         recent = self.metadata.scalars(select(Run).where(is_recent))
         if any(run.ended_at or is_running(run) for run in recent):
             last = select(func.max(Run.started_at)).where(Run.ended_at < long_ago)
-            before_it = select(Run.run_id).where(Run.ended_at < last.scalar_subquery())
-            overdue = set(self.metadata.scalars(before_it))
+            failed = select(func.max(VersionRow.created_at)).filter_by(
+                status=VersionStatus.DELETED, sha256=None
+            )
+            expected = (Run.ended_at < each.scalar_subquery() for each in (last, failed))
+            overdue = set(self.metadata.scalars(select(Run.run_id).where(or_(*expected))))
             found = [scan for scan in found if scan.run_id in overdue]
         return {ListName(scan.connection, scan.stream): scan for scan in found}
 

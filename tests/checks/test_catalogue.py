@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_published
+from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import Outcome
@@ -17,6 +18,7 @@ from pipelines.publish.build import build
 from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
 from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.warehouse.versions import full_disk
 
 Arrange = Callable[[Stores], object]
 # They pass where nobody has begun what they watch.
@@ -222,6 +224,23 @@ def test_a_scan_of_a_sync_that_was_killed_waits_while_another_sync_runs(publishe
     read(published, Reading(ALL), run_id=killed)
     add_run(published, None, connection="zen")
     assert ask(published)["scan_not_published"].state is State.PASSED
+
+
+def test_a_scan_whose_build_failed_waits_without_grace(published: Stores) -> None:
+    def state() -> State:
+        return ask(published)["scan_not_published"].state
+
+    read(published, Reading([*ALL, {"id": "u11"}]))
+    states = [state()]
+    published.clock.now += timedelta(seconds=1)
+    base = published.warehouse.versions()[0].file().stat().st_size
+    with full_disk(largest_file=base), pytest.raises(PartnerSyncError, match="cannot be built"):
+        build(published)
+    states.append(state())
+    read(published, Reading(ALL, connection="zen"))  # for which a build is to be expected
+    build(published)
+    states.append(state())
+    assert states == [State.PASSED, State.FAILED, State.PASSED]
 
 
 def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
