@@ -99,6 +99,7 @@ CASES = [
     Case("a status of that name", USED, [billed("5.00", status="credit note")], f"{NO_BILL} -5.00"),
     Case("a bill without a total", USED, [billed("5.00", total=None)]),
     Case("credit note for usage that was lowered", [used("u", "3.00")], CREDIT, verdict=BALANCED),
+    Case("credit note alone", [], CREDIT[1:]),
     Case("void credit note", USED, VOID_CREDIT, verdict=BALANCED),
     Case("credit note with lines of both signs", [used("u", "2.00")], BOTH_SIGNS),
     Case(UNKNOWN, USED, [BILLED, NOTE], "; ".join(f"unknown_partner: {each}" for each in STRANGE)),
@@ -219,6 +220,7 @@ def test_every_rule_and_pair_is_there(books: Stores) -> None:
     pairs = "SELECT key, status, used_amount, billed_amount FROM reconciliation.matches "
     for partner, expected in {
         "balanced": ("balanced u", "balanced", 5, 5),
+        "credit note alone": ("credit note alone u", "not used", None, None),
         "no identifier": ("?no identifier u", "not billed", 5, None),  # it has a key all the same
     }.items():
         assert books.rows(f"{pairs} WHERE partner = '{partner}'") == [expected]
@@ -232,6 +234,7 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
     )
     assert found == [
         ("a status of that name", None, None, 5),
+        ("credit note alone", None, -2, None),
         ("credit note for usage that was lowered", 5, -2, None),
         ("credit note with lines of both signs", 5, -2, None),
         ("fee that is credited", 14, -9, None),
