@@ -17,15 +17,16 @@ import sqlalchemy
 
 from pipelines.app.reconciled import EVALUATED, Row, open_reconciled, select
 from pipelines.app.session import AppSession
-from pipelines.config.mapping import REMEDY, Mapping, read_mapping
+from pipelines.config.mapping import REMEDY, Mapping, mapping_digest, read_mapping
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
 from pipelines.metadata.tables import Close
 from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
 from pipelines.publish.versions import change_versions, require_unchanged
-from pipelines.reconcile.months import MAPPING, month_after, write_copy
-from pipelines.reconcile.roles import SIDES
+from pipelines.reconcile.months import MAPPING, month_after, require_intact, write_copy
+from pipelines.reconcile.normalize import Sides
+from pipelines.reconcile.roles import SIDES, find_roles
 from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Version
 
@@ -51,6 +52,14 @@ GROUP BY loads.connection, loads.stream
 STATES: Final = """
 SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
 FROM reconciliation.closes AS closes
+"""
+# Records that are in one of two months by another mapping, and in the other one now.
+MOVED: Final = """
+SELECT count(*)
+FROM ({then}) AS before
+JOIN reconciliation.{view} AS now
+    ON now.connection = before.connection AND now._key = before._key
+WHERE (before.month, now.month) IN (($this, $other), ($other, $this))
 """
 OPEN_BREAKS: Final = """
 SELECT breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference
@@ -124,7 +133,7 @@ def _refusals(
     people = {name.strip().casefold() for name in (signing.preparer, signing.reviewer)}
     if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
-    yield from _closed(session, signing.month)
+    yield from _closed(session, signing.month, db)
     if is_outdated(session, version, read_inputs(session)):
         yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
     for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
@@ -133,27 +142,32 @@ def _refusals(
     yield from _not_proven(session, signing.month, db)
 
 
-def _closed(session: AppSession, month: date) -> Iterator[tuple[str, str]]:
-    """Yield that a month is closed, or that one beside it has months that begin otherwise."""
-    present = _periods(read_mapping(session.home.mapping_file))
+def _closed(
+    session: AppSession, month: date, db: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[str, str]]:
+    """Yield that a month is closed, or that records moved between it and another closed one."""
+    present = mapping_digest(session.home.mapping_file)
     standing = {f: each for f, each in read_closes(session).items() if each.reopened_at is None}
     for folder, each in standing.items():
         if each.month == month:
             why = f"{each.preparer} and {each.reviewer} closed it at {each.closed_at:{TIME}}"
             yield why, "Run `partner-sync close reopen` with --reason first."
-        is_beside = month_after(month) == each.month or month_after(each.month) == month
-        if is_beside and _periods(read_mapping(folder / MAPPING)) != present:
-            why = (
-                f"{each.month:%Y-%m} was closed with another time zone or field of the period, so "
-                "a record could be in both months or in none"
-            )
-            yield why, f"Reopen {each.month:%Y-%m} and close it again with the present mapping."
-
-
-def _periods(mapping: Mapping | None) -> tuple[str | None, ...]:
-    """Return what decides to which month a record belongs."""
-    used = mapping or Mapping()
-    return used.time_zone, used.usage.period, used.billing.period
+        require_intact(folder, each)
+        if mapping_digest(folder / MAPPING) == present:
+            continue
+        mapping = read_mapping(folder / MAPPING) or Mapping()
+        sides = Sides(db, mapping, find_roles(db, mapping))
+        months = {"this": month, "other": each.month}
+        for view in ("used", "bills"):
+            query = MOVED.format(then=sides.query(view), view=view)
+            ((moved,),) = db.execute(query, months).fetchall()
+            if moved:
+                why = (
+                    f"{each.month:%Y-%m} was closed with another mapping, by which "
+                    f"{counted(moved, 'record')} would be in both months or in none"
+                )
+                remedy = f"Reopen {each.month:%Y-%m}, and close it again with the present mapping."
+                yield why, remedy
 
 
 def _not_proven(

@@ -119,7 +119,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
     StorageFailed for what cannot be read or written.
     """
     folder = given.expanduser().absolute() if given else default
-    part = folder.with_name(f".{folder.name}.part")
+    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -129,8 +129,11 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(part)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        remove_folder(folder)
+        remove_folder(before)
+        if folder.exists():
+            durable_rename(folder, before)
         durable_rename(part, folder)
+        remove_folder(before)
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. It is not there, or as it was "
@@ -138,6 +141,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
+        if before.exists() and not folder.exists():
+            durable_rename(before, folder)
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -77,12 +77,12 @@ TEXTS: Final = (
     """,
     """
     DELETE FROM reconciliation.breaks AS breaks
-    WHERE list_contains(list_prepend(breaks.partner, string_split(breaks.subject, '|')), $1)
-        OR ends_with(breaks.cause, ' ' || $1)
+    WHERE breaks.partner = $1 OR breaks.subject = $1
+        OR ends_with(breaks.subject, '|' || $1) OR ends_with(breaks.cause, ' ' || $1)
     """,
     """
     UPDATE reconciliation.corrections AS posted SET id = '[erased]'
-    WHERE $1 IN (posted.id, regexp_replace(posted.id, '#[^#]*$', ''))
+    WHERE $1 = if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''), posted.id)
     """,
     "UPDATE reconciliation.corrections SET partner = '[erased]' WHERE partner = $1",
 )

@@ -58,9 +58,10 @@ def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:
 
 def remembered(warehouse: Warehouse) -> dict[str, Any]:
     """Return what the published version remembers, else the newest one that can be read."""
-    published, versions = warehouse.published(), reversed(warehouse.versions())
-    older = (each for each in versions if published and each.number < published.number)
-    for version in filter(None, (published, *older)):
+    published = warehouse.published()
+    for version in reversed(warehouse.versions()):
+        if published is None or version.number > published.number:
+            continue
         with (
             suppress(PartnerSyncError, duckdb.Error),
             closing(warehouse.open(version.number)) as db,

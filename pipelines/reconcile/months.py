@@ -44,6 +44,8 @@ CREATE OR REPLACE TEMP TABLE closed_months (
 );
 CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
     if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
+CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
+    hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """
 INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 # Rows of a copy have sign -1, those of today 1.
@@ -61,16 +63,16 @@ WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit n
 # What a month took is in its copy, also where a version was rolled back or is lost.
 SIGNED: Final = """
 SELECT posted.* REPLACE (
-    hidden(posted.id, if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''),
-        posted.id)) AS id,
-    hidden(posted.partner, posted.partner) AS partner
+    hidden_id(posted.side, posted.id) AS id, hidden(posted.partner, posted.partner) AS partner,
+    posted.amount_before::{amount} AS amount_before, posted.amount_now::{amount} AS amount_now,
+    posted.difference::{amount} AS difference
 )
-FROM {} AS posted
+FROM {table} AS posted
 """
 # Of amounts of earlier versions: only their type counts.
 REMEMBERED_ROWS: Final = """
 SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
-FROM reconciliation.{} AS rows
+FROM {} AS rows
 WHERE false
 """
 TYPED: Final = """
@@ -153,12 +155,15 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         state = (close.version, close.reopened_at is not None, posted_to)
         db.execute(INSERT_MONTH, (*about, *state))
     of_today = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
-    no_rows = [of_today, *map(REMEMBERED_ROWS.format, REMEMBERED)]
-    files = (_quoted(folder / "corrections.parquet") for folder in standing)
-    signed = ["(FROM reconciliation.corrections LIMIT 0)", *(f"'{file}'" for file in files)]
+    no_rows = [of_today, *(REMEMBERED_ROWS.format(f"reconciliation.{each}") for each in REMEMBERED)]
+    files = [f"'{_quoted(folder / 'corrections.parquet')}'" for folder in standing]
+    signed = ["(FROM reconciliation.corrections LIMIT 0)", *files]
     try:
-        _create_view(db, [*no_rows, *_month_rows(db, standing)])
-        union = " UNION ALL BY NAME ".join(map(SIGNED.format, signed))
+        rows = [*_month_rows(db, standing), *map(REMEMBERED_ROWS.format, files)]
+        _create_view(db, [*no_rows, *rows])
+        amount = db.table("month_rows").types[-1]
+        queries = (SIGNED.format(table=each, amount=amount) for each in signed)
+        union = " UNION ALL BY NAME ".join(queries)
         db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)

@@ -6,7 +6,7 @@ from datetime import date
 import duckdb
 import pytest
 
-from pipelines.app.close import close_month
+from pipelines.app.close import close_month, reopen_month
 from pipelines.app.report import read_published
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
@@ -108,11 +108,22 @@ def test_records_whose_names_contain_an_erased_one_keep_what_is_known(stores: St
     assert stores.rows(found) == [("p10",)]
 
 
-def test_a_month_beside_one_that_begins_otherwise_is_not_closed(taken: Stores) -> None:
-    write_durably(taken.home.mapping_file, f"time_zone = 'Asia/Tokyo'\n{TERMS}".encode())
-    build(taken)
-    with pytest.raises(ConfigurationError, match="2026-10 was closed with another time zone"):
-        close_month(taken, signing(date(2026, 11, 1)))
+def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
+    mapping, edge = (
+        TERMS.replace('period = "day"', 'period = "recorded"', 1),
+        "2026-09-30T20:00:00Z",
+    )
+    rows = [used("u", recorded=edge), *USAGE[1:]]
+    publish(books, mapping=mapping, partners=partners([FIRST]), usage=rows, billing=BILLS)
+    close(books)
+    mapping = f'time_zone = "Asia/Tokyo"\n{mapping}'
+    publish(books, mapping=mapping, partners=partners([FIRST]), billing=BILLS)
+    with pytest.raises(ConfigurationError, match="1 record would be in both months or in none"):
+        close_month(books, signing(OCTOBER))
+    reopen_month(books, SEPTEMBER, "cid", "another time zone")
+    build(books)
+    close(books)
+    close(books, OCTOBER)
 
 
 def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> None:
@@ -128,3 +139,10 @@ def test_a_record_without_a_period_is_in_no_balance(closed: Stores) -> None:
     before = closed.rows(balances)
     publish(closed, usage=[{**USAGE[0], "day": None}, *USAGE[1:]])
     assert closed.rows(balances)[0][1] == before[0][1] == 0
+
+
+def test_an_amount_that_gains_a_digit_is_posted_exactly(taken: Stores) -> None:
+    for amount in ("8.001", "8.00123"):
+        restate(taken, amount, "7.00")
+    posted = [(row[4], row[5]) for row in taken.rows(POSTED)]
+    assert posted == [("8.00000", "3.00000"), ("8.00100", "0.00100"), ("8.00123", "0.00023")]

@@ -9,19 +9,13 @@ WITH odd AS (
     GROUP BY key
     HAVING sum(rows.sign) <> 0 OR sum(rows.sign * rows.amount) <> 0
         OR sum(rows.sign * rows.quantity) <> 0
-), named AS (
-    SELECT
-        rows.*,
-        if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id) AS record
-    FROM month_rows AS rows
-    SEMI JOIN odd ON odd.key
-        = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
 )
 SELECT
-    named.month, named.side, named.connection,
-    hidden(named.id, named.record) AS id, hidden(named.partner, named.partner) AS partner,
-    named.currency,
-    sum(named.amount) FILTER (named.sign = -1) AS amount_then,
-    sum(named.amount) FILTER (named.sign = 1) AS amount_now
-FROM named
+    rows.month, rows.side, rows.connection, hidden_id(rows.side, rows.id) AS id,
+    hidden(rows.partner, rows.partner) AS partner, rows.currency,
+    sum(rows.amount) FILTER (rows.sign = -1) AS amount_then,
+    sum(rows.amount) FILTER (rows.sign = 1) AS amount_now
+FROM month_rows AS rows
+SEMI JOIN odd ON odd.key
+    = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
 GROUP BY ALL

@@ -17,7 +17,8 @@ WITH posted AS (
     SELECT
         before.month, before.number, before.side, before.connection, before.id, before.partner,
         before.currency, false AS is_changed, sum(before.difference) AS posted,
-        arg_min_null(before.amount_before, before.seen_at) AS signed_off, signed_off AS amount_now
+        arg_min_null(before.amount_before, (before.posted_to, before.seen_at)) AS signed_off,
+        signed_off AS amount_now
     FROM posted AS before
     GROUP BY ALL
 ), records AS (

@@ -12,6 +12,9 @@ WITH found AS (
         billed.connection, billed.partner, billed.month, billed.currency,
         billed.amount AS difference, coalesce(billed.apart, 'lines') || ' without usage' AS reason
     FROM reconciliation.billed AS billed
+    ANTI JOIN reconciliation.break_rows AS rows  -- a break of an unknown partner has whole bills
+        ON rows.rule = 'unknown_partner' AND rows.connection = billed.connection
+        AND (rows._scan_id, rows._page, rows._row) = (billed._scan_id, billed._page, billed._row)
     WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
 ), explained AS (
     SELECT
@@ -25,17 +28,18 @@ WITH found AS (
     WHERE found.reason IS NOT NULL
     UNION ALL BY NAME
     SELECT
-        months.currency,
-        months.difference - coalesce(explained.difference, 0) AS difference,
+        coalesce(months.currency, explained.currency) AS currency,
+        coalesce(months.difference, 0) - coalesce(explained.difference, 0) AS difference,
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
              WHEN months.verdict = 'within tolerance' THEN months.verdict
              WHEN starts_with(months.cause, 'unknown partner ')
                 THEN 'known partner''s side of an unknown partner''s records'
              WHEN starts_with(months.cause, 'other partner ') THEN 'other partner''s side of a break'
-             WHEN months.open_breaks > 0 THEN 'months with breaks and other reasons'
+             WHEN explained.connection IS NOT NULL
+                THEN 'months with breaks and other reasons'
              ELSE months.cause END AS reason
     FROM finance.partner_months AS months
-    LEFT JOIN explained ON explained.connection = months.connection
+    FULL JOIN explained ON explained.connection = months.connection
         AND explained.partner IS NOT DISTINCT FROM months.partner_id
         AND explained.month IS NOT DISTINCT FROM months.month
         AND explained.currency IS NOT DISTINCT FROM months.currency

@@ -5,7 +5,7 @@
 -- billed, all rows of the pair are: their difference is what to dispute.
 WITH ordered AS (
     SELECT
-        rows.*, rows.bill IS NOT NULL AND rows.apart IS NULL AS is_line,
+        rows.*, rows.side = 'billing' AND rows.apart IS NULL AS is_line,
         row_number() OVER (
             PARTITION BY rows.connection, rows.key, rows.currency, is_line
             ORDER BY rows.issued_at, rows.number, rows.bill, rows.id
@@ -15,7 +15,7 @@ WITH ordered AS (
     WHERE rows.status = 'billed twice'
 )
 SELECT
-    ordered.*,
+    ordered.* REPLACE (ordered.pair_partner AS partner, ordered.pair_month AS month),
     if(ordered.is_excess, ordered.bill, max_by(ordered.bill, ordered.place)
         FILTER (ordered.is_line) OVER one) AS subject,
     concat('usage is also on bill ', min_by(coalesce(ordered.number, ordered.bill), ordered.place)
@@ -23,4 +23,5 @@ SELECT
 FROM ordered
 WINDOW one AS (PARTITION BY ordered.connection, ordered.key, ordered.currency)
 QUALIFY ordered.is_excess
-    OR sum(ordered.amount) FILTER (ordered.is_excess) OVER one <> ordered.pair_difference
+    OR coalesce(sum(ordered.amount) FILTER (ordered.is_excess) OVER one, 0)
+        <> ordered.pair_difference
