@@ -123,7 +123,7 @@ class Chain:
             if np.isin(page.elements, elements, assume_unique=True).any() or not len(page):
                 in_order = _same_order(page.elements, elements)
                 self.meets_head = in_order and not head.swapped
-                self.swapped |= not in_order
+                self.swapped |= self.keyed and not in_order
                 marks, first = np.unique(head.marks(), return_index=True)
                 first = first[~np.isin(marks, elements, assume_unique=True)]
                 self.head = head.rows()[np.sort(first)]
@@ -161,16 +161,18 @@ class Chain:
         """Return row and place of the first shared row that proves a join; -1, -1 without one.
 
         With keys, another shared row must follow it in order; without, all rows to the end of the
-        tail must be equal.
+        tail must be equal, and where the page was expected to join comes first: elsewhere, and in
+        another order, other rows of equal content may stand.
         """
         there, here = Counter(tail), Counter(rows)
         places = {mark: place for place, mark in enumerate(tail) if there[mark] == here[mark] == 1}
         known = [(row, places[mark]) for row, mark in enumerate(rows) if mark in places]
-        if any(following < place for (_, place), (_, following) in pairwise(known)):
+        unordered = any(second < first for (_, first), (_, second) in pairwise(known))
+        if self.keyed and unordered:
             self.swapped = True
             self.breaks += 1
         if not self.keyed:
-            likely = [*known, (0, max(0, len(tail) - back))]
+            likely = [(0, max(0, len(tail) - back)), *known]
             joins = [(row, at) for row, at in likely if _continues(tail[at:], rows[row:])]
         elif back == 1:
             joins = known

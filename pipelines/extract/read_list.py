@@ -94,9 +94,10 @@ class _Reading:
             return chain
         if before is None:
             return None
-        if not chain.keyed and (chain.has_copies() or before.has_copies()):
+        if not chain.keyed and chain.has_copies():
             # Equal rows could have been mistaken for one another.
-            return before if chain.repeats(before) and not moved else None
+            is_sure = before.meets_head and before.is_still() and chain.repeats(before)
+            return before if is_sure else None
         if not chain.agrees(before):
             self.moved, self.lost = True, None
             return None

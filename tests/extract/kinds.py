@@ -25,6 +25,17 @@ def tied(size: int) -> Kind:
     return lambda rows, limit, chance: ties(size or max(1, rows), rows, limit, chance)
 
 
+def tie(kind: Kind, size: int) -> Kind:
+    """Lists of a kind in which each so many rows are a tie."""
+
+    def made(rows: int, limit: int, chance: Random) -> Model:
+        model = kind(rows, limit, chance)
+        every = range(0, len(model), size)
+        return replace(model, groups=[model.rows[at : at + size] for at in every])
+
+    return made
+
+
 def changing(kind: Kind, change: Change) -> Kind:
     return lambda rows, limit, chance: replace(kind(rows, limit, chance), change=change)
 
@@ -64,7 +75,7 @@ def _move_once(model: Model, number: int) -> None:
     if number != max(1, model.plain // 2):
         return
     reached = max(offset for offset, _purpose in model.asked) + model.limit
-    keys = [row.key for row in model.rows]
+    keys = [row.content if row.key is None else row.key for row in model.rows]
     single = [at for at in range(min(reached, len(keys)), len(keys)) if keys.count(keys[at]) == 1]
     if single:
         model.move(model.chance.choice(single), model.chance.randint(0, reached // 2))
@@ -94,10 +105,15 @@ def _replace_all(model: Model, _number: int) -> None:
 
 
 def keyless(kind: Kind, contents: int) -> Kind:
+    """Lists without a key, of which most rows are equal; 0 contents: no two rows are."""
+
+    def content(chance: Random) -> int:
+        return chance.randrange(contents) if chance.random() < 0.2 else 0
+
     def made(rows: int, limit: int, chance: Random) -> Model:
         model = kind(rows, limit, chance)
         for row in model.rows:
-            row.content = chance.randrange(contents) if contents else row.key or 0
+            row.content = content(chance) if contents else row.key or 0
             row.key = None
         return replace(model, contents=contents)
 
@@ -164,6 +180,7 @@ KINDS: dict[str, Kind] = {
     "rows on no page": hiding,
     "begins again behind its end": endless,
     "stable": stable,
+    "one moves": changing(stable, _move_once),
     "head grows": changing(stable, churn(every=2, head=1)),
     "tail grows": changing(stable, churn(every=2, tail=1)),
     "ties of 2": tied(2),
@@ -179,6 +196,9 @@ KINDS: dict[str, Kind] = {
     "far conflicts": repeats(near=False, conflict=True),
     "near repeats, one moves": repeats(near=True, conflict=False, move=True),
     "far conflicts, one moves": repeats(near=False, conflict=True, move=True),
+    "near repeats, ties of 7": tie(repeats(near=True, conflict=False), 7),
+    "far repeats, ties of 7": tie(repeats(near=False, conflict=False), 7),
+    "near conflicts, ties of 7": tie(repeats(near=True, conflict=True), 7),
     "ties of 7, additions": changing(tied(7), churn(300, EVERY, head=1, tail=1)),
     "ties of 7, removals": changing(tied(7), churn(300, EVERY, removed=1)),
     "mixed": changing(stable, churn(head=0.5, tail=0.3, between=0.2, removed=0.5)),
@@ -188,7 +208,7 @@ KINDS: dict[str, Kind] = {
     "new keys": changing(stable, _replace_all),
 }
 for _contents in (0, 2, 20, 100):
-    for _name in ("stable", "head grows", "tail grows", "mixed", "ties of 7"):
+    for _name in ("stable", "one moves", "head grows", "tail grows", "mixed", "ties of 7"):
         KINDS[f"keyless {_contents}: {_name}"] = keyless(KINDS[_name], _contents)
 for _name, _lie in LIES.items():
     for _share in (0.1, 1.0):
