@@ -202,8 +202,8 @@ class _Reading:
         places = "" if length is None else f"; the list had {length:,} rows"
         reason = f"{reason}. {proof.rows:,} distinct rows seen{places}"
         missing = min(lengths, default=0) - proof.rows
-        # Repeats, removals and conflicts may explain the difference too.
-        has_copies = self.copies or proof.repeated or proof.conflicting
+        # Repeats, removals and conflicts may explain the difference too; without a key, equal rows.
+        has_copies = self.copies or proof.repeated or proof.conflicting or not self.pager.keyed
         is_exact = len(set(lengths)) == 1 and not self.still and not has_copies and missing >= 0
         return replace(proof, reason=reason, not_seen=missing if is_exact else None)
 

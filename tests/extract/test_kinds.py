@@ -104,6 +104,18 @@ def test_equal_rows_are_not_mistaken_for_one_another(
     assert judge(model).proof.complete
 
 
+@pytest.mark.parametrize("stop", [12, 17, 22, 27])
+@pytest.mark.parametrize("kind", [name for name in KINDS if name.endswith("ties of 7")])
+def test_number_of_rows_that_were_not_seen_is_exact(kind: str, stop: int) -> None:
+    """Time is up after a few passes and a length check of a list that keeps its rows."""
+    for seed in range(3):
+        model = KINDS[kind](60, 20, Random(seed))
+        memory = ListMemory() if model.contents is not None else SMALL
+        proof = drive(model.answer, memory, stop=stop)
+        shown = {row for rows in model.shown.values() for row in rows}
+        assert proof.not_seen in {None, len(set(model.rows) - shown)}
+
+
 def run(kind: str, rows: int, limit: int, seed: int) -> None:
     """Read a list twice, the second time with what the first scan learned."""
     model = KINDS[kind](rows, limit, Random(seed))
