@@ -83,7 +83,7 @@ class Chain:
 
     def is_proof(self) -> bool:
         """Return whether it is one by itself, in a list whose order never moved."""
-        if not self.meets_head or self.swapped or self.hidden or self.has_copies():
+        if not self.meets_head or self.hidden or self.has_copies():
             return False
         return not (self.unexplained if self.keyed else self.inserted or self.removed)
 
