@@ -182,6 +182,7 @@ KINDS: dict[str, Kind] = {
     "stable": stable,
     "one moves": changing(stable, _move_once),
     "head grows": changing(stable, churn(every=2, head=1)),
+    "few removals": changing(stable, churn(inf, 3, removed=1)),
     "tail grows": changing(stable, churn(every=2, tail=1)),
     "ties of 2": tied(2),
     "ties of 7": tied(7),
@@ -207,8 +208,9 @@ KINDS: dict[str, Kind] = {
     "few moves and removals": changing(stable, churn(inf, moved=0.1, removed=0.1)),
     "new keys": changing(stable, _replace_all),
 }
+_CHANGES = ("stable", "one moves", "few removals", "head grows", "tail grows")
 for _contents in (0, 2, 20, 100):
-    for _name in ("stable", "one moves", "head grows", "tail grows", "mixed", "ties of 7"):
+    for _name in (*_CHANGES, "mixed", "ties of 7"):
         KINDS[f"keyless {_contents}: {_name}"] = keyless(KINDS[_name], _contents)
 for _name, _lie in LIES.items():
     for _share in (0.1, 1.0):
