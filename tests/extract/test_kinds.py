@@ -180,6 +180,14 @@ def test_number_of_rows_that_were_not_seen_is_exact(kind: str, stop: int) -> Non
         assert proof.not_seen in {None, len(set(model.rows) - shown)}
 
 
+def test_rows_without_a_key_are_not_counted() -> None:
+    rows = [Row(key if key % 50 else None, key) for key in range(1, 225)]
+    model = Model([rows[at : at + 7] for at in range(0, 224, 7)], 50, Random(1))
+    proof = judge(model, SMALL).proof
+    assert (proof.complete, proof.rows, proof.not_seen) == (False, 220, None)
+    assert proof.reason.startswith("rows without a key cannot be counted")
+
+
 def run(kind: str, rows: int, limit: int, seed: int) -> None:
     """Read a list twice, the second time with what the first scan learned."""
     model = KINDS[kind](rows, limit, Random(seed))
