@@ -88,6 +88,7 @@ APART = [*range(10), *range(20, 25), 8, 9, *range(25, 31)]  # 8 and 9 follow one
         pytest.param([1, 2] + [0] * 18, {1: -1, 5: -1}, id="each chain lacks an equal row"),
         pytest.param([1, 2] + [0] * 18, {5: 1}, id="the second chain shows one twice"),
         pytest.param(APART, {1: -3, 3: 4}, id="rows left out are explained by the head"),
+        pytest.param(APART, {5: -3, 7: 4}, id="rows left out of the second chain only"),
         pytest.param(APART, {1: -8}, id="more rows removed than left out"),
     ],
 )
