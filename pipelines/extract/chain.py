@@ -174,8 +174,6 @@ class Chain:
         if not self.keyed:
             likely = [(0, max(0, len(tail) - back)), *known]
             joins = [(row, at) for row, at in likely if _continues(tail[at:], rows[row:])]
-        elif back == 1:
-            joins = known
         else:
             joins = [first for first, second in pairwise(known) if second[1] > first[1]]
         return joins[0] if joins else (-1, -1)
