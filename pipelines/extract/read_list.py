@@ -177,7 +177,8 @@ class _Reading:
             if met > check.length:
                 raise ReadingEnded("more rows were seen around a length check than the list had")
             # Without keys, equal rows replace one another, unless the length never changed.
-            if met == check.length and (pager.keyed or pager.ends <= {check.length}):
+            lengths = pager.ends | {pager.reached}  # a full last page shows no end
+            if met == check.length and (pager.keyed or lengths == {check.length}):
                 return check
         return None
 
