@@ -1,6 +1,6 @@
 """Which field identifies the rows, and what becomes of rows without it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import numpy as np
 import pytest
@@ -74,6 +74,23 @@ def test_key_may_be_null_in_one_row_of_a_hundred() -> None:
         quarantined = sum(end - first for each in proof.conflicting.values() for first, end in each)
         assert quarantined == (null_rows if key else 0)
         assert proof.rows == 200 - quarantined
+
+
+@pytest.mark.parametrize(
+    ("copies", "apart", "key"),
+    [
+        ({5, 25, 47}, 1, "id"),
+        ({5, 25, 47, 68}, 1, None),
+        (range(182, 200), 100, "id"),
+        (range(181, 200), 100, None),
+    ],
+)
+def test_key_may_have_other_content_in_2_of_100_on_a_page_and_10_on_several(
+    copies: Container[int], apart: int, key: str | None
+) -> None:
+    rows = records(200, lambda at: at - apart if at in copies else at, int)
+    proof, _requests = read(("id",), rows)
+    assert proof.memory.key == key
 
 
 def test_pinned_key_is_used_whatever_the_rows_say() -> None:
