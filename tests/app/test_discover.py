@@ -118,6 +118,7 @@ def test_a_comparison_that_fails_reaches_no_list(
     assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("acme",)]
 
 
+@pytest.mark.long
 def test_a_full_disk_is_a_message_without_a_traceback(home: Home) -> None:
     with opened(home) as session:
         discover(session, "acme", DESCRIPTION)

@@ -56,6 +56,7 @@ def test_a_version_of_all_connections_is_published_and_checked(site: Site) -> No
     )
 
 
+@pytest.mark.long
 def test_a_report_that_cannot_be_written_holds_nothing_else_back(site: Site) -> None:
     site.archive_day("acme", 0, "usage")
     (site.home.reports / "v00000001.html").mkdir(parents=True)

@@ -105,6 +105,7 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert "Excel keeps 15 digits of a number." in text
 
 
+@pytest.mark.long
 def test_printed_commands_quote_the_paths_in_them(sandbox: Running, tmp_path: Path) -> None:
     cli = Cli(make_home(tmp_path / "Ann's home", sandbox))
     write_durably(cli.home.mapping_file, SANDBOX_MAPPING.encode())
@@ -140,7 +141,9 @@ def run(home: Home, arguments: str, **options: Any) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("arguments", ["status", "status --json"])
+@pytest.mark.parametrize(
+    "arguments", ["status", pytest.param("status --json", marks=pytest.mark.long)]
+)
 def test_a_result_that_cannot_be_written_is_one_line(synced: Cli, arguments: str) -> None:
     with Path("/dev/full").open("w") as full:
         code, _, errors = run(synced.home, arguments, stdout=full)

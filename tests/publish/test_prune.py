@@ -71,6 +71,7 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
         rebuild(published)
 
 
+@pytest.mark.long
 def test_the_checkpoint_stays_where_the_link_is_lost(published: Stores) -> None:
     published = published.changed(keep_versions=1)
     for last in (11, 12):
@@ -92,6 +93,7 @@ def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published:
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
 
 
+@pytest.mark.long
 def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
     published = published.changed(keep_versions=2)
 

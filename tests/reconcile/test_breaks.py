@@ -161,6 +161,7 @@ def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> Non
     assert breaks(stores, "rule, state") == [("different", "resolved"), ("not_billed", "resolved")]
 
 
+@pytest.mark.long
 def test_a_break_of_a_rule_that_is_not_evaluated_any_more_is_uncertain(stores: Stores) -> None:
     publish(stores, billing=[bill("b", line("u")), bill("c", line("u"))])
     assert ("billed_twice", None) in breaks(stores, "rule, uncertain")

@@ -176,6 +176,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     assert (closed.rows(POSTED), closed.rows(STATES)) == (posted, states)
 
 
+@pytest.mark.long
 def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions(
     closed: Stores,
 ) -> None:

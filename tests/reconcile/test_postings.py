@@ -59,7 +59,9 @@ def rebuild_without_mapping(stores: Stores) -> None:
     write_durably(stores.home.mapping_file, TERMS.encode())
 
 
-@pytest.mark.parametrize("lose", [damage, rebuild_without_mapping])
+@pytest.mark.parametrize(
+    "lose", [damage, pytest.param(rebuild_without_mapping, marks=pytest.mark.long)]
+)
 def test_what_a_month_took_is_not_posted_again(
     taken: Stores, lose: Callable[[Stores], None]
 ) -> None:
@@ -72,6 +74,7 @@ def test_what_a_month_took_is_not_posted_again(
     assert taken.rows(known) == before
 
 
+@pytest.mark.long
 def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
     roll_back(taken, 2)
     build(taken)
@@ -92,6 +95,7 @@ def test_an_erased_correction_is_posted_back(taken: Stores) -> None:
     assert taken.rows(POSTED) == posted
 
 
+@pytest.mark.long
 def test_records_whose_names_contain_an_erased_one_keep_what_is_known(stores: Stores) -> None:
     stores.configure()
     names = ("p1", "p10")
@@ -108,6 +112,7 @@ def test_records_whose_names_contain_an_erased_one_keep_what_is_known(stores: St
     assert stores.rows(found) == [("p10",)]
 
 
+@pytest.mark.long
 def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
     mapping, edge = (
         TERMS.replace('period = "day"', 'period = "recorded"', 1),
@@ -126,6 +131,7 @@ def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
     close(books, OCTOBER)
 
 
+@pytest.mark.long
 def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> None:
     restate(taken, "8.25", "7.00")
     page = text_of(render_report(read_published(taken)))
@@ -133,6 +139,7 @@ def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> N
     assert SEPTEMBER < OCTOBER < date(2026, 11, 1)
 
 
+@pytest.mark.long
 def test_a_record_without_a_period_is_in_no_balance(closed: Stores) -> None:
     publish(closed, usage=[*USAGE, used("v", "7.00", day=None)])
     balances = "SELECT count(*), sum(difference)::INTEGER FROM reconciliation.rollforward"
