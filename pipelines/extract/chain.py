@@ -24,13 +24,13 @@ class Chain:
     places on pages that showed no row, `breaks` pages that did not join, or not in order.
     `swapped`: two pages showed two orders. `ended`: the end of the list was reached. `meets_head`:
     the head was read again, and its rows are in order; `head` are the rows that were added there,
-    which `length` does not count.
+    which `length` does not count. `head_differs`: an added row without a key may equal another one.
     """
 
     def __init__(self, page: Page) -> None:
         self.keyed = page.key is not None
         self.breaks = self.largest_shift = 0
-        self.swapped = self.ended = self.meets_head = False
+        self.swapped = self.ended = self.meets_head = self.head_differs = False
         self.end, self.head = 0, np.empty(0, ROW)
         self._has_gap = False
         self._begin(page)
@@ -74,7 +74,7 @@ class Chain:
 
     def is_still(self) -> bool:
         """Return whether nothing was seen to be added or removed."""
-        return not (self.inserted or self.removed or len(self.head))
+        return not (self.inserted or self.removed or len(self.head) or self.head_differs)
 
     def is_unordered(self) -> bool:
         """Return whether chains are of no use, since the order of the list moves too much."""
@@ -123,6 +123,8 @@ class Chain:
             if np.isin(page.elements, elements, assume_unique=True).any() or not len(page):
                 in_order = _same_order(page.elements, elements)
                 self.meets_head = in_order and not head.swapped
+                begin = self.marks()[: head.length]
+                self.head_differs = not self.keyed and not np.array_equal(head.marks(), begin)
                 self.swapped |= self.keyed and not in_order
                 marks, first = np.unique(head.marks(), return_index=True)
                 first = first[~np.isin(marks, elements, assume_unique=True)]
