@@ -24,7 +24,7 @@ WRONG: Final = {  # what a cause does not say itself
 TO_DO: Final = {  # what the remedy of a rule says of several causes
     "missing on the bill": "Ask why the bill lacks it.",
     "no bill for the month": "Ask for the bill.",
-    "recorded after the last bill": "Put it on the next bill.",
+    "recorded after the last bill": "Ask for it on the next bill.",
     "changed after the bill": "Ask for a correction of the bill.",
 }
 CODE: Final = re.compile(r"`([^`]+)`")

@@ -1,6 +1,6 @@
 -- question: Is all usage of months whose bills are due on a bill?
 -- needs: exceptions usage.partner usage.period
--- remedy: Put late usage on the next bill. Ask for the bill, or why the bill lacks the usage.
+-- remedy: Ask for the bill, why the bill lacks the usage, or for late usage on the next bill.
 WITH issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
     FROM reconciliation.bills AS bills
