@@ -79,9 +79,10 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
     reason = "The published version is not reconciled."
     if published.not_evaluated is not None:
         reason = published.not_evaluated.get(rule, "")
-    found = [each for each in published.open_breaks if each.rule == rule and not reason]
+    found = [each for each in published.open_breaks if each["rule"] == rule and not reason]
     lines = [
-        f"{each.breaks:,} open breaks: {each.difference or 0:,} {each.currency}." for each in found
+        f"{each['breaks']:,} open breaks: {each['difference'] or 0:,} {each['currency']}."
+        for each in found
     ]
     if reason:
         lines.append(f"Not known. {reason}")
@@ -91,7 +92,7 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
         description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]) if lines else None,
-        metadata={} if reason else {"open breaks": sum(each.breaks for each in found)},
+        metadata={} if reason else {"open breaks": sum(each["breaks"] for each in found)},
     )
 
 

@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.app.reconciled import Row, open_reconciled, require_known
+from pipelines.app.reconciled import open_reconciled, require_known
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import counted, printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
+from pipelines.warehouse.duckdb_file import Row
 
 UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")

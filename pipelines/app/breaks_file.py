@@ -13,11 +13,11 @@ import pyarrow as pa
 from pipelines.app.breaks import BreakFilter, Verdict, read_breaks
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
+from pipelines.warehouse.duckdb_file import Row
 
 EMPTY: Final = ["decision", "owner", "reason"]
 COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]

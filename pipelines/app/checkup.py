@@ -1,7 +1,5 @@
 """Evaluates every check of a home, and shows what analysts see now."""
 
-from typing import Any
-
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -15,9 +13,9 @@ from pipelines.metadata import runs
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run, Scan
+from pipelines.warehouse.duckdb_file import Row
 
 RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
-Row = dict[str, Any]
 
 
 def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:

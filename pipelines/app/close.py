@@ -4,7 +4,6 @@ A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from itertools import count
@@ -15,7 +14,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import sqlalchemy
 
-from pipelines.app.reconciled import EVALUATED, Row, open_reconciled, select
+from pipelines.app.reconciled import EVALUATED, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY, Mapping, mapping_digest, read_mapping
 from pipelines.core.clock import utc_now
@@ -28,7 +27,7 @@ from pipelines.reconcile.months import MAPPING, month_after, require_intact, wri
 from pipelines.reconcile.normalize import Sides
 from pipelines.reconcile.roles import SIDES, find_roles
 from pipelines.reports.text import format_amount
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
 
 BUILD: Final = "Run `partner-sync versions build`, look at the month, then close it."
 SYNC: Final = "Run `partner-sync sync`, look at the month, then close it."
@@ -90,7 +89,7 @@ def close_month(session: AppSession, signing: Signing) -> str:
         mapping = file.read_bytes() if file.exists() else b""
         version = session.warehouse.require_published()
         require_unchanged(session.metadata, version)
-        with closing(session.warehouse.open(version.number)) as db:
+        with session.warehouse.open(version.number) as db:
             for why, remedy in _refusals(session, signing, version, db):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
@@ -99,7 +98,7 @@ def close_month(session: AppSession, signing: Signing) -> str:
             about = signing._asdict() | people | {"number": number, "version": version.number}
             close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
             close.manifest_sha256 = write_copy(db, close, folder, mapping)
-            open_breaks = select(db, OPEN_BREAKS, {"month": month})
+            open_breaks = fetch_rows(db, OPEN_BREAKS, {"month": month})
         with session.metadata.transaction() as rows:
             rows.add(close)
     return (
@@ -186,7 +185,8 @@ def _not_proven(
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data is of {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
     proofs = {
-        (each["connection"], each["stream"]): each for each in select(db, PROOFS, {"month": month})
+        (each["connection"], each["stream"]): each
+        for each in fetch_rows(db, PROOFS, {"month": month})
     }
     with_month = {each for each, proof in proofs.items() if proof["has_month"]}
     lists = {(name, each.name) for name, streams in session.lists().items() for each in streams}
@@ -227,7 +227,7 @@ def list_closes(session: AppSession) -> list[Row]:
     problem = "The published version does not show it yet. Run `partner-sync versions build`."
     try:
         with open_reconciled(session, "closes") as (_version, db):
-            for each in select(db, STATES, {}):
+            for each in fetch_rows(db, STATES):
                 states[each.pop("month"), each.pop("number")] = each
     except PartnerSyncError as error:
         problem = f"{error} {error.remedy}".strip()

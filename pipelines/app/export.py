@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -19,6 +19,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
 from pipelines.metadata.locks import hold_lock
+from pipelines.warehouse.duckdb_file import Row
 
 DBT, SOURCES = "dbt", "sources.yml"
 CSV: Final = "FORMAT csv, HEADER"
@@ -26,7 +27,6 @@ CSV: Final = "FORMAT csv, HEADER"
 PARQUET: Final = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB'"
 # With one thread, rows keep their order all the same, and DuckDB does not collect them in memory.
 COPY: Final = "SET preserve_insertion_order = false; COPY ({}) TO '{}' ({})"
-Row = dict[str, Any]
 
 
 def _copy(
@@ -66,7 +66,7 @@ def export_tables(
     default = session.home.exports / f"{version.path.stem}-{target}"
     with (
         hold_lock(session.metadata.locks, "export"),
-        closing(session.warehouse.open(version.number)) as db,
+        session.warehouse.open(version.number) as db,
     ):
         chosen = _choose(list_tables(db), tables)
         if url is not None:

@@ -1,13 +1,11 @@
 """`config/mapping.toml`: what is proposed for the published version, and what is accepted."""
 
 import json
-from contextlib import closing
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pipelines.app.reconciled import Row
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.config.values import Table
@@ -16,6 +14,7 @@ from pipelines.core.files import write_durably
 from pipelines.core.text import printable
 from pipelines.reconcile.propose import propose_roles
 from pipelines.reconcile.roles import read_columns
+from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
 HEAD: Final = """\
@@ -31,7 +30,7 @@ def propose(session: AppSession) -> list[Row]:
     """
     version = session.warehouse.require_published()
     current = read_mapping(session.home.mapping_file)
-    with closing(session.warehouse.open(version.number)) as db:
+    with session.warehouse.open(version.number) as db:
         columns = read_columns(db)
         proposals = propose_roles(db, (current or Mapping()).partners)
     rows = []

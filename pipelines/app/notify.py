@@ -20,6 +20,7 @@ from pipelines.metadata.findings import due_findings, open_severities
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import FindingRow, Notification
 from pipelines.reports.queries import Figures
+from pipelines.warehouse.duckdb_file import Row
 
 REPEAT: Final = timedelta(hours=24)
 MOST_LINES: Final = 20
@@ -28,7 +29,6 @@ SUMMARY: Final = (
     "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
     "{difference:+,f}, open breaks {open_breaks:,}"
 )
-Row = dict[str, Any]
 logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would log parts of an URL
 
 

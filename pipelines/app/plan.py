@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from typing import Any
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.session import AppSession
@@ -12,6 +11,7 @@ from pipelines.config.streams import Stream
 from pipelines.core.errors import Forbidden, PartnerSyncError
 from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan
+from pipelines.warehouse.duckdb_file import Row
 
 DOCUMENTED_LIMIT = 5  # requests per second of an authenticated actor ("Rate limits")
 CREDENTIALS = "credentials"
@@ -19,7 +19,6 @@ HINT = (
     "The length of a list without a finished scan is not known. `partner-sync plan --ask` requests "
     "one page of it; `partner-sync sync` reads it."
 )
-Row = dict[str, Any]
 Found = ParsedPage | PartnerSyncError
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from pipelines.app.reconciled import Reconciled, Row
+from pipelines.app.reconciled import Reconciled
 from pipelines.app.session import AppSession
 from pipelines.app.trace import Place
 from pipelines.archive.records import ERASED_RECORD
@@ -16,6 +16,7 @@ from pipelines.load.records import Number, UnusableRecord, read_records, to_deci
 from pipelines.load.schema import Kind
 from pipelines.load.values import PATTERNS
 from pipelines.reconcile.roles import find_roles
+from pipelines.warehouse.duckdb_file import Row
 
 REST: Final = "rest"  # of a bill: what its lines do not add up to
 Record = dict[str, Any] | UnusableRecord

@@ -1,8 +1,8 @@
 """Reads the tables of reconciliation in the published version, where it has them."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
 
 import duckdb
 
@@ -13,7 +13,6 @@ from pipelines.core.text import printable
 from pipelines.reconcile.statements import RULES
 from pipelines.warehouse.duckdb_file import Version
 
-Row = dict[str, Any]
 SHOWN_VALUES: Final = 12
 EVALUATED: Final = """
 SELECT rules.evaluated, rules.reason
@@ -56,7 +55,7 @@ class Reconciled(NamedTuple):
 def open_reconciled(session: AppSession, table: str) -> Iterator[Reconciled]:
     """Open the published version. Raises ConfigurationError without this table, which says why."""
     version, evaluated = session.warehouse.require_published(), False
-    with closing(session.warehouse.open(version.number)) as db:
+    with session.warehouse.open(version.number) as db:
         reason, remedy = "It was built before there was any.", "Run `partner-sync versions build`."
         with suppress(duckdb.CatalogException):
             ((evaluated, reason),) = db.execute(EVALUATED, {"table": table}).fetchall()
@@ -65,13 +64,6 @@ def open_reconciled(session: AppSession, table: str) -> Iterator[Reconciled]:
             text = f"Version {version.number} has no {table} of reconciliation. {reason}"
             raise ConfigurationError(text, remedy)
         yield Reconciled(version, db)
-
-
-def select(db: duckdb.DuckDBPyConnection, query: str, bound: Row) -> list[Row]:
-    """Return the rows of a query by column."""
-    found = db.execute(query, bound)
-    names = [name for name, *_ in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def require_known(db: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> None:

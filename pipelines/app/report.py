@@ -1,7 +1,7 @@
 """Writes the finance report of the published version into the home, and a list of all reports."""
 
 import re
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ def read_published(session: AppSession) -> Figures:
     version = session.warehouse.require_published()
     number = version.number
     try:
-        with closing(session.warehouse.open(number)) as db:
+        with session.warehouse.open(number) as db:
             figures = read_figures(db, number)
             older = previous_versions(session.warehouse, version)
             found = (
@@ -86,6 +86,6 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
 
 def _read_earlier(session: AppSession, number: int, title: str) -> Earlier | None:
     """Return the amounts of a version; None if it has none or cannot be read."""
-    with suppress(PartnerSyncError, duckdb.Error), closing(session.warehouse.open(number)) as db:
+    with suppress(PartnerSyncError, duckdb.Error), session.warehouse.open(number) as db:
         return read_earlier(db, title)
     return None

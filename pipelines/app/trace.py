@@ -2,12 +2,11 @@
 
 import shlex
 from collections.abc import Collection
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pipelines.app.reconciled import select
 from pipelines.app.session import AppSession
 from pipelines.archive.records import digests_of, parse_page
 from pipelines.archive.scan_file import SealedScan, scan_file
@@ -21,8 +20,8 @@ from pipelines.core.errors import (
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
-Row = dict[str, Any]
 Place = tuple[int, int]
 """Page and row of a record in its scan file."""
 ScanName = tuple[str, str, str]
@@ -84,8 +83,8 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
     version, table = session.warehouse.require_published(), quote_identifier(stream)
     of_key = {"connection": connection, "key": key}
     of_list = {"connection": connection, "stream": stream}
-    with closing(session.warehouse.open(version.number)) as db:
-        loads = select(db, LOADS, of_list)
+    with session.warehouse.open(version.number) as db:
+        loads = fetch_rows(db, LOADS, of_list)
         if not loads:
             session.lists([connection], [stream])  # raises for one that is not configured
             raise PartnerSyncError(
@@ -94,11 +93,11 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
             )
         record = _Record(session, ListName(connection, stream), key, loads)
         found = {
-            "versions": select(db, VERSIONS.format(table=table), of_key),
-            "quarantine": select(db, QUARANTINED, of_list | of_key),
+            "versions": fetch_rows(db, VERSIONS.format(table=table), of_key),
+            "quarantine": fetch_rows(db, QUARANTINED, of_list | of_key),
         }
         if not any(found.values()):
-            known = select(db, SOME_KEYS.format(table=table), {"connection": connection})
+            known = fetch_rows(db, SOME_KEYS.format(table=table), {"connection": connection})
             raise record.key_not_found([row["_key"] for row in known])
     proven = {kind: [row | record.evidence(row) for row in rows] for kind, rows in found.items()}
     return {"version": version.number, **of_list, "key": key, **proven}

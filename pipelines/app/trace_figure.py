@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from pipelines.app.raw_amounts import RawAmounts, Record, read_fields, read_raws
-from pipelines.app.reconciled import Reconciled, Row, open_reconciled, require_known, select
+from pipelines.app.reconciled import Reconciled, open_reconciled, require_known
 from pipelines.app.session import AppSession
 from pipelines.app.trace import ScanName, raw_records
 from pipelines.archive.scan_file import scan_file
@@ -14,6 +14,7 @@ from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.text import printable
 from pipelines.load.records import EXACT, UnusableRecord
 from pipelines.publish.reconciliation import is_outdated, read_inputs
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 # Each figure with its rows; one without rows has a row without `scan_id`.
 BREAK: Final = """
@@ -76,7 +77,7 @@ def trace_break(session: AppSession, break_id: str) -> Row:
     """Add the amounts of a break up again. Raises as `trace_month`."""
     with open_reconciled(session, "breaks") as opened:
         require_known(opened.db, {"break_id": break_id})
-        found = select(opened.db, BREAK, {"break_id": break_id})
+        found = fetch_rows(opened.db, BREAK, {"break_id": break_id})
         if not any(each["scan_id"] for each in found):
             raise ConfigurationError(
                 f"Version {opened.version.number} has no record of break {break_id}: it is gone, "
@@ -94,7 +95,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     bound = {"partner": partner, "month": month, "currency": currency}
     with open_reconciled(session, "summary") as opened:
         require_known(opened.db, bound)
-        found = select(opened.db, MONTH, bound)
+        found = fetch_rows(opened.db, MONTH, bound)
         if not found:
             raise ConfigurationError(
                 f"{printable(partner)} has neither usage nor bills in {month}"

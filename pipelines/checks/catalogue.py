@@ -106,9 +106,9 @@ def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
     if amount and reasons:
         raise CannotKnow(next(iter(reasons.values())))
     for each in context.published.open_breaks:
-        if each.above:
+        if each["above"]:
             yield (
-                f"{each.above:,} open breaks of rule {each.rule} are of {each.currency} "
+                f"{each['above']:,} open breaks of rule {each['rule']} are of {each['currency']} "
                 f"{amount:f} or more."
             )
 
@@ -122,10 +122,11 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
     if months and reason:
         raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
     for each in context.published.changed_months:
-        if each.month in months:
-            subject, net = f"{each.month:%Y-%m}", each.difference or "no amount"
+        if each["month"] in months:
+            subject, net = f"{each['month']:%Y-%m}", each["net_difference"] or "no amount"
+            records = counted(each["changed_records"], "record")
             message = (
-                f"{subject} is not as it was signed off: {counted(each.records, 'record')} changed "
+                f"{subject} is not as it was signed off: {records} changed "
                 f"since. Net difference: {net}. The copy of the close is unchanged; the "
                 "differences are in finance.corrections."
             )

@@ -1,11 +1,11 @@
 """What checks look at: the published version, read once, and the metadata database."""
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
@@ -19,7 +19,7 @@ from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
-from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.duckdb_file import Row, Version, Warehouse, fetch_rows
 
 T = TypeVar("T")
 BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
@@ -56,6 +56,7 @@ LEFT JOIN sums ON (sums.connection, sums.stream) = (loads.connection, loads.stre
 NOT_EVALUATED: Final = """
 SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
 """
+# `above` are those of large amounts.
 OPEN_BREAKS: Final = """
 SELECT
     breaks.rule, breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
@@ -65,6 +66,7 @@ WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
 GROUP BY breaks.rule, breaks.currency
 ORDER BY ALL
 """
+# Closed months whose records changed since; the difference is by side and currency, if any.
 CHANGED_MONTHS: Final = """
 SELECT closes.month, closes.changed_records, closes.net_difference
 FROM reconciliation.closes AS closes
@@ -113,29 +115,12 @@ class LoadedList(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
-class OpenBreaks(NamedTuple):
-    """Breaks of one rule and currency that nobody resolved; `above` are those of large amounts."""
-
-    rule: str
-    currency: str | None
-    breaks: int
-    difference: Decimal | None
-    above: int
-
-
-class ChangedMonth(NamedTuple):
-    """A closed month whose records changed since; `difference` by side and currency, if any."""
-
-    month: date
-    records: int
-    difference: str | None
-
-
 @dataclass(frozen=True)
 class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
-    `not_evaluated` says of rules of reconciliation why; None: the version has none.
+    `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
+    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS.
     """
 
     version: Version | None = None
@@ -143,8 +128,8 @@ class Published:
     scan_ids: frozenset[str] = frozenset()
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     not_evaluated: dict[str, str] | None = None
-    open_breaks: tuple[OpenBreaks, ...] = ()
-    changed_months: tuple[ChangedMonth, ...] = ()
+    open_breaks: list[Row] = field(default_factory=list)
+    changed_months: list[Row] = field(default_factory=list)
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
@@ -154,7 +139,7 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
         version = warehouse.published()
         if version is None:
             return Published()
-        with closing(warehouse.open(version.number)) as db:
+        with warehouse.open(version.number) as db:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
             reconciled = _read_reconciled(db, break_amount)
             return Published(version, "", scan_ids, _read_lists(db), *reconciled)
@@ -164,18 +149,17 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
 
 def _read_reconciled(
     db: duckdb.DuckDBPyConnection, amount: Decimal
-) -> tuple[dict[str, str] | None, tuple[OpenBreaks, ...], tuple[ChangedMonth, ...]]:
+) -> tuple[dict[str, str] | None, list[Row], list[Row]]:
     """Return why rules are not evaluated, None where nothing is reconciled; what is open; months.
 
     The months are those that are not as they were signed off.
     """
-    reasons, found, months = None, list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    reasons, breaks, months = None, list[Row](), list[Row]()
     with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
         reasons = dict(db.execute(NOT_EVALUATED).fetchall())
-        found = db.execute(OPEN_BREAKS, {"amount": amount}).fetchall()
-        months = db.execute(CHANGED_MONTHS).fetchall()
-    breaks = tuple(OpenBreaks(*row) for row in found)
-    return reasons, breaks, tuple(ChangedMonth(*row) for row in months)
+        breaks = fetch_rows(db, OPEN_BREAKS, {"amount": amount})
+        months = fetch_rows(db, CHANGED_MONTHS)
+    return reasons, breaks, months
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
@@ -184,8 +168,8 @@ def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
         stream, array, _ = table.partition("__")
         names = {"stream": stream, "table": quote_identifier(table), "is_list": not array}
         parts.append(CURRENT.format(**names))
-    found = db.sql(LISTS.format(current=" UNION ALL ".join(parts)))
-    loads = msgspec.convert(found.to_arrow_table().to_pylist(), list[LoadedList])
+    found = fetch_rows(db, LISTS.format(current=" UNION ALL ".join(parts)))
+    loads = msgspec.convert(found, list[LoadedList])
     return {ListName(load.connection, load.stream): load for load in loads}
 
 

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
@@ -25,10 +25,9 @@ from pipelines.publish.versions import (
     publish_version,
     write_version,
 )
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.duckdb_file import Row, Version
 
 ERASED: Final = "[erased]"
-Row = dict[str, Any]
 Ask = Callable[[list[Row]], bool]
 logger = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ def find(stores: Stores, identifier: Identifier) -> list[Found]:
         found.append(Found(scan, stores.archive.folder / scan.file, positions))
     for version in stores.warehouse.versions():
         logger.info("Searching version %s.", version.number)
-        with closing(stores.warehouse.open(version.number)) as db:
+        with stores.warehouse.open(version.number) as db:
             found.append(Found(version, version.path, identifier.positions_in(db, known)))
     return [each for each in found if each.positions != set()]
 

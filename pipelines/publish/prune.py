@@ -1,7 +1,6 @@
 """Deletes scan files and versions by age. What they held stays in the checkpoint, a version."""
 
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import select
 
@@ -9,8 +8,7 @@ from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import versions
 from pipelines.publish.versions import Stores
-
-Row = dict[str, Any]
+from pipelines.warehouse.duckdb_file import Row
 
 
 def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:

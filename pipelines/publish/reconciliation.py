@@ -1,7 +1,7 @@
 """Reconciliation as a part of a build: what it rests on besides rows, and whether that changed."""
 
 import hashlib
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +51,7 @@ def copy_folder(stores: Stores, month: date, number: int) -> Path:
 
 def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:
     """Return whether a version was reconciled with another mapping, other decisions or closes."""
-    with suppress(duckdb.CatalogException), closing(stores.warehouse.open(version.number)) as db:
+    with suppress(duckdb.CatalogException), stores.warehouse.open(version.number) as db:
         return bool(db.execute(DIGEST).fetchall() != [(inputs.digest,)])
     return True
 
@@ -62,10 +62,7 @@ def remembered(warehouse: Warehouse) -> dict[str, Any]:
     for version in reversed(warehouse.versions()):
         if published is None or version.number > published.number:
             continue
-        with (
-            suppress(PartnerSyncError, duckdb.Error),
-            closing(warehouse.open(version.number)) as db,
-        ):
+        with suppress(PartnerSyncError, duckdb.Error), warehouse.open(version.number) as db:
             return {
                 table: db.execute(f"FROM reconciliation.{table}").to_arrow_table()
                 for table in REMEMBERED

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -220,7 +220,7 @@ def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str
 @lru_cache
 def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) -> frozenset[str]:
     """Return the scans that a version holds, once for each state of its file: opening costs."""
-    with closing(warehouse.open(number)) as db:
+    with warehouse.open(number) as db:
         return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
 
 

@@ -1,15 +1,17 @@
 """Reads what the report of a version shows: the rows of each query of `sql/`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import duckdb
 
 from pipelines.config.mapping import REMEDY
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 QUERIES: Final = (
     *("proofs", "as_of", "currencies", "months", "trend", "recent", "beside", "not_checked"),
@@ -37,7 +39,6 @@ HAVING sum(loads.new + loads.changed + loads.deleted) > 0
 ORDER BY loads.stream DESC
 """
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
-Row = dict[str, Any]
 
 
 class Earlier(NamedTuple):
@@ -109,8 +110,7 @@ def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
 
 def read_news(db: duckdb.DuckDBPyConnection, before: Earlier) -> list[Row]:
     """Return how many usage records and bills are new, changed and deleted since."""
-    db.execute(NEWS, {"scans": before.scans})
-    return _rows(db)
+    return fetch_rows(db, NEWS, {"scans": before.scans})
 
 
 def _open_breaks(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
@@ -138,14 +138,9 @@ def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
 
 def _fetch(db: duckdb.DuckDBPyConnection, *statements: str) -> list[Row]:
     """Return the rows of the last statement; none where a table is missing."""
-    try:
-        for statement in statements:
+    *before, last = statements
+    with suppress(duckdb.CatalogException):  # one that could not be evaluated may not even be empty
+        for statement in before:
             db.execute(statement)
-    except duckdb.CatalogException:  # a table that could not be evaluated may not even be empty
-        return []
-    return _rows(db)
-
-
-def _rows(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    names = [column[0] for column in db.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in db.fetchall()]
+        return fetch_rows(db, last)
+    return []

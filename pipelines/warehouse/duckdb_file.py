@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +60,7 @@ GROUP BY ALL
 """
 # The hash reads every value: a count alone is known without reading a block.
 TOTALS = "SELECT count(*), bit_xor(hash({columns})) FROM {table}"
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Warehouse:
                 _delete(self.home.versions, ".v-copy-*", older_than_seconds=LONGEST_COPY)
                 if base is not None:
                     shutil.copyfile(base.file(), part)
-            with closing(_connect(part, self.memory_limit)) as db:
+            with _connect(part, self.memory_limit) as db:
                 yield db
         finally:
             _delete(self.home.versions, f"{part.name}*")
@@ -118,7 +119,7 @@ class Warehouse:
         version, part = self._version(number), self._part(number)
         written = _control_totals(db)
         _close_compact(db, part, rewrite=rewrite)
-        with closing(_connect(part, self.memory_limit, read_only=True)) as reader:
+        with _connect(part, self.memory_limit, read_only=True) as reader:
             tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
         if tables:
             raise PartnerSyncError(
@@ -174,7 +175,7 @@ class Warehouse:
         return [self._version(number) for number in sorted(int(name[1]) for name in found if name)]
 
     def open(self, number: int | None = None) -> duckdb.DuckDBPyConnection:
-        """Open a version read-only (None: the published one).
+        """Open a version read-only (None: the published one). It is closed by `with`.
 
         Opens a private copy where the file cannot be shared: another process has it open for
         writing, or this one with other settings. Raises PartnerSyncError.
@@ -202,6 +203,13 @@ class Warehouse:
 
     def _part(self, number: int) -> Path:
         return self.home.versions / f".v{number:08}.building"
+
+
+def fetch_rows(db: duckdb.DuckDBPyConnection, query: str, bound: Row | None = None) -> list[Row]:
+    """Return the rows of a query by column."""
+    found = db.execute(query, bound)
+    names = [name for name, *_ in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _connect(
@@ -238,7 +246,7 @@ def _close_compact(database: duckdb.DuckDBPyConnection, file: Path, *, rewrite: 
     """
     dense = file.with_name(f"{file.name}.dense")
     path = str(dense).replace("'", "''")
-    with closing(database):
+    with database:
         database.execute("CHECKPOINT")
         total, free, name = database.execute(BLOCKS).fetchall()[0]
         if not rewrite and (total < SMALLEST_BLOCKS or free * FREE_SHARE < total):

@@ -8,10 +8,10 @@ import pytest
 
 from pipelines.app.breaks import BreakFilter, Verdict, choose_breaks, read_breaks, record_decisions
 from pipelines.app.breaks_file import read_decisions, write_file
-from pipelines.app.reconciled import Row
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.build import build
+from pipelines.warehouse.duckdb_file import Row
 from tests.app.ledger import BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, read
