@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from hashlib import sha256
 
 from sqlalchemy import select
 
@@ -13,14 +12,14 @@ from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish import erase, prune
-from pipelines.publish.identifier import Identifier
+from pipelines.publish import prune
+from pipelines.publish.erase import erase
 from pipelines.publish.reconciliation import read_closes
 from pipelines.publish.versions import require_unchanged
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Version
 
-DIGEST_LENGTH = 16  # of an identifier, which is not kept itself
+__all__ = ["erase", "prune_files", "verify_files"]
 
 
 def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[prune.Row]:
@@ -36,24 +35,6 @@ def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False)
         )
     before = utc_now(session.clock) - timedelta(days=days)
     return prune.prune(session, before, dry_run=dry_run)
-
-
-def erase_records(
-    session: AppSession, identifier: str, reason: str, ask: erase.Ask
-) -> list[erase.Row] | None:
-    """Erase every record that contains an identifier; return a row for each file that had one.
-
-    `ask` gets these rows first and returns whether to go on (else: None). Raises
-    ConfigurationError if nothing contains the identifier, ArchiveDamaged, StorageFailed.
-    """
-    if not identifier or identifier in reason:
-        raise ConfigurationError(
-            "The identifier is empty, or the reason contains it, which is kept for good. Nothing "
-            "was changed."
-        )
-    digest = sha256(identifier.encode()).hexdigest()[:DIGEST_LENGTH]
-    decision = session.decision("erase", digest, reason)
-    return erase.erase(session, Identifier(identifier), decision, ask)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Everything one command or one Dagster step needs, opened once."""
 
-import getpass
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,11 +8,10 @@ from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.config.streams import Stream
-from pipelines.core.clock import Clock, utc_now
+from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import Decision
 from pipelines.publish.versions import Stores
 from pipelines.warehouse.duckdb_file import Warehouse
 
@@ -54,11 +52,6 @@ class AppSession(Stores):
                 "settings.toml.",
             )
         return {name: has for name, has in chosen.items() if has}
-
-    def decision(self, kind: str, subject: str, reason: str) -> Decision:
-        """Return a decision that the user of this process takes now."""
-        person, now = getpass.getuser(), utc_now(self.clock)
-        return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 
 @contextmanager

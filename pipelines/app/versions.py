@@ -8,9 +8,9 @@ from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import VersionRow
 from pipelines.publish.build import rebuild
-from pipelines.publish.versions import checkpoint, previous_versions, rollback
+from pipelines.publish.versions import checkpoint, rollback
 
-__all__ = ["decide_held_scan", "list_versions", "rebuild", "roll_back"]
+__all__ = ["decide_held_scan", "list_versions", "rebuild", "rollback"]
 
 
 def list_versions(session: AppSession) -> list[dict[str, Any]]:
@@ -29,24 +29,6 @@ def list_versions(session: AppSession) -> list[dict[str, Any]]:
         }
         for version, row in ((each, rows.get(each.number)) for each in reversed(files))
     ]
-
-
-def roll_back(session: AppSession, number: int | None, reason: str) -> str:
-    """Publish an older version (None: the newest with older data) again; return what changed."""
-    if number is None and (published := session.warehouse.published()):
-        older = previous_versions(session.warehouse, published)
-        number = next((each.number for each in older), None)
-    if number is None:
-        raise PartnerSyncError(
-            "There is no older version of the data. Nothing was changed.",
-            "Run `partner-sync versions list` to see which versions are kept.",
-        )
-    decision = session.decision("rollback", str(number), reason)
-    version = rollback(session, number, decision)
-    return (
-        f"Analysts now see version {version.number}. Scans that it does not contain are held: "
-        "`partner-sync status` lists them, `partner-sync approve` loads one."
-    )
 
 
 def decide_held_scan(

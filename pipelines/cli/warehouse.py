@@ -52,7 +52,7 @@ def rollback(
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
     with opened() as session:
-        text = app.versions.roll_back(session, number, reason)
+        text = app.versions.rollback(session, number, reason)
     line(text)
 
 
@@ -93,14 +93,13 @@ def erase(
     if not identifier and sys.stdin.isatty():
         identifier = typer.prompt("Identifier")
 
-    def ask(rows: list[dict[str, Any]]) -> bool:
+    def ask(rows: list[dict[str, Any]]) -> None:
         show_table(rows)
         line(ERASED_TOO)
         confirm("Erase these records for good?", yes=yes)
-        return True
 
     with opened() as session:
-        rows = app.maintenance.erase_records(session, identifier, reason, ask) or []
+        rows = app.maintenance.erase(session, identifier, reason, ask)
     changed = counted(len(rows), "file")
     line(f"Changed or deleted: {changed}. Nothing contains the identifier any more.")
 

@@ -15,7 +15,7 @@ from pipelines.core.files import remove_folder
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
-from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
+from pipelines.metadata.tables import FindingRow, Notification, Run, Scan
 from pipelines.publish.build import finish
 from pipelines.publish.identifier import Identifier, Position
 from pipelines.publish.reconciliation import read_inputs
@@ -28,7 +28,7 @@ from pipelines.publish.versions import (
 from pipelines.warehouse.duckdb_file import Row, Version
 
 ERASED: Final = "[erased]"
-Ask = Callable[[list[Row]], bool]
+Ask = Callable[[list[Row]], object]
 logger = logging.getLogger(__name__)
 
 
@@ -82,13 +82,20 @@ def _search(stores: Stores, scan: Scan, identifier: Identifier) -> set[Position]
         raise
 
 
-def erase(stores: Stores, identifier: Identifier, decision: Decision, ask: Ask) -> list[Row] | None:
+def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
     """Erase every record that contains an identifier; return a row for each file that had one.
 
-    `ask` gets these rows before anything is touched; if it returns False, nothing is (None).
-    Versions are erased before scan files: after a kill, the same command finds what is left, and a
-    check fails until then. Raises ConfigurationError if nothing contains the identifier.
+    `ask` gets these rows before anything is touched, and raises to stop. Versions are erased before
+    scan files: after a kill, the same command finds what is left, and a check fails until then.
+    Raises ConfigurationError if nothing contains the identifier, ArchiveDamaged, StorageFailed.
     """
+    if not text or text in reason:
+        raise ConfigurationError(
+            "The identifier is empty, or the reason contains it, which is kept for good. Nothing "
+            "was changed."
+        )
+    identifier = Identifier(text)
+    decision = stores.decision("erase", identifier.digest, reason)
     with _nobody_else(stores):
         found = find(stores, identifier)
         rows = [each.row() for each in found]
@@ -96,8 +103,7 @@ def erase(stores: Stores, identifier: Identifier, decision: Decision, ask: Ask) 
             begun = {each.subject for each in unfinished_erasures(session)}
         if not rows and decision.subject not in begun:
             raise ConfigurationError("No file contains the identifier. Nothing was changed.")
-        if not ask(rows):
-            return None
+        ask(rows)
         scans = [each.source for each in found if isinstance(each.source, Scan)]
         with stores.metadata.transaction() as session:
             add_decision(session, decision)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Final
 
 import duckdb
@@ -93,6 +94,11 @@ class Identifier:
     """A text or a number that records contain as a value; names of members do not count."""
 
     text: str
+
+    @property
+    def digest(self) -> str:
+        """What is kept of it for good, with which macro `hidden` of `reconcile` compares."""
+        return sha256(self.text.encode()).hexdigest()[:16]
 
     @cached_property
     def number(self) -> Decimal | None:

@@ -1,5 +1,6 @@
 """Rows of `versions` and version files, kept in step. The symlink says what is published."""
 
+import getpass
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,6 +43,11 @@ class Stores:
     archive: Archive
     warehouse: Warehouse
     clock: Clock
+
+    def decision(self, kind: str, subject: str, reason: str) -> Decision:
+        """Return a decision that the user of this process takes now."""
+        person, now = getpass.getuser(), utc_now(self.clock)
+        return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 
 @contextmanager
@@ -161,13 +167,22 @@ def previous_versions(warehouse: Warehouse, version: Version) -> list[Version]:
     return [each for each in older if version not in held or held[each] < held[version]]
 
 
-def rollback(stores: Stores, number: int, decision: Decision) -> Version:
-    """Publish version `number` again; hold every scan that only later versions have, and no other.
+def rollback(stores: Stores, number: int | None, reason: str) -> str:
+    """Publish an older version (None: the newest with older data) again; return what changed.
 
-    The scans are held before the link is swapped: after a kill in between, analysts see the newer
-    version until the command is run again, and no build undoes the decision. Raises
-    PartnerSyncError where the version is not kept or the file was changed, LockHeld, StorageFailed.
+    Every scan that only later versions have is held, and no other. They are held before the link is
+    swapped: after a kill in between, analysts see the newer version until the command is run again,
+    and no build undoes the decision. Raises PartnerSyncError where the version is not kept or the
+    file was changed, LockHeld, StorageFailed.
     """
+    if number is None and (published := stores.warehouse.published()):
+        older = previous_versions(stores.warehouse, published)
+        number = next((each.number for each in older), None)
+    if number is None:
+        raise PartnerSyncError(
+            "There is no older version of the data. Nothing was changed.",
+            "Run `partner-sync versions list` to see which versions are kept.",
+        )
     with change_versions(stores):
         kept = {version.number: version for version in stores.warehouse.versions()}
         if number not in kept:
@@ -180,16 +195,19 @@ def rollback(stores: Stores, number: int, decision: Decision) -> Version:
         held = loaded_scans(stores.warehouse, kept[number])
         every = readable_versions(stores.warehouse).items()
         undone = set[str]().union(*(scans for each, scans in every if each.number > number)) - held
-        why = f"rolled back to version {number}: {decision.reason}"
+        why = f"rolled back to version {number}: {reason}"
         with stores.metadata.transaction() as session:
-            add_decision(session, decision)
+            add_decision(session, stores.decision("rollback", str(number), reason))
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
                 set_status(session, scan.scan_id, ScanStatus.HELD, why)
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(held))).all():
                 if scan.status in NOT_LOADED:  # by an earlier rollback
                     set_status(session, scan.scan_id, ScanStatus.SEALED)
         stores.warehouse.publish(kept[number])
-        return kept[number]
+    return (
+        f"Analysts now see version {number}. Scans that it does not contain are held: "
+        "`partner-sync status` lists them, `partner-sync approve` loads one."
+    )
 
 
 def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.app.versions import roll_back
+from pipelines.app.versions import rollback
 from pipelines.config.home import Home
 from tests.homes import opened, rows, sync_once
 from tests.sandbox.running import Running
@@ -29,7 +29,7 @@ def test_readers_keep_what_they_opened(sandbox: Running, synced: Home) -> None:
             assert fewer < 1500
             files = {file: file.stat().st_mtime_ns for file in synced.versions.iterdir()}
             with opened(synced) as session:
-                roll_back(session, None, "too few")
+                rollback(session, None, "too few")
             assert files == {file: file.stat().st_mtime_ns for file in synced.versions.iterdir()}
             assert (asked(first), asked(second)) == (1500, fewer)
     assert rows(synced, COUNT) == [(1500,)]

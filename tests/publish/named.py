@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pipelines.app.maintenance import erase_records
+from pipelines.publish import erase as erasing
 from pipelines.publish.build import build
 from pipelines.publish.versions import rollback
 from pipelines.warehouse.duckdb_file import Version
@@ -23,10 +23,8 @@ WITH_NAME: list[Record] = [
 ]
 
 
-def erase(stores: Stores, identifier: str = NAME, *, yes: bool = True) -> int | None:
-    session = stores
-    rows = erase_records(session, identifier, "they asked", lambda _rows: yes)
-    return None if rows is None else len(rows)
+def erase(stores: Stores, identifier: str = NAME, ask: erasing.Ask = list) -> int:
+    return len(erasing.erase(stores, identifier, "they asked", ask))
 
 
 def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
@@ -36,9 +34,9 @@ def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
     return scan_id
 
 
-def roll_back(stores: Stores, number: int) -> Version:
-    decision = stores.decision("rollback", str(number), "wrong")
-    return rollback(stores, number, decision)
+def roll_back(stores: Stores, number: int) -> Version | None:
+    rollback(stores, number, "wrong")
+    return stores.warehouse.published()
 
 
 def files_with(home: Path, text: str = NAME) -> list[str]:

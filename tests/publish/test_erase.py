@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
+from pipelines.cli.terminal import confirm
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
@@ -28,7 +29,8 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     (exports / "usage.csv").write_text(NAME)
     before = [row for row in named.rows(HISTORY) if row[0].startswith("u")]
     assert len(files_with(folder)) == 5
-    assert erase(named, yes=False) is None
+    with pytest.raises(ConfigurationError, match="Nothing was changed"):
+        erase(named, ask=lambda _rows: confirm("Erase?", yes=False))
     assert len(files_with(folder)) == 5
     assert erase(named) == 4
     assert files_with(folder) == []

@@ -180,7 +180,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
 def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions(
     closed: Stores,
 ) -> None:
-    assert erase(closed, "u") is not None
+    assert erase(closed, "u")
     for usage in (USAGE[1:], [used("w", "8.00", currency="USD"), *USAGE[2:]], USAGE):
         publish(closed, usage=usage, billing=[])
         corrections = closed.rows("SELECT side, id, amount_now FROM reconciliation.corrections")
