@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.app.breaks import BreakFilter, read_breaks
-from pipelines.app.raw_amounts import RawAmounts
-from pipelines.app.trace_figure import trace_break, trace_month
+from pipelines.app.trace_figure import RawAmounts, trace_break, trace_month
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
