@@ -12,9 +12,10 @@ from collections import deque
 from pathlib import Path
 
 from pipelines.config.connections import Connection
+from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
-from pipelines.http.client import Attempt, ClientOptions, ServiceClient
+from pipelines.http.client import Attempt, ServiceClient
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import RateLimiter
 
@@ -53,7 +54,8 @@ async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
         secret="SANDBOX_CLIENT_SECRET",  # noqa: S106 - the name of a variable
     )
     limiter = RateLimiter(metadata, "benchmark", clock)
-    async with ServiceClient(connection, ClientOptions(), limiter, Redactor(), clock) as client:
+    settings = Settings(home=folder)
+    async with ServiceClient(connection, settings, limiter, Redactor(), clock) as client:
         await client.page(PATHS[0], 0, 1, lambda _failed: None)  # a token, a connection
         print("ready", flush=True)
         sys.stdin.readline()

@@ -11,7 +11,7 @@ from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import PartnerSyncError
-from pipelines.http.client import ClientOptions, ServiceClient
+from pipelines.http.client import ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
@@ -26,14 +26,10 @@ async def open_service(
 
     `accept` is a person's reason to accept another account; else that raises PartnerSyncError.
     """
-    settings, actor = session.settings, limiter_actor(session, connection)
-    options = ClientOptions(
-        timeout_seconds=settings.request_timeout_seconds,
-        use_proxy=settings.use_proxy,
-        max_clock_difference_seconds=settings.max_clock_difference_hours * 3600,
-    )
-    limiter, clock = _limiter(session, connection, actor), session.clock
-    async with ServiceClient(connection, options, limiter, session.redactor, clock) as client:
+    actor, clock = limiter_actor(session, connection), session.clock
+    limiter = _limiter(session, connection, actor)
+    service = ServiceClient(connection, session.settings, limiter, session.redactor, clock)
+    async with service as client:
         await _confirm_account(session, client, accept)
         if (account := limiter_actor(session, connection)) != actor:
             # The account is known from now on. All processes that use it share its limit, so the

@@ -22,10 +22,9 @@ from pipelines.core.text import printable
 from pipelines.http import retry
 from pipelines.http.auth import SigningTransport
 from pipelines.http.retry import Attempt
-from pipelines.http.transport import ClientOptions
 from pipelines.rate_limit.headers import read_date
 
-__all__ = ["Attempt", "ClientOptions", "ServiceClient"]
+__all__ = ["Attempt", "ServiceClient"]
 
 CLOCK_WARN_SECONDS = 300.0
 
@@ -116,7 +115,7 @@ class ServiceClient(SigningTransport):
             f"{'ahead of' if ahead > 0 else 'behind'} the clock of this machine, "
             f"which says {utc_now(self.clock):%Y-%m-%d %H:%M:%S} UTC."
         )
-        if abs(ahead) > self.options.max_clock_difference_seconds:
+        if abs(ahead) > self.settings.max_clock_difference_hours * 3600:
             return UnexpectedAnswer(
                 difference,
                 "Compare both with a third clock (`timedatectl` shows this machine's), set the "

@@ -15,6 +15,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from pipelines.config.connections import Connection
+from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavailable
 from pipelines.core.text import Redactor, printable
@@ -42,28 +43,22 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
-@dataclass(frozen=True)
-class ClientOptions:
-    """Limits of a client. `transport` replaces the network, for tests."""
-
-    timeout_seconds: float = 60.0  # of a whole request, its body included
-    use_proxy: bool = False
-    max_clock_difference_seconds: float = 86_400.0
-    transport: httpx.AsyncBaseTransport | None = None
-
-
 @dataclass(eq=False, repr=False)
 class Transport:
-    """Sends requests of one connection. Redirects are never followed, cookies never kept."""
+    """Sends requests of one connection. Redirects are never followed, cookies never kept.
+
+    `network` is another one than that of this machine, for tests.
+    """
 
     connection: Connection
-    options: ClientOptions
+    settings: Settings
     limiter: RateLimiter
     redactor: Redactor
     clock: Clock
+    network: httpx.AsyncBaseTransport | None = None
 
     def __post_init__(self) -> None:
-        self.http = _open_http(self.connection, self.options)
+        self.http = self._open_http()
 
     async def send_in_slot(self, request: httpx.Request) -> Attempt:
         """Send a request in a slot of the rate limit. Raises Postponed, StorageFailed."""
@@ -91,7 +86,7 @@ class Transport:
         attempt.sent_at = self.clock.time()  # networks in tests do not trace
         try:
             async with (
-                asyncio.timeout(self.options.timeout_seconds),
+                asyncio.timeout(self.settings.request_timeout_seconds),
                 aclosing(await self.http.send(request, stream=True)) as response,
             ):
                 self._read_head(response, attempt)
@@ -123,8 +118,37 @@ class Transport:
             )
         for kinds, message in FAILURES.items():
             if isinstance(error, kinds):
-                return Unavailable(message.format(**values, seconds=self.options.timeout_seconds))
+                seconds = self.settings.request_timeout_seconds
+                return Unavailable(message.format(**values, seconds=seconds))
         return error
+
+    def _open_http(self) -> httpx.AsyncClient:
+        """Return httpx's client. Raises ConfigurationError for a wrong ca_file or proxy."""
+        for name in ("httpx", "httpcore"):  # else they log what an answer may echo
+            logging.getLogger(name).setLevel(logging.WARNING)
+        connection, ca_file = self.connection, self.connection.ca_file
+        try:
+            return httpx.AsyncClient(
+                base_url=connection.base_url,
+                headers=HEADERS,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+                event_hooks={"response": [_keep_location]},
+                transport=self.network,
+                verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
+                trust_env=self.settings.use_proxy,
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
+                f"{error.strerror or error}. Nothing was requested.",
+                "Correct ca_file in connections.toml.",
+            ) from None
+        except (ValueError, ImportError, httpx.InvalidURL):
+            raise ConfigurationError(
+                "The proxy that the environment names cannot be used. Nothing was requested.",
+                "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
+            ) from None
 
 
 async def _receive(response: httpx.Response) -> bytes:
@@ -137,35 +161,6 @@ async def _receive(response: httpx.Response) -> bytes:
         if len(body) > MAX_BODY:
             raise Unavailable(f"The answer to {response.request.url.path} is larger than 64 MiB.")
     return bytes(body)
-
-
-def _open_http(connection: Connection, options: ClientOptions) -> httpx.AsyncClient:
-    """Return httpx's client. Raises ConfigurationError for a wrong ca_file or proxy."""
-    for name in ("httpx", "httpcore"):  # else they log what an answer may echo
-        logging.getLogger(name).setLevel(logging.WARNING)
-    ca_file = connection.ca_file
-    try:
-        return httpx.AsyncClient(
-            base_url=connection.base_url,
-            headers=HEADERS,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            event_hooks={"response": [_keep_location]},
-            transport=options.transport,
-            verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
-            trust_env=options.use_proxy,
-        )
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
-            f"{error.strerror or error}. Nothing was requested.",
-            "Correct ca_file in connections.toml.",
-        ) from None
-    except (ValueError, ImportError, httpx.InvalidURL):
-        raise ConfigurationError(
-            "The proxy that the environment names cannot be used. Nothing was requested.",
-            "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
-        ) from None
 
 
 async def _keep_location(response: httpx.Response) -> None:

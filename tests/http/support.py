@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
 from pipelines.config.connections import Connection
+from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
-from pipelines.http.client import Attempt, ClientOptions, ServiceClient
+from pipelines.http.client import Attempt, ServiceClient
 from pipelines.rate_limit.limiter import RateLimiter, Slot
 
 T = TypeVar("T")
@@ -80,18 +82,19 @@ class Harness:
     def __init__(
         self,
         connection: Connection | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        **options: Any,
+        network: httpx.AsyncBaseTransport | None = None,
+        **settings: Any,
     ) -> None:
         self.connection = connection or partner()
-        self.options = ClientOptions(transport=transport, **options)
+        self.settings, self.network = Settings(home=Path(), **settings), network
         self.clock = HandClock()
         self.limiter: Any = Unlimited(self.clock)
         self.redactor = Redactor()
         self.attempts: list[Attempt] = []
 
     def client(self) -> ServiceClient:
-        return ServiceClient(self.connection, self.options, self.limiter, self.redactor, self.clock)
+        limits = (self.limiter, self.redactor, self.clock, self.network)
+        return ServiceClient(self.connection, self.settings, *limits)
 
     def run(self, ask: Callable[[ServiceClient], Awaitable[T]]) -> T:
         """Open a client, ask, close it."""
@@ -152,7 +155,7 @@ class Script(Harness):
         refused: Iterable[str] = (),
         expires_in: float = 3600,
     ) -> None:
-        super().__init__(connection, transport=httpx.ASGITransport(self))
+        super().__init__(connection, network=httpx.ASGITransport(self))
         self.replies, self.token_replies = list(replies), list(tokens)
         self.refused, self.expires_in = set(refused), expires_in
         self.requests: list[tuple[float, httpx.Request]] = []

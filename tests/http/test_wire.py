@@ -29,8 +29,8 @@ def answer(body: bytes, *headers: bytes) -> bytes:
 class Wire(Harness):
     """A client of a server that sends one list of pieces for each request, the last for ever."""
 
-    def __init__(self, *answers: Iterable[bytes], seconds: float = 0.0, **options: Any) -> None:
-        super().__init__(merchant(), **options)
+    def __init__(self, *answers: Iterable[bytes], seconds: float = 0.0, **settings: Any) -> None:
+        super().__init__(merchant(), **settings)
         self.answers = list(answers)
         self.seconds = seconds  # between pieces
 
@@ -67,7 +67,7 @@ def test_every_request_has_a_total_deadline(
     pieces: Iterable[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TRIES, Unavailable, 2)
-    wire = Wire(pieces, seconds=0.01, timeout_seconds=0.15)
+    wire = Wire(pieces, seconds=0.01, request_timeout_seconds=0.15)
     with pytest.raises(Unavailable, match=r"whole within 0\.15 s\. Tried 2 times\."):
         wire.page()
     assert ["within 0.15 s" in str(attempt.error) for attempt in wire.attempts] == [True] * 2
