@@ -14,7 +14,7 @@ from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
-from pipelines.reports.queries import Earlier, Figures, read_earlier, read_figures, read_news
+from pipelines.reports.queries import EARLIER, Figures, read_figures, read_news
 from pipelines.reports.render import PastReport, render_index, render_report
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
@@ -34,9 +34,7 @@ def read_published(session: AppSession) -> Figures:
         with session.warehouse.open(number) as db:
             figures = read_figures(db, number)
             older = previous_versions(session.warehouse, version)
-            found = (
-                _read_earlier(session, each.number, f"version {each.number}") for each in older
-            )
+            found = (_read_earlier(session, each.number) for each in older)
             previous = next(filter(None, found), None)
             news = read_news(db, previous) if previous else []
     except duckdb.Error as error:
@@ -45,10 +43,7 @@ def read_published(session: AppSession) -> Figures:
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
             'rollback --reason "..."`.',
         ) from error
-    closes = (
-        _read_earlier(session, each["version"], "the last sign-off")
-        for each in figures.tables["last_close"]
-    )
+    closes = (_read_earlier(session, each["version"]) for each in figures.tables["last_close"])
     return replace(figures, previous=previous, closed=next(closes, None), news=news)
 
 
@@ -84,8 +79,9 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
     ]
 
 
-def _read_earlier(session: AppSession, number: int, title: str) -> Earlier | None:
+def _read_earlier(session: AppSession, number: int) -> Figures | None:
     """Return the amounts of a version; None if it has none or cannot be read."""
     with suppress(PartnerSyncError, duckdb.Error), session.warehouse.open(number) as db:
-        return read_earlier(db, title)
+        figures = read_figures(db, number, EARLIER)
+        return None if figures.problem else figures
     return None

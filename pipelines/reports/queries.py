@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Context, Decimal
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Final
 
 import duckdb
 
@@ -20,6 +19,7 @@ QUERIES: Final = (
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
+EARLIER: Final = (*WITHOUT_AMOUNTS, "currencies")  # of a version with which another is compared
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
 OPEN_BREAKS: Final = """
@@ -41,80 +41,59 @@ ORDER BY loads.stream DESC
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 
 
-class Earlier(NamedTuple):
-    """The amounts of each currency at an earlier time: that of a version or a close.
-
-    `scans` are those that the version held, `as_of` is the time of its data, `breaks` were open.
-    """
-
-    title: str
-    currencies: dict[str | None, Row]
-    scans: list[str]
-    as_of: datetime | None
-    breaks: frozenset[str]
-
-    def change(self, now: Row, name: str = "difference") -> Decimal:
-        """Return by how much an amount of a currency has changed since."""
-        before = self.currencies.get(now["currency"], {})
-        return EXACT.subtract(now[name], before.get(name, Decimal(0)))
-
-
 @dataclass(frozen=True)
 class Figures:
     """Everything that the report of a version shows; amounts are exact.
 
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
-    proofs have rows. `open_breaks` are numbers of breaks. `news` counts usage records and bills
-    that changed since `previous`.
+    proofs have rows. `scans` are those that the version holds, `open_breaks` are numbers of breaks.
+    `previous` and `closed` are earlier versions, the latter at the last close; `news` counts usage
+    records and bills that changed since `previous`.
     """
 
     version: int
     problem: str
     rules: dict[str, Row]
     tables: dict[str, list[Row]]
-    open_breaks: frozenset[str] = frozenset()
-    previous: Earlier | None = None
-    closed: Earlier | None = None
+    scans: list[str]
+    open_breaks: frozenset[str]
+    previous: "Figures | None" = None
+    closed: "Figures | None" = None
     news: Sequence[Row] = ()
+
+    def change(self, now: Row, name: str = "difference") -> Decimal:
+        """Return by how much an amount of a currency has changed since this version."""
+        amounts = {row["currency"]: row[name] for row in self.tables["currencies"]}
+        return EXACT.subtract(now[name], amounts.get(now["currency"], Decimal(0)))
 
     @property
     def new_breaks(self) -> int:
         """The number of breaks that are open and were not in the previous version."""
-        return len(self.open_breaks - self.previous.breaks) if self.previous else 0
+        return len(self.open_breaks - self.previous.open_breaks) if self.previous else 0
 
     @property
     def gone_breaks(self) -> int:
         """The number of breaks that were open in the previous version and are not any more."""
-        return len(self.previous.breaks - self.open_breaks) if self.previous else 0
+        return len(self.previous.open_breaks - self.open_breaks) if self.previous else 0
 
 
-def read_figures(db: duckdb.DuckDBPyConnection, version: int) -> Figures:
+def read_figures(
+    db: duckdb.DuckDBPyConnection, version: int, queries: Sequence[str] = QUERIES
+) -> Figures:
     """Return the figures of a version, without those of earlier ones. Raises duckdb.Error."""
     rules = {row["rule"]: row for row in _fetch(db, RULES)}
     problem = _find_problem(rules)
-    asked = WITHOUT_AMOUNTS if problem else QUERIES
+    asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
-    return Figures(version, problem, rules, tables, _open_breaks(db))
-
-
-def read_earlier(db: duckdb.DuckDBPyConnection, title: str) -> Earlier | None:
-    """Return the amounts of another version; None where it has none."""
-    if _find_problem({row["rule"]: row for row in _fetch(db, RULES)}):
-        return None
-    _proofs, as_of, currencies = (_evaluate(db, each) for each in (*WITHOUT_AMOUNTS, "currencies"))
     scans = [row["scan_id"] for row in _fetch(db, SCANS)]
-    amounts = {row["currency"]: row for row in currencies}
-    return Earlier(title, amounts, scans, as_of[0]["as_of"], _open_breaks(db))
+    open_breaks = frozenset(row["break_id"] for row in _fetch(db, OPEN_BREAKS))
+    return Figures(version, problem, rules, tables, scans, open_breaks)
 
 
-def read_news(db: duckdb.DuckDBPyConnection, before: Earlier) -> list[Row]:
+def read_news(db: duckdb.DuckDBPyConnection, before: Figures) -> list[Row]:
     """Return how many usage records and bills are new, changed and deleted since."""
     return fetch_rows(db, NEWS, {"scans": before.scans})
-
-
-def _open_breaks(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    return frozenset(row["break_id"] for row in _fetch(db, OPEN_BREAKS))
 
 
 def _find_problem(rules: dict[str, Row]) -> str:
