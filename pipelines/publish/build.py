@@ -57,7 +57,7 @@ def rebuild(stores: Stores) -> BuildResult:
     loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
     with versions.change_versions(stores):
-        known = versions.scans_in_newest_readable(stores.warehouse)
+        known = versions.scans_in_newest_readable(stores)
         if base := versions.checkpoint(stores):
             versions.require_unchanged(stores.metadata, base)  # before any status changes
         held = versions.loaded_scans(stores.warehouse, base)

@@ -221,7 +221,7 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
         )
     if not pruned:
         return None
-    known = scans_in_newest_readable(stores.warehouse)
+    known = scans_in_newest_readable(stores)
     held = readable_versions(stores.warehouse)
     able = [version for version, scans in held.items() if pruned <= scans]
     return min(able, key=lambda version: not held[version] <= known, default=None)
@@ -251,12 +251,17 @@ def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
     return held
 
 
-def scans_in_newest_readable(warehouse: Warehouse) -> frozenset[str]:
-    """Return the scans of the published version, else of the newest version that can be read."""
-    published, held = warehouse.published(), readable_versions(warehouse)
+def scans_in_newest_readable(stores: Stores) -> frozenset[str]:
+    """Return the scans of the published version, else of the newest version that can be read.
+
+    The latter may be one that was rolled back, so the scans that are held since are left out.
+    """
+    published, held = stores.warehouse.published(), readable_versions(stores.warehouse)
     if published in held:
         return held[published]
-    return next(reversed(held.values()), frozenset())
+    with stores.metadata.transaction() as session:
+        undone = session.scalars(select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))).all()
+    return next(reversed(held.values()), frozenset[str]()).difference(undone)
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:

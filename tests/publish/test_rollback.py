@@ -52,6 +52,15 @@ def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_n
     assert published.rows(decisions) == [("rollback", "1", getuser(), "wrong")]
 
 
+def test_a_rebuild_of_a_damaged_version_does_not_load_what_was_rolled_back(three: Stores) -> None:
+    roll_back(three, 2)
+    before, file = three.keys(), three.warehouse.versions()[1].path
+    file.chmod(0o644)
+    file.write_bytes(b"")
+    assert rebuild(three).is_new
+    assert three.keys() == before == ["u0", "u1", "u2", "u3", "u4"]
+
+
 @pytest.mark.parametrize("begin", [b"", b"\0" * 8192])
 def test_a_rollback_needs_no_newer_file(three: Stores, begin: bytes) -> None:
     file = three.warehouse.versions()[2].path
