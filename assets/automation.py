@@ -23,10 +23,10 @@ def verify_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
     """Compare every scan file and version with what was recorded of it."""
     with home.session() as session:
         verified = verify_files(session)
-    if verified.damaged:
-        lines = [f"{each} {each.remedy}".strip() for each in verified.damaged]
+    if verified["damaged"]:
+        lines = [f"{each['message']} {each['remedy']}".strip() for each in verified["damaged"]]
         raise failure("\n".join(["Some files are damaged.", *lines]))
-    context.log.info("%s files were verified. None is damaged.", f"{verified.files:,}")
+    context.log.info("%s files were verified. None is damaged.", f"{verified['files']:,}")
 
 
 @dg.op(ins={"verified": dg.In(dg.Nothing)})

@@ -1,7 +1,6 @@
 """Work on the files of a home: verify them, delete old ones, erase records."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -9,7 +8,7 @@ from sqlalchemy import select
 
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish import prune
@@ -17,12 +16,12 @@ from pipelines.publish.erase import erase
 from pipelines.publish.reconciliation import read_closes
 from pipelines.publish.versions import require_unchanged
 from pipelines.reconcile.months import require_intact
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.duckdb_file import Row, Version
 
 __all__ = ["erase", "prune_files", "verify_files"]
 
 
-def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[prune.Row]:
+def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[Row]:
     """Delete scan files and versions that are older than so many days (None: the setting).
 
     Returns a row for each. Raises ConfigurationError where nothing says how many days.
@@ -37,16 +36,11 @@ def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False)
     return prune.prune(session, before, dry_run=dry_run)
 
 
-@dataclass(frozen=True)
-class Verified:
-    """How many files were read, and what is wrong with which."""
+def verify_files(session: AppSession) -> Row:
+    """Read scan files, versions, copies of closed months and the metadata database whole.
 
-    files: int
-    damaged: list[PartnerSyncError]
-
-
-def verify_files(session: AppSession) -> Verified:
-    """Read scan files, versions, copies of closed months and the metadata database whole."""
+    Returns how many `files` were read, and what is wrong with which: `damaged`.
+    """
     with session.metadata.transaction() as db:
         scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
     versions = dict.fromkeys([session.warehouse.published(), *session.warehouse.versions()])
@@ -58,11 +52,12 @@ def verify_files(session: AppSession) -> Verified:
         for each in scans
         if each.sha256 and each.status != ScanStatus.PRUNED
     ]
-    damaged: list[PartnerSyncError] = [
-        ArchiveDamaged(
-            f"Scan file {file} is not in the metadata database. It is not loaded by any build.",
-            "Restore metadata.db from a backup, or move the file out of the archive.",
-        )
+    damaged = [
+        {
+            "message": f"Scan file {file} is not in the metadata database. It is not loaded by any "
+            "build.",
+            "remedy": "Restore metadata.db from a backup, or move the file out of the archive.",
+        }
         for file in session.archive.unknown_files(scans)
     ]
     files = len(readers) + len(damaged)
@@ -70,8 +65,8 @@ def verify_files(session: AppSession) -> Verified:
         try:
             read()
         except PartnerSyncError as error:
-            damaged.append(error)
-    return Verified(files, damaged)
+            damaged.append({"message": str(error), "remedy": error.remedy})
+    return {"files": files, "damaged": damaged}
 
 
 def _read_version(session: AppSession, version: Version) -> None:

@@ -109,8 +109,7 @@ def verify(*, _json: Json = False) -> int:
     """Compare scan files, versions and copies of closed months with what was recorded."""
     with opened() as session:
         found = app.maintenance.verify_files(session)
-    damaged = [{"message": str(error), "remedy": error.remedy} for error in found.damaged]
-    print_json({"files": found.files, "damaged": damaged})
-    show_table(damaged)
-    line(f"{counted(found.files, 'file')} verified, {len(damaged):,} damaged.")
+    print_json(found)
+    show_table(damaged := found["damaged"])
+    line(f"{counted(found['files'], 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE

@@ -38,7 +38,7 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.rows("SELECT count(*) FROM history.usage__lines") == [(11,)]
     assert named.rows("SELECT count(*) FROM quarantine.records") == [(0,)]
     assert named.versions() == {1: "published", 2: "deleted", 3: "deleted", 4: "published"}
-    assert verify_files(named).damaged == []
+    assert verify_files(named)["damaged"] == []
     current = named.rows(CURRENT)
     assert rebuild(named).is_new
     assert named.rows(CURRENT) == current

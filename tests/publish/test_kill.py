@@ -166,7 +166,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
         build(killed)
         expected = expected or state(killed)
         assert state(killed) == expected
-        assert verify_files(killed).damaged == []
+        assert verify_files(killed)["damaged"] == []
         numbers = {version.number for version in killed.warehouse.versions()}
         assert {n for n, status in killed.versions().items() if status != "deleted"} == numbers
         assert len([*killed.home.versions.iterdir()]) == len(numbers)

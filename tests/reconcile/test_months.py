@@ -228,5 +228,5 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     assert reasons["closes"] in list_closes(closed)[0]["problem"]
     checks = {each.check.code: each for each in run_checks(closed)}
     assert reasons["closes"] in checks["closed_month_changed"].reason  # never shown as passed
-    (error,) = verify_files(closed).damaged
-    assert str(error) == reasons["closes"]
+    (found,) = verify_files(closed)["damaged"]
+    assert found["message"] == reasons["closes"]
