@@ -63,7 +63,10 @@ def send_test(session: AppSession) -> list[Row]:
 
 def notify_summary(session: AppSession, figures: Figures) -> None:
     """Send the totals of a version. A failure to send is recorded, and a check finds it."""
-    lines = [SUMMARY.format(**each) for each in key_figures(figures)] or [figures.problem]
+    rows = (
+        {**each, "currency": each["currency"] or "No currency"} for each in key_figures(figures)
+    )
+    lines = [SUMMARY.format(**each) for each in rows] or [figures.problem]
     title = f"partner-sync: usage and billing, version {figures.version}"
     _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
 

@@ -59,7 +59,8 @@ SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rul
 # `above` are those of large amounts.
 OPEN_BREAKS: Final = """
 SELECT
-    breaks.rule, breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
+    breaks.rule, coalesce(breaks.currency, 'no currency') AS currency, count(*) AS breaks,
+    sum(breaks.difference) AS difference,
     count(*) FILTER (abs(breaks.difference) >= nullif($amount, 0)) AS above
 FROM reconciliation.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL

@@ -254,7 +254,7 @@ def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stor
     def found(code: str, **settings: Any) -> tuple[Finding, ...]:
         return ask(stores, **settings)[code].findings
 
-    usage = [used("u"), used("v", "1.00", currency="USD")]
+    usage = [used("u"), used("v", "1.00", currency="USD"), used("w", "3.00", currency=None)]
     publish(stores, mapping="", usage=usage)
     (finding,) = found("not_reconciled")
     assert finding.severity is Severity.INFO
@@ -265,7 +265,8 @@ def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stor
     assert "no record of usage has a field nothing" in str(found("not_reconciled"))
     billed = [bill("b", line("u", "7.00")), bill("c", line("v", "900.00"), currency="USD")]
     publish(stores, partners=partners([FIRST]), billing=billed)
-    for amount, says in (("899.01", []), ("899.00", ["1 open breaks"]), ("2.00", ["EUR", "USD"])):
+    each = ["EUR", "USD", "no currency"]
+    for amount, says in (("899.01", []), ("899.00", ["1 open breaks"]), ("2.00", each)):
         breaks = found("large_breaks", break_alert_amount=Decimal(amount))
         assert len(breaks) == len(says)
         assert all(text in str(breaks) for text in says)

@@ -162,9 +162,11 @@ def test_finance_gets_a_summary_with_exact_amounts(
     notify_summary(session, read_published(session))
     assert "Nothing is mapped" in lines(channel)[0]
     dollars = used("v", "1234567.891", currency="USD")
-    publish(stores, partners=partners([FIRST]), usage=[used("u"), dollars])
+    bare = used("w", currency=None)
+    publish(stores, partners=partners([FIRST]), usage=[used("u"), dollars, bare])
     publish(stores, billing=[bill("b", line("u", "6.00"))])
     notify_summary(session, read_published(session))
-    euros, others = lines(channel)
+    euros, others, unknown = lines(channel)
     assert euros.startswith("EUR: used 5.000, billed 6.000, credit notes 0.000, difference +1.000")
     assert "difference -1,234,567.891" in others
+    assert unknown.startswith("No currency: used 5.000")
