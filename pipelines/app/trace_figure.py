@@ -196,7 +196,7 @@ def _compare(figures: Mapping[tuple[Any, ...], Sequence[Row]]) -> Iterator[Row]:
         total = sum(amounts, Decimal(0)) if amounts else None
         wrong = sum(bool(row["problem"]) for row in rows)
         problem = f"See {wrong:,} of its {len(rows):,} rows." if wrong else ""
-        if not wrong and total != found["published"]:
+        if not wrong and (total or 0) != (found["published"] or 0):
             problem = NOT_ADDED
         if rows or found["published"] is not None:
             yield found | {"from_raw": total, "same": not problem, "problem": problem}

@@ -17,7 +17,7 @@ from tests.app.ledger import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
 from tests.publish.named import erase
-from tests.reconcile.books import FIRST, MAPPING, publish, used
+from tests.reconcile.books import FIRST, MAPPING, bill, line, publish, used
 
 MONTH = "2026-09"
 SUMMARY = """
@@ -57,6 +57,12 @@ def test_every_month_of_every_partner_is_proven(books: Stores) -> None:
     ]
     place = (rows["c#0"]["file"], rows["c#0"]["page"], rows["c#0"]["row"])
     assert place == (f"acme/billing/{file_of(books, 'billing').name}", 1, 1)
+
+
+def test_a_bill_without_a_total_is_proven(books: Stores) -> None:
+    unpriced = bill("none", line("v", "2.00"), month="2026-10-01", total=None)
+    publish(books, complete=False, billing=[unpriced])
+    assert trace_month(books, FIRST, "2026-10")["same"]
 
 
 def test_every_break_is_proven(books: Stores) -> None:
