@@ -46,7 +46,8 @@ SELECT
             AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
         WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
             THEN 'other currency'
-        WHEN pairs.used_rows = 0 THEN 'not used'
+        WHEN pairs.used_rows = 0
+            THEN if(pairs.difference = 0 AND pairs.credited_amount <> 0, 'balanced', 'not used')
         WHEN pairs.billed_rows = 0 THEN 'not billed'
         -- Lines that share one record, and do not add up to more than it, bill it once.
         WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
