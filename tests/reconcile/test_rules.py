@@ -1,5 +1,6 @@
 """Each situation of a partner's month, and the breaks that are found in it: one build for all."""
 
+from datetime import date
 from typing import Any, NamedTuple
 
 import pytest
@@ -49,7 +50,7 @@ UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LAT
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
 RESTATED = used("u", "6.00", updated="2026-10-03T00:00:00Z")
 OTHER_LINE = billed("2.00", name="c", partner=ANOTHER)
-FEE_ELSEWHERE = [billed("5.00", month="2026-10-01"), bill("c", line(None, "9.00"))]
+FEE_ELSEWHERE = [billed("5.00", month="2026-08-01"), bill("c", line(None, "9.00"))]
 CREDITED_FEE = [
     bill("b", line("u"), line(None, "9.00")),
     bill("c", line(None, "9.00"), kind="credit"),
@@ -228,6 +229,10 @@ def test_every_rule_and_pair_is_there(books: Stores) -> None:
         "no identifier": ("?no identifier u", "not billed", 5, None),  # it has a key all the same
     }.items():
         assert books.rows(f"{pairs} WHERE partner = '{partner}'") == [expected]
+    month = (
+        "SELECT month FROM reconciliation.matches WHERE key = 'fee beside usage of another month u'"
+    )
+    assert books.rows(month) == [(date(2026, 9, 1),)]  # that of the usage
 
 
 def test_bills_set_apart_count_nowhere(books: Stores) -> None:

@@ -12,8 +12,8 @@ WITH rows AS (
 SELECT exceptions.* FROM reconciliation.exceptions AS exceptions
 UNION ALL BY NAME
 SELECT
-    rows.connection, rows.key, min(rows.partner) AS partner, min(rows.month) AS month,
-    rows.currency,
+    rows.connection, rows.key, min(rows.partner) AS partner,
+    coalesce(min(rows.month) FILTER (rows.side = 'usage'), min(rows.month)) AS month, rows.currency,
     count(*) FILTER (rows.side = 'usage') AS used_rows,
     count(*) FILTER (rows.side = 'billing') AS billed_rows,
     sum(rows.quantity) FILTER (rows.side = 'usage') AS used_quantity,
