@@ -33,6 +33,11 @@ def test_ten_questions_are_one_select_each_with_an_answer(db: duckdb.DuckDBPyCon
         assert db.execute(query).fetchall() or "finance.changes" in query
 
 
+def test_what_may_be_disputed_is_what_exceeds_the_usage(db: duckdb.DuckDBPyConnection) -> None:
+    disputed = db.execute(next(each for each in QUESTIONS if "billed_twice" in each)).fetchall()
+    assert Decimal("1.366") in [row[3] for row in disputed]
+
+
 def test_views_show_names_and_the_same_totals(db: duckdb.DuckDBPyConnection) -> None:
     for view in ("partner_months", "month_totals"):
         totals = f"SELECT sum(difference) FROM finance.{view} WHERE currency = 'KWD'"
