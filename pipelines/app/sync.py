@@ -169,9 +169,10 @@ class _Run:
 
     def _new_enough_scan(self, result: StreamResult) -> SealedScan | None:
         """Return a sealed scan of another run that began after this run was due or asked for."""
+        now = utc_now(self.session.clock)  # a scan that began later shows that it was set back
         with self.session.metadata.transaction() as db:
             row = scans.newest_sealed(db, result.connection, result.stream)
-        if row is None or row.started_at < self.not_before:
+        if row is None or not self.not_before <= row.started_at <= now:
             return None
         result.source = "reused"
         return self.session.archive.open_sealed(row)
@@ -216,9 +217,12 @@ class _Run:
         return scan
 
     def _new_header(self, stream: Stream) -> ScanHeader:
-        name, started_at = self.connection.name, utc_now(self.session.clock)
+        name, now = self.connection.name, utc_now(self.session.clock)
         actor = limiter_actor(self.session, self.connection)
         with self.session.metadata.transaction() as db:
+            last = scans.newest_sealed(db, name, stream.name)
+            # It is newer than the last one, also where the clock was set back.
+            started_at = max(now, last.started_at + timedelta.resolution) if last else now
             return ScanHeader(
                 scan_id=new_id(started_at),
                 run_id=self.row.run_id,
@@ -227,7 +231,7 @@ class _Run:
                 path=stream.path,
                 actor=actor,
                 started_at=started_at,
-                day=started_at.date(),
+                day=now.date(),
                 configured_key=stream.key,
                 memory=scans.list_memory(db, name, stream.name),
                 page_size=stream.limit,

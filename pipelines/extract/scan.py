@@ -45,7 +45,7 @@ async def read_scan(
         **msgspec.structs.asdict(proof),
         requests=driver.requests,
         started_at=scan.header.started_at,
-        ended_at=utc_now(client.clock),
+        ended_at=max(utc_now(client.clock), scan.header.started_at),  # the clock may be set back
     )
     return scan.seal(completeness)
 

@@ -19,6 +19,7 @@ from pipelines.app.progress import LoggedProgress, OnProgress
 from pipelines.app.results import StreamResult
 from pipelines.app.sync import ReadRequest, read_connection, sync
 from pipelines.config.home import Home
+from pipelines.core.clock import Clock
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome, recent_runs
 from pipelines.metadata.tables import RateLimitSlot, Run, Scan
@@ -177,6 +178,22 @@ def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home)
     assert page_requests(sandbox) == before
     again = read(synced, ReadRequest("acme", ("partners",), scheduled_at=datetime.now(UTC)))
     assert again[0].source == "read"
+
+
+class SetBack(Clock):
+    def time(self) -> float:
+        return super().time() - 3600
+
+
+def test_a_sync_after_the_clock_was_set_back_reads_and_loads(synced: Home) -> None:
+    request = ReadRequest("acme", ("partners",))
+    with opened(synced, clock=SetBack()) as session:
+        (partners,) = sync(session, [request], LoggedProgress()).streams
+    assert (partners.source, partners.requests) == ("read", 1)
+    assert partners.scan
+    assert partners.scan.completeness.started_at <= partners.scan.completeness.ended_at
+    newest = "SELECT scan_id FROM meta.loads WHERE stream = 'partners' ORDER BY valid_time DESC"
+    assert rows(synced, f"{newest} LIMIT 1") == [(partners.scan.scan_id,)]
 
 
 def test_the_second_of_two_syncs_waits_and_says_so(
