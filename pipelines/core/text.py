@@ -18,16 +18,18 @@ class Redactor:
 
     def __init__(self) -> None:
         self._forms: list[str] = []  # of all secrets, the longest first
-        self._parts: list[bytes] = []  # forms without those that contain another
+        self._parts: list[bytes] = []  # forms without those that contain another of their secret
         self._escapes = re.compile(b"")  # in JSON, of letters of forms
 
     def add(self, secret: str) -> None:
         """Remove this credential from now on."""
         if len(secret) < SHORTEST_SECRET:
             return
-        forms = self._forms = sorted({*self._forms, *_forms(secret)}, key=len, reverse=True)
-        parts = (form for form in forms if not any(each in form for each in forms if each != form))
-        self._parts, letters = [form.encode() for form in parts], "".join(forms)
+        forms = _forms(secret)
+        parts = {form for form in forms if not any(each in form for each in forms - {form})}
+        self._parts += [form.encode() for form in parts.difference(self._forms)]
+        self._forms = sorted(forms.union(self._forms), key=len, reverse=True)
+        letters = "".join(self._forms)
         marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
         code = "u00[2-7]" if letters.isascii() else "u"
         self._escapes = re.compile(rf"\\(?:{code}|[{marks}\0])".encode())
