@@ -44,12 +44,14 @@ def read_rate_headers(
 def read_retry_after(headers: Mapping[str, str], now: float) -> float:
     """Return the seconds that `Retry-After` asks to wait; 0 if it says nothing usable.
 
-    A date counts from the service's own `Date`, which is cut to the second, so that the wait is
-    never too short. `now` is the Unix time, used where there is no `Date`.
+    A proxy may have added a header of its own: of several numbers the greatest counts. A date
+    counts from the service's own `Date`, which is cut to the second, so that the wait is never too
+    short. `now` is the Unix time, used where there is no `Date`.
     """
-    text = headers.get("retry-after", "").strip()
-    if SECONDS.fullmatch(text):
-        return float(text)
+    text = headers.get("retry-after", "")
+    numbers = [part.strip() for part in text.split(",")]
+    if all(map(SECONDS.fullmatch, numbers)):
+        return max(map(float, numbers))
     return max(0.0, read_date(text, -math.inf) - read_date(headers.get("date", ""), now))
 
 

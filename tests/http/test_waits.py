@@ -29,6 +29,7 @@ ASKED: dict[str, tuple[dict[str, str], Any, float]] = {
     "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_BLOCK),
     "fraction": ({"Retry-After": " 1.5 "}, None, 1.5),
     "date, no time zone": ({"Retry-After": http_date(7).removesuffix(" GMT")}, None, 7),
+    "two headers": ({"Retry-After": "3, 9 ,1"}, None, 9),
     "date that has passed": ({"Retry-After": http_date(-7)}, None, 0),
     "no day of a month": ({"Retry-After": "Fri, 99 Dec 99999 23:59:59 GMT"}, None, 0),
     "no number": ({"Retry-After": "nan"}, None, 0),
