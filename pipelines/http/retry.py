@@ -115,12 +115,12 @@ class Attempt(Slot):
 
 
 class Problem(msgspec.Struct):
-    """The members of problem+json that are read."""
+    """The members of problem+json that are read; what is no text is shown as it is."""
 
-    type: str = ""
-    title: str = ""
-    detail: str = ""
-    retry_after_seconds: float = 0.0
+    type: Any = ""
+    title: Any = ""
+    detail: Any = ""
+    retry_after_seconds: float | None = 0.0
 
 
 def read_problem(body: bytes) -> Problem:
@@ -133,7 +133,7 @@ def read_problem(body: bytes) -> Problem:
 
 def wait_seconds(answer: Attempt, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
-    in_body = read_problem(answer.body).retry_after_seconds
+    in_body = read_problem(answer.body).retry_after_seconds or 0.0
     return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
 
 
@@ -142,13 +142,13 @@ def error_of_status(
 ) -> errors.ServiceError:
     """Return the error that an answer other than 200 means."""
     problem = read_problem(answer.body)
-    slug = problem.type.rpartition("/")[2]
+    slug = str(problem.type).rpartition("/")[2]
     words = f"{answer.status} {slug} {problem.title} {problem.detail}".lower().replace("_", " ")
     message, remedy = next(
         meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
     )
     # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
-    quote = redactor.clean(problem.detail or problem.title).strip()
+    quote = redactor.clean(str(problem.detail or problem.title or "")).strip()
     said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
     location = answer.headers.get("location", "no address")
     message = message.format(name=connection.name, url=connection.base_url, location=location)
