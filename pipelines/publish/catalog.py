@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 from sqlalchemy import JSON, ColumnElement, String, cast, select
 
-from pipelines.core.text import quote_identifier
+from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Base
 
@@ -119,4 +119,5 @@ def _text(  # noqa: PLR0913, PLR0917 - a row of UNCOMMENTED
     elif schema not in COMMENTS:
         keys = [f"{schema}.{table}"]
     text = next((COMMENTS[key] for key in keys if key in COMMENTS), "")
-    return text.format(stream=stream, array=array, field=(path or "").removeprefix("$."))
+    field = printable((path or "").removeprefix("$."))  # no statement may contain a NUL
+    return text.format(stream=stream, array=array, field=field)

@@ -83,7 +83,7 @@ def test_a_sync_whose_scan_was_held_needs_attention_whatever_became_of_it(
 
 
 def test_meta_says_what_a_version_is_made_of_and_everything_has_a_comment(stores: Stores) -> None:
-    odd = {"id": "b", "at": "2026-11-01T00:00:00+02:00", "it's": 1, "lists": [{"of": [{"n": 1}]}]}
+    odd = {"id": "b", "at": "2026-11-01T00:00:00+02:00", "it's\0": 1, "lists": [{"of": [{"n": 1}]}]}
     read(stores, Reading([odd], stream="billing"))
     scan = read(stores, Reading(usage(1, 2, 3)))
     build(stores)
