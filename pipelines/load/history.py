@@ -171,7 +171,7 @@ def compare(target: Target, stage: Stage) -> Delta:
     another key ends all rows.
     """
     ends_rows = target.scan.completeness.complete and not stage.keyless
-    aside = [each.key for each in stage.quarantined if each.key is not None]
+    aside = [each.key for each in stage.quarantined]
     if stage.has_new_key:
         ends_rows, aside = True, []
     target.db.register("load_staged", stage)

@@ -83,8 +83,8 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     schema = read_schema(target, stream.contract)
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
-        has_new_key = last_time and target.scan.completeness.memory.key != last_key
-        stage = Stage(target.scan, schema, current_digests(target), file, bool(has_new_key))
+        has_new_key = target.scan.completeness.memory.key != last_key
+        stage = Stage(target.scan, schema, current_digests(target), file, has_new_key)
         gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
         try:
             stage.read()

@@ -47,7 +47,7 @@ def to_texts(place: Place, values: Sequence[Any], types: Collection[type]) -> pa
     if str in accepted and {*types} <= {str, NoneType}:
         texts = pa.array(values, pa.string())
     elif int in accepted and {*types} <= {int, NoneType}:
-        with suppress(OverflowError, pa.ArrowInvalid):  # for one that is no BIGINT
+        with suppress(OverflowError):  # for one that is no BIGINT
             texts = pa.array(values, pa.int64()).cast(pa.string())
     if texts is None:
         spelled = (str(each) if type(each) in accepted else None for each in values)

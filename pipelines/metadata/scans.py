@@ -110,7 +110,7 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     for scan in _select(session, tuple(ScanStatus)):
         newest = newest_loaded.get((scan.connection, scan.stream))
         if scan.scan_id in loaded:
-            newest_loaded[scan.connection, scan.stream] = newest or scan
+            newest_loaded[scan.connection, scan.stream] = scan
         elif scan.status not in BUILDABLE or (
             scan.status == ScanStatus.SEALED and scan.run_id in running
         ):
