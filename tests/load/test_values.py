@@ -84,6 +84,7 @@ KEYLESS = {
     "key that is true": '{"id":true}',
     "key that is an object": '{"id":{"a":1}}',
     "key twice": '{"id":"x","id":"y"}',
+    "half of a surrogate pair": '{"id":"\\ud83d"}',
     "a number": "5",
     "a text": '"not an object"',
     "null": "null",

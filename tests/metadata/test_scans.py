@@ -56,10 +56,11 @@ def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
 def test_the_newest_open_scan_that_began_in_time_is_resumed(session: Session) -> None:
     session.add_all(opened(f"{minute}", minute) for minute in range(3))
     session.add(opened("other list", 0, stream="billing"))
-    scan = scan_to_resume(session, "acme", "usage", minutes(2))
+    scan = scan_to_resume(session, "acme", "usage", minutes(1))
     assert scan is not None
     assert scan.scan_id == "2"
     assert statuses(session, "0", "1", "2", "other list") == [*2 * ["abandoned"], *2 * ["open"]]
+    assert scan_to_resume(session, "acme", "usage", minutes(2)) is scan
     assert scan_to_resume(session, "acme", "usage", minutes(2.5)) is None
     assert scan_to_resume(session, "acme", "usage", minutes(0)) is None
     assert statuses(session, "2") == ["abandoned"]

@@ -57,10 +57,10 @@ def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
     again = build(stores)
     assert (again.is_new, again.version) == (False, built.version)
     read(stores, Reading(usage(1, 2, 3, 4)))
-    read(stores, Reading([{"id": "b1"}], stream="billing", connection="zen"))
+    read(stores, Reading([{"id": "b1"}], stream="not_configured_any_more", connection="zen"))
     assert build(stores).is_new
     assert stores.keys() == ["u1", "u2", "u3", "u4"]
-    assert stores.keys(stream="billing") == ["b1"]
+    assert stores.keys(stream="not_configured_any_more") == ["b1"]
     assert stores.versions() == {1: "published", 2: "published"}
 
 
@@ -149,7 +149,9 @@ def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> Non
     assert build(published).is_new is False
     assert len(published.keys()) == 10
     newer = read(published, Reading(FEW))
-    build(published)
+    read(published, Reading([{"id": "b1"}], stream="billing"))
+    assert build(published).is_new
+    assert (len(published.keys()), published.statuses()[newer]) == (10, "held")
     decide(published, ScanStatus.APPROVED, newer)
     assert build(published).is_new
     assert published.keys() == ["u1", "u2"]

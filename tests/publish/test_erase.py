@@ -98,6 +98,7 @@ def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named
         ("True", b'{"x": true, "y": "\\n"}', False),
         ("a", b'{"x": "a", "x": 1}', True),
         ("NaN", b'{"x": "NaN"}', True),
+        ("null", b"null", False),
         ("1e99999", b'{"x": 1}', False),
     ],
 )

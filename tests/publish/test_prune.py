@@ -121,7 +121,12 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
 
 @pytest.mark.parametrize(
     ("status", "stays"),
-    [(ScanStatus.FAILED, True), (ScanStatus.SEALED, True), (ScanStatus.SUPERSEDED, False)],
+    [
+        (ScanStatus.FAILED, True),
+        (ScanStatus.SEALED, True),
+        (ScanStatus.SUPERSEDED, False),
+        (ScanStatus.REJECTED, False),
+    ],
 )
 def test_what_waits_stays_and_what_will_never_be_loaded_goes_with_its_row(
     published: Stores, status: ScanStatus, *, stays: bool
@@ -136,13 +141,18 @@ def test_what_waits_stays_and_what_will_never_be_loaded_goes_with_its_row(
 
 
 def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:
-    assert names(published, BEGIN + 300 * DAY) == []
+    assert names(published, BEGIN) == names(published, BEGIN + 300 * DAY) == []
+    scan = read(published, Reading([]))
+    with published.metadata.transaction() as session:
+        abandoned = session.get_one(Scan, scan)
+        abandoned.status, abandoned.sha256 = ScanStatus.ABANDONED, None
+    assert names(published, BEGIN + 300 * DAY) == [("scan", "acme/usage 2026-11-03 02:00")]
     load(published, *range(1, 12))
     load(published, *range(1, 13))
     roll_back(published, 2)
     assert names(published, BEGIN + 300 * DAY) == [
         ("scan", "acme/usage 2026-11-02 02:00"),
-        ("scan", "acme/usage 2026-11-03 02:00"),
+        ("scan", "acme/usage 2026-11-04 02:00"),
         ("version", "1"),
         ("version", "3"),
     ]

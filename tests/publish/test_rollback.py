@@ -71,20 +71,34 @@ def test_a_rollback_needs_no_newer_file(three: Stores, begin: bytes) -> None:
 
 
 def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None:
+    older = previous_versions(three.warehouse, three.warehouse.require_published())
+    assert [each.number for each in older] == [2, 1]
     roll_back(three, 1)
     assert [*three.statuses().values()] == ["sealed", "superseded", "held"]
     roll_back(three, 3)
     assert [*three.statuses().values()] == ["sealed"] * 3
     assert len(three.keys()) == 6
+    roll_back(three, 2)
+    *_others, rejected = three.statuses()
+    with three.metadata.transaction() as session:
+        set_status(session, rejected, ScanStatus.REJECTED)
+    roll_back(three, 3)
+    assert [*three.statuses().values()] == ["sealed"] * 3
 
 
 def test_a_version_that_was_rolled_back_is_deleted_before_one_that_was_not(three: Stores) -> None:
     roll_back(three, 1)
-    read(three, Reading(usage(*range(7))))
+    read(three, Reading([{"id": "b1"}], stream="billing"))
     build(three)
     assert [each.number for each in three.warehouse.versions()] == [1, 3, 4]
     (version,) = previous_versions(three.warehouse, three.warehouse.require_published())
     assert version.number == 1
+    *_others, rejected, _newest = three.statuses()
+    with three.metadata.transaction() as session:
+        set_status(session, rejected, ScanStatus.REJECTED)
+    before = three.statuses()
+    roll_back(three, 4)
+    assert three.statuses() == before
 
 
 def test_a_scan_that_failed_is_not_loaded_behind_a_newer_one(stores: Stores) -> None:
