@@ -33,7 +33,7 @@ def read_published(session: AppSession) -> Figures:
     try:
         with session.warehouse.open(number) as db:
             figures = read_figures(db, number)
-            older = previous_versions(session.warehouse, version)
+            older = previous_versions(session, version)
             found = (_read_earlier(session, each.number) for each in older)
             previous = next(filter(None, found), None)
             news = read_news(db, previous) if previous else []

@@ -157,14 +157,17 @@ def _last_closed(stores: Stores) -> Version | None:
     return next((each for each in stores.warehouse.versions() if each.number == number), None)
 
 
-def previous_versions(warehouse: Warehouse, version: Version) -> list[Version]:
+def previous_versions(stores: Stores, version: Version) -> list[Version]:
     """Return the older versions that hold a part of the scans of a version, newest first.
 
-    A version that was rolled back is none of them. Any is, if `version` itself cannot be read.
+    A version that was rolled back is none of them. Any other is, if `version` cannot be read.
     """
-    held = readable_versions(warehouse)
+    held = readable_versions(stores.warehouse)
     older = [each for each in reversed(held) if each.number < version.number]
-    return [each for each in older if version not in held or held[each] < held[version]]
+    if version in held:
+        return [each for each in older if held[each] < held[version]]
+    undone = _undone_scans(stores)
+    return [each for each in older if not held[each] & undone]
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:
@@ -176,7 +179,7 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
     file was changed, LockHeld, StorageFailed.
     """
     if number is None and (published := stores.warehouse.published()):
-        older = previous_versions(stores.warehouse, published)
+        older = previous_versions(stores, published)
         number = next((each.number for each in older), None)
     if number is None:
         raise PartnerSyncError(
@@ -259,9 +262,14 @@ def scans_in_newest_readable(stores: Stores) -> frozenset[str]:
     published, held = stores.warehouse.published(), readable_versions(stores.warehouse)
     if published in held:
         return held[published]
+    return next(reversed(held.values()), frozenset[str]()) - _undone_scans(stores)
+
+
+def _undone_scans(stores: Stores) -> frozenset[str]:
+    """Return the scans that no build loads: a version that holds one was rolled back."""
+    undone = select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))
     with stores.metadata.transaction() as session:
-        undone = session.scalars(select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))).all()
-    return next(reversed(held.values()), frozenset[str]()).difference(undone)
+        return frozenset(session.scalars(undone))
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:

@@ -9,7 +9,7 @@ from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.versions import previous_versions
+from pipelines.publish.versions import previous_versions, rollback
 from tests.publish.homes import OpenHome, Reading, Record, Stores, read, usage
 from tests.publish.named import load, roll_back
 
@@ -61,6 +61,17 @@ def test_a_rebuild_of_a_damaged_version_does_not_load_what_was_rolled_back(three
     assert three.keys() == before == ["u0", "u1", "u2", "u3", "u4"]
 
 
+def test_a_rollback_from_a_damaged_version_passes_what_was_rolled_back(published: Stores) -> None:
+    load(published, *range(1, 12))
+    rollback(published, None, "wrong")
+    load(published, *range(1, 10), 15)
+    file = published.warehouse.versions()[2].path
+    file.chmod(0o644)
+    file.write_bytes(b"")
+    rollback(published, None, "damaged")
+    assert published.warehouse.published() == published.warehouse.versions()[0]
+
+
 @pytest.mark.parametrize("begin", [b"", b"\0" * 8192])
 def test_a_rollback_needs_no_newer_file(three: Stores, begin: bytes) -> None:
     file = three.warehouse.versions()[2].path
@@ -71,7 +82,7 @@ def test_a_rollback_needs_no_newer_file(three: Stores, begin: bytes) -> None:
 
 
 def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None:
-    older = previous_versions(three.warehouse, three.warehouse.require_published())
+    older = previous_versions(three, three.warehouse.require_published())
     assert [each.number for each in older] == [2, 1]
     roll_back(three, 1)
     assert [*three.statuses().values()] == ["sealed", "superseded", "held"]
@@ -91,7 +102,7 @@ def test_a_version_that_was_rolled_back_is_deleted_before_one_that_was_not(three
     read(three, Reading([{"id": "b1"}], stream="billing"))
     build(three)
     assert [each.number for each in three.warehouse.versions()] == [1, 3, 4]
-    (version,) = previous_versions(three.warehouse, three.warehouse.require_published())
+    (version,) = previous_versions(three, three.warehouse.require_published())
     assert version.number == 1
     *_others, rejected, _newest = three.statuses()
     with three.metadata.transaction() as session:
