@@ -25,7 +25,7 @@ from pipelines.publish.reconciliation import copy_folder, is_outdated, read_clos
 from pipelines.publish.versions import change_versions, require_unchanged
 from pipelines.reconcile.months import MAPPING, month_after, require_intact, write_copy
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import SIDES, find_roles
+from pipelines.reconcile.roles import SIDES
 from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
 
@@ -154,8 +154,7 @@ def _closed(
         require_intact(folder, each)
         if mapping_digest(folder / MAPPING) == present:
             continue
-        mapping = read_mapping(folder / MAPPING) or Mapping()
-        sides = Sides(db, mapping, find_roles(db, mapping))
+        sides = Sides(db, read_mapping(folder / MAPPING) or Mapping())
         months = {"this": month, "other": each.month}
         for view in ("used", "bills"):
             query = MOVED.format(then=sides.query(view), view=view)

@@ -18,8 +18,7 @@ from pipelines.core.currencies import DIGITS, minor_unit
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
-from pipelines.reconcile.normalize import BY_USAGE, create_views
-from pipelines.reconcile.roles import find_roles
+from pipelines.reconcile.normalize import BY_USAGE, Sides, create_views
 from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
 
 BY_MONTH: Final = tuple(
@@ -180,9 +179,10 @@ class _Engine:
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _clear(self.db, self.inputs)
-        self.roles = find_roles(self.db, self.mapping)
+        sides = Sides(self.db, self.mapping)
+        self.roles = sides.roles
         self._set_terms()
-        create_views(self.db, self.mapping, self.roles)
+        create_views(self.db, sides)
         self._create_tables()
         for name in STATEMENTS:
             self._evaluate(read_statement(name))

@@ -17,7 +17,7 @@ from pipelines.core.files import durable_rename, private_folder, remove_folder, 
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import find_roles, scale_of
+from pipelines.reconcile.roles import scale_of
 from pipelines.reconcile.statements import REMEMBERED
 
 SIGNED_FILE: Final = 0o400
@@ -195,11 +195,9 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
         yield _rows(-1, copy, [close.month])
     for folders in months.values():
         file = next(iter(folders)) / MAPPING
-        mapping = read_mapping(file) or Mapping()
-        roles = find_roles(db, mapping)
-        if reason := roles.missing(NEEDS):
+        sides = Sides(db, read_mapping(file) or Mapping())
+        if reason := sides.roles.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
-        sides = Sides(db, mapping, roles)
         today = {view: f"({sides.query(view)})" for view in VIEWS}
         yield _rows(1, today, folders.values())
 

@@ -12,7 +12,7 @@ import duckdb
 
 from pipelines.config.mapping import Mapping
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import DAY, NUMBERS, Column, Roles
+from pipelines.reconcile.roles import DAY, NUMBERS, Column, find_roles
 
 PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
@@ -128,10 +128,10 @@ WITH_HISTORY: Final = ("partners", "used", "bills")  # `billed` joins what holds
 
 
 class Sides:
-    """The statements of views for a mapping."""
+    """The statements of views for a mapping. `roles` are the columns that it names."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
-        self._mapping, self._roles = mapping, roles
+    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping) -> None:
+        self._mapping, self.roles = mapping, find_roles(db, mapping)
         self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
 
     def query(self, view: str, *, every_version: bool = False) -> str:
@@ -141,18 +141,18 @@ class Sides:
             role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
             for role, value in getattr(self._mapping, side)
         }
-        columns["day"] = self._day(self._roles.columns.get(f"{side}.period"))
-        columns["recorded_on"] = self._day(self._roles.columns.get(f"{side}.recorded"))
+        columns["day"] = self._day(self.roles.columns.get(f"{side}.period"))
+        columns["recorded_on"] = self._day(self.roles.columns.get(f"{side}.recorded"))
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
-        has_total = "billing.amount" in self._roles.columns
+        has_total = "billing.amount" in self.roles.columns
         columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
-        if f"{side}.id" not in self._roles.columns:
+        if f"{side}.id" not in self.roles.columns:
             columns["id"] = "record._key"
         return query.format(
             **columns,
-            key=MONTH if self._roles.missing(BY_USAGE) else reference,
+            key=MONTH if self.roles.missing(BY_USAGE) else reference,
             table=self._table(side),
-            lines=self._table(self._roles.lines),
+            lines=self._table(self.roles.lines),
             holds="true" if every_version else "record._valid_to IS NULL",
         )
 
@@ -161,10 +161,10 @@ class Sides:
 
     def _column(self, side: str, name: str) -> str:
         """Return the expression of a role's column."""
-        column = self._roles.columns.get(f"{side}.{name}")
+        column = self.roles.columns.get(f"{side}.{name}")
         value = column.value if column else "NULL"
         if name.endswith(NUMBERS):
-            return f"CAST({value} AS {self._roles.decimal(name.removeprefix('line_'))})"
+            return f"CAST({value} AS {self.roles.decimal(name.removeprefix('line_'))})"
         return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
 
     def _day(self, period: Column | None) -> str:
@@ -179,9 +179,8 @@ class Sides:
         return value if period.type == "DATE" else DAY.format(value=value)
 
 
-def create_views(db: duckdb.DuckDBPyConnection, mapping: Mapping, roles: Roles) -> None:
+def create_views(db: duckdb.DuckDBPyConnection, sides: Sides) -> None:
     """Create views of both sides, and temporary ones of all versions."""
-    sides = Sides(db, mapping, roles)
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
     for view in WITH_HISTORY:
