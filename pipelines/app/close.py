@@ -67,6 +67,9 @@ WHERE breaks.month = $month AND breaks.state <> 'resolved'
 GROUP BY breaks.currency
 ORDER BY breaks.currency
 """
+IN_QUARANTINE: Final = """
+SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
+"""
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 
 
@@ -99,11 +102,13 @@ def close_month(session: AppSession, signing: Signing) -> str:
             close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
             close.manifest_sha256 = write_copy(db, close, folder, mapping)
             open_breaks = fetch_rows(db, OPEN_BREAKS, {"month": month})
+            ((aside,),) = db.execute(IN_QUARANTINE).fetchall()
         with session.metadata.transaction() as rows:
             rows.add(close)
     return (
         f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
         f"The SHA-256 of its manifest is {close.manifest_sha256}. {_still_open(open_breaks)}"
+        + (f" Records in quarantine, which amounts may lack: {aside:,}." if aside else "")
     )
 
 

@@ -9,7 +9,8 @@ from pipelines.app.close import close_month, list_closes
 from pipelines.core.errors import StorageFailed
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
-from tests.reconcile.months import signing
+from tests.reconcile.books import publish
+from tests.reconcile.months import BILLS, TERMS, signing
 
 
 def test_a_copy_that_cannot_be_written_leaves_nothing(
@@ -29,6 +30,11 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     (folder / ".001.part" / "used.parquet").touch(0o400)
     close_month(books, signing())
     assert [each.name for each in folder.iterdir()] == ["001"]
+
+
+def test_records_in_quarantine_are_named(books: Stores) -> None:
+    publish(books, mapping=TERMS, billing=[*BILLS, {"id": None}])
+    assert "in quarantine, which amounts may lack: 1." in close_month(books, signing())
 
 
 def test_commands_close_list_and_reopen(books: Stores) -> None:

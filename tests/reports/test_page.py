@@ -122,6 +122,12 @@ def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     assert "Nothing is published yet" in cli("report", code=1).output
 
 
+def test_records_in_quarantine_are_named(stores: Stores) -> None:
+    publish(stores, billing=[*BILLS, {**BILLS[0], "total": "1.00"}])  # two with one key
+    text = text_of(render_report(read_published(stores)))
+    assert "06 Nov 2026, 02:01 UTC, 1 in quarantine : amounts may lack them" in text
+
+
 def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     rows: list[Record] = [{"id": "a", "name": "A"}]
     read(stores, Reading(rows, connection="shop", stream="invoices"))

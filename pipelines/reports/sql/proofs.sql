@@ -14,10 +14,17 @@ SELECT
     max_by(loads.complete, loads.valid_time) AS complete,
     max_by(loads.rows, loads.valid_time) AS rows,
     max(loads.ended_at) AS as_of,
-    max_by(loads.sentence, loads.valid_time) AS sentence
+    max_by(loads.sentence, loads.valid_time) AS sentence,
+    coalesce(any_value(aside.records), 0) AS in_quarantine
 FROM expected
 LEFT JOIN meta.loads AS loads
     ON loads.connection = expected.connection AND loads.stream = expected.stream
+LEFT JOIN (
+    SELECT records.connection, records.stream, count(*) AS records
+    FROM quarantine.records AS records
+    GROUP BY records.connection, records.stream
+) AS aside
+    ON aside.connection = expected.connection AND aside.stream = expected.stream
 GROUP BY expected.connection, expected.stream
 ORDER BY expected.connection, list_position(['partners', 'usage', 'billing'], expected.stream)
     NULLS LAST, expected.stream
