@@ -18,7 +18,8 @@ from pipelines.load.values import to_texts
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
-_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Sorted: the same fields in another order, or beside other records, are the same text.
+_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass

@@ -93,11 +93,12 @@ def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> 
 
 
 def test_another_spelling_of_the_same_is_no_new_version(warehouse: Warehouse) -> None:
-    warehouse.load(['{"id":1,"a":1.50,"l":[{"x":1}]}', '{"id":0}'])
-    result = warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}', '{"id":-0.0}'])
+    warehouse.load(['{"id":1,"a":1.50,"l":[{"x":1}],"b":[[1]],"c":[[{"d":1,"e":2}]]}', '{"id":0}'])
+    again = '{"c": [[{"e":2,"d":1}]], "b": [[1]], "l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}'
+    result = warehouse.load([again, '{"id":-0.0}'])
     assert (result.changed, result.unchanged) == (0, 2)
     assert warehouse.row("SELECT count(*) FROM history.usage") == (2,)
-    assert warehouse.load(['{"l": [{"x": 1}], "a": 1.5, "id": 1, "n": null}']).unchanged == 1
+    assert warehouse.load([again]).unchanged == 1
 
 
 @pytest.mark.parametrize("key", ["id", None])
