@@ -23,7 +23,7 @@ from pipelines.metadata.scans import NOT_LOADED, ScanStatus, set_status
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
-LOADED = "SELECT DISTINCT loads.scan_id FROM meta.loads AS loads"
+LOADED = "SELECT loads.scan_id FROM meta.loads AS loads"
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
 STORAGE_ERRORS: Final = (
     OSError,

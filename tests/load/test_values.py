@@ -102,6 +102,8 @@ def test_a_value_gets_the_narrowest_exact_type(warehouse: Warehouse) -> None:
     found = [(raw, types.get(f"c{at}"), row.get(f"c{at}")) for at, (raw, *_) in enumerate(NUMBERS)]
     assert found == NUMBERS
     assert warehouse.extras() == [None]
+    ours = [name for name, *_ in warehouse.rows("DESCRIBE current.usage") if name.startswith("_")]
+    assert ours == ["_connection", "_key", "_valid_from", "_scan_id", "_page", "_row", "_extra"]
 
 
 def test_a_value_that_stops_fitting_is_whole_in_extra(warehouse: Warehouse) -> None:
@@ -129,6 +131,8 @@ def test_an_unusable_record_goes_to_quarantine_alone(warehouse: Warehouse) -> No
         raw.decode(errors="replace") if isinstance(raw, bytes) else raw for raw in UNUSABLE.values()
     ]
     keys = [None if name == "depth 5,000" else "bad" for name in UNUSABLE]
+    too_deep = warehouse.row("SELECT r.reason FROM quarantine.records AS r WHERE r.key IS NULL")
+    assert too_deep == ("It is nested more than 64 levels deep.",)
     found = warehouse.rows(
         "SELECT r.page, r.row, r.key, r.raw FROM quarantine.records AS r ORDER BY r.row"
     )

@@ -41,12 +41,14 @@ def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
     assert (scan.complete, scan.rows, scan.requests) == (True, 3, 2)
     assert list_memory(session, "acme", "usage") == PROOF.memory
     with_key = msgspec.to_builtins(ListMemory(key="wrong", key_decided=True))
-    session.get_one(Scan, "next day").memory = with_key
+    for scan_id in ("a", "next day"):
+        session.get_one(Scan, scan_id).memory = with_key
     for status in (ScanStatus.HELD, ScanStatus.REJECTED, ScanStatus.SUPERSEDED):
         session.get_one(Scan, "next day").status = status
         assert list_memory(session, "acme", "usage") == PROOF.memory
-    session.get_one(Scan, "next day").status = ScanStatus.APPROVED
-    assert list_memory(session, "acme", "usage").key == "wrong"
+    for status in (ScanStatus.PRUNED, ScanStatus.APPROVED):
+        session.get_one(Scan, "next day").status = status
+        assert list_memory(session, "acme", "usage").key == "wrong"
     for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
         newest = newest_sealed(session, "acme", "usage", day=day)
         assert (newest and newest.scan_id) == expected

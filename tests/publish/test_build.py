@@ -17,6 +17,7 @@ from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
 from pipelines.publish.versions import Stores as RealStores
+from pipelines.publish.versions import change_versions
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.warehouse.versions import full_disk
 
@@ -33,13 +34,15 @@ def decide(stores: Stores, status: ScanStatus, scan_id: str) -> None:
 
 
 @contextmanager
-def damaged(stores: Stores, scan_id: str) -> Iterator[None]:
+def damaged(stores: Stores, scan_id: str, *, is_lost: bool = False) -> Iterator[None]:
     with stores.metadata.transaction() as session:
         file = stores.archive.folder / session.get_one(Scan, scan_id).file
     content = file.read_bytes()
     changed = bytearray(content)
     changed[len(changed) // 3] ^= 0xFF
     file.write_bytes(changed)
+    if is_lost:
+        file.unlink()
     yield
     file.write_bytes(content)
 
@@ -121,10 +124,10 @@ def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it
     with damaged(published, bad):
         built = build(published)
         assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
-        assert "is damaged" in built.failed[bad]
+        assert built.failed[bad].startswith("Scan file")
     later = read(published, Reading(usage(*range(1, 13))))
     good = read(published, Reading([{"id": "b1"}], stream="billing"))
-    with damaged(published, bad), damaged(published, later):
+    with damaged(published, bad), damaged(published, later, is_lost=True):
         built = build(published)
         assert list(built.failed) == [later]
         assert [result.scan_id for result in built.results] == [good]
@@ -264,13 +267,16 @@ def test_rows_of_versions_follow_the_files(published: Stores) -> None:
     with published.metadata.transaction() as session:
         for number, status in ((2, "building"), (3, "deleted"), (4, "published"), (6, "building")):
             session.add(VersionRow(number=number, status=status, created_at=BEGIN))
+    with change_versions(published):
+        gone = dict.fromkeys((2, 3, 4, 6), "deleted")
+        assert published.versions() == dict.fromkeys((1, 5), "published") | gone
     read(published, Reading(usage(*range(1, 12))))
     built = build(published)
     assert built.version is not None
     assert built.version.number == 7
     # 1 holds the same scans as 5.
-    kept, gone = dict.fromkeys((5, 7), "published"), dict.fromkeys((1, 2, 3, 4, 6), "deleted")
-    assert published.versions() == kept | gone
+    kept = dict.fromkeys((5, 7), "published")
+    assert published.versions() == kept | gone | {1: "deleted"}
     names = sorted(path.name for path in version.path.parent.iterdir())
     assert names == [f"v{number:08}.duckdb" for number in (5, 7)]
     with published.metadata.transaction() as session:
