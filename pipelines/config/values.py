@@ -111,8 +111,9 @@ ConnectionName = Annotated[str, _match(r"[a-z0-9][a-z0-9_-]{0,62}", NAME_FAULT)]
 StreamName = Annotated[  # becomes a table's name
     str,
     _match(
-        r"(?!(main|meta|current|history|quarantine|reconciliation)$)[a-z][a-z0-9]*(_[a-z0-9]+)*",
-        "must be of small letters, digits and single _, and not the name of a schema",
+        r"(?!(main|meta|current|history|quarantine|reconciliation)$)"
+        r"(?!.{41})[a-z][a-z0-9]*(_[a-z0-9]+)*",  # tables of arrays begin with it and are cut at 50
+        "must be at most 40 small letters, digits and single _, and not the name of a schema",
     ),
 ]
 # Every business route is below /v2 (Versioning).

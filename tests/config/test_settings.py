@@ -40,6 +40,7 @@ WRONG_SETTINGS = {
     '[streams.invoices]\nsurface = "merchant"': "streams.invoices.path: must be given",
     '[streams.Usage]\npath = "/v2/x"': "Usage.*small letters",
     '[streams.meta]\npath = "/v2/x"': "meta.*not the name of a schema",
+    f'[streams.{"a" * 41}]\npath = "/v2/x"': "aaa.*at most 40",
     '[streams.usage]\npath = "/v1/usage"': "streams.usage.path: must be a path such as",
     "[streams.usage]\npage = 5": "streams.usage.page: no such field",
     "not toml": "settings.toml is not valid TOML",
