@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -14,11 +13,10 @@ import jwt
 import msgspec
 
 from pipelines.core import errors
-from pipelines.core.clock import utc_now
 from pipelines.http import retry
 from pipelines.http.retry import Attempt
 from pipelines.http.transport import Transport
-from pipelines.rate_limit.memory import LONGEST_WAIT
+from pipelines.rate_limit.limiter import Slot
 
 RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
 WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
@@ -102,10 +100,9 @@ class SigningTransport(Transport):
 
     async def _new_token(self) -> _Token:
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
-        wait = self._not_before - self.clock.monotonic()
-        if wait > LONGEST_WAIT:
-            raise errors.Postponed("No token.", utc_now(self.clock) + timedelta(seconds=wait))
-        await self.clock.sleep(max(0.0, wait))
+        await self.clock.sleep(self._not_before - self.clock.monotonic())
+        async with self.limiter.hold(Slot()):
+            pass  # a pause is over, also one that a run before was asked for
         asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
         self._not_before = asked_at + SECONDS_BETWEEN_TOKENS
         body = {
@@ -127,8 +124,7 @@ class SigningTransport(Transport):
                 margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * given.expires_in))
                 return _Token(given.access_token, expires_at - margin, expires_at)
         if answer.status in retry.MAY_PAUSE:
-            asked = retry.wait_seconds(answer, self.clock.time())
-            self._not_before = max(self._not_before, self.clock.monotonic() + asked)
+            self.limiter.block(retry.wait_seconds(answer, self.clock.time()))
         kinds = retry.KINDS | dict.fromkeys([400, 403], errors.AccessDenied)
         raise kinds.get(answer.status, errors.UnexpectedAnswer)(
             f"The identity provider {url} gave no token (status {answer.status}).",
