@@ -11,7 +11,7 @@ from typing import Any, Final
 from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
-from pipelines.config.streams import Stream
+from pipelines.config.streams import MOST_RECORDS, Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
@@ -142,11 +142,11 @@ def _surface(document: Json, operation: Json) -> str:
 
 
 def _limit(document: Json, operation: Json) -> int:
-    """Return the greatest page size that is stated, else the default."""
+    """Return the greatest page size that is stated and a stream may have, else the default."""
     for each in operation.get("parameters") or []:
         greatest = _find(document, each, "schema").get("maximum")
         if _find(document, each).get("name") == "limit" and isinstance(greatest, int | float):
-            return int(greatest)
+            return max(1, min(int(greatest), MOST_RECORDS))
     return int(Stream.model_fields["limit"].default)
 
 

@@ -7,9 +7,10 @@ from pydantic import BeforeValidator, Field
 
 from pipelines.config import values
 
+MOST_RECORDS: Final = 500  # a page, as the interface document has it
 DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
     "partners": {"path": "/v2/partners"},
-    "usage": {"path": "/v2/usage", "limit": 500},
+    "usage": {"path": "/v2/usage", "limit": MOST_RECORDS},
     "billing": {"path": "/v2/billing"},
 }
 
@@ -22,7 +23,7 @@ class Stream(values.Table):
     """path of the list; the three documented lists have theirs"""
     surface: values.Surface = "partner"
     """partner or merchant"""
-    limit: int = Field(default=100, ge=1, le=500)  # as the interface document has them
+    limit: int = Field(default=100, ge=1, le=MOST_RECORDS)
     """records per page; 500 for `usage`"""
     key: str | None = None
     """field that identifies a record; the first scan pins it"""

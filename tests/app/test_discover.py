@@ -1,10 +1,12 @@
 """What the interface description shows; its changes; the proposed lines switch a list on."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pipelines.app.checkup import run_checks
@@ -17,6 +19,7 @@ from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ExitCode, ServiceError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.tables import ApiSpec
+from tests.end_to_end.proxy import changed_answers
 from tests.homes import make_home, opened, records, rows, sync_once
 from tests.sandbox.running import API_KEY, Running
 
@@ -58,6 +61,25 @@ def test_the_proposed_lines_switch_a_list_on(
     home.settings_file.write_text(found["/v2/plans"]["lines"] + "\n")
     sync_once(home, "plans")
     assert rows(home, "SELECT count(*) FROM current.plans") == [(len(records(sandbox, "plans")),)]
+
+
+@pytest.mark.parametrize(("stated", "limit"), [(b"1000", 500), (b"-5", 1)])
+def test_a_page_size_that_no_stream_may_have_is_not_proposed(
+    stated: bytes, limit: int, sandbox: Running, tmp_path: Path
+) -> None:
+    def change(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
+        body = re.sub(rb'("maximum": ?)100\b', rb"\g<1>" + stated, answer.content)
+        is_described = request.url.path == DESCRIPTION
+        return httpx.Response(200, content=body) if is_described else answer
+
+    with changed_answers(sandbox, change) as service:
+        home = make_home(tmp_path / "home", service)
+        with opened(home) as session:
+            lines = {row["path"]: row["lines"] for row in discover(session, "acme", DESCRIPTION)}
+    assert lines["/v2/plans"].endswith(f"limit = {limit}")
+    home.settings_file.write_text(lines["/v2/plans"])
+    with opened(home) as session:
+        assert session.settings.streams["plans"].limit == limit
 
 
 def test_a_description_that_is_not_there_is_named(home: Home) -> None:
