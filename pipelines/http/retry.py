@@ -1,5 +1,6 @@
 """What an answer means: the error that a user reads, how long to wait, how often to try again."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from pipelines.rate_limit.limiter import Slot
 from pipelines.rate_limit.memory import LONGEST_BLOCK
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class TokenRefused(errors.AccessDenied):
@@ -171,10 +173,16 @@ async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connec
         failures[kind] += 1
         return failures[kind] < TRIES.get(kind, 0)
 
+    def note(state: tenacity.RetryCallState) -> None:
+        error = state.outcome and state.outcome.exception()
+        if isinstance(error, errors.Unavailable):  # the column `429s` counts the others
+            logger.info("%s: %s Trying again in %.0f s.", connection, error, state.upcoming_sleep)
+
     retrying = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(may_repeat),
         wait=tenacity.wait_exponential_jitter(max=30),
         sleep=clock.sleep,
+        before_sleep=note,
         reraise=True,
     )
     try:

@@ -5,6 +5,7 @@ transaction. Times are seconds of the clock that the processes share (`Metadata.
 """
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from pipelines.rate_limit.headers import read_rate_headers
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
+NOTED_SECONDS = 30.0  # of a wait, between two messages
 LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
 HEAD_START = 0.002  # for the request before: a look stops the event loop, which has to write it
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
@@ -46,6 +48,7 @@ UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
 DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
 Execute = Callable[..., Any]
 """Executes a statement in a transaction."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,12 @@ class RateLimiter:
 
     async def _take(self, slot: Slot) -> None:
         """Wait until the request may be sent; look once more `LAST_LOOK` seconds before."""
+        noted = -math.inf
         try:
-            while (wait := self._look(slot) - self._clock.monotonic()) > LAST_LOOK:
+            while (wait := self._look(slot) - (now := self._clock.monotonic())) > LAST_LOOK:
+                if min(wait, now - noted) > NOTED_SECONDS:
+                    noted = now
+                    logger.info("The service asks for a pause; requests go on in %.0f s.", wait)
                 before = LEAD - MARGIN if wait > LEAD else LAST_LOOK
                 await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
             await self._clock.sleep(wait)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable
 from datetime import timedelta
 from itertools import pairwise
@@ -81,6 +82,15 @@ def test_a_429_without_any_header_backs_off_and_is_counted() -> None:
     for wait, least in zip((b - a for a, b in pairwise(moments)), (1, 2, 4, 8), strict=True):
         assert least <= wait <= least + 1
     assert script.statuses == [429] * 4
+
+
+def test_each_try_after_a_failure_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pipelines")
+    Script(*[Reply(429)] * 4, *[Reply(503)] * 2, page_reply()).page()
+    first, second = caplog.messages
+    assert first.startswith("acme: The service answered /v2/usage with status 503: it may pass.")
+    assert second.endswith(" s.")
+    assert " Trying again in " in second
 
 
 def test_a_body_that_breaks_does_not_hide_the_pause() -> None:

@@ -1,6 +1,7 @@
 """One process: pace, failures, cancelled waits, Retry-After, clocks that are set."""
 
 import asyncio
+import logging
 from itertools import pairwise
 
 import pytest
@@ -87,6 +88,17 @@ async def test_a_retry_after_holds_for_everybody_and_can_be_forgotten(world: Wor
     await asyncio.sleep(5.2)
     forget_block(world.metadata, world.actor)
     assert await seconds_of(waiting) == pytest.approx(0.3, abs=0.5)
+
+
+async def test_a_long_pause_is_said_every_half_minute(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pipelines")
+    process = world.process()
+    process.limiter.block(100)
+    await process.ask_together()
+    said = [f"The service asks for a pause; requests go on in {left} s." for left in (100, 70, 40)]
+    assert caplog.messages == said
 
 
 async def test_a_longer_wait_than_a_run_may_take_is_raised(world: World) -> None:
