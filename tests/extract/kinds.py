@@ -144,6 +144,16 @@ LIES: dict[str, Callable[[Page], Page]] = {
 }
 
 
+def capped(rows: int, limit: int, chance: Random) -> Model:
+    """A list of which nothing is shown from an offset on, as if it ended there."""
+
+    def tell(page: Page, _model: Model) -> Page:
+        is_behind = page.request.offset > 2 * rows // 3
+        return replace(page, values=page.values[:0], has_more=False) if is_behind else page
+
+    return replace(stable(rows, limit, chance), lie=tell)
+
+
 class Endless(Model):
     """A list that begins again behind its end."""
 
@@ -178,6 +188,7 @@ def hiding(rows: int, limit: int, chance: Random) -> Model:
 
 KINDS: dict[str, Kind] = {
     "rows on no page": hiding,
+    "nothing from an offset on": capped,
     "begins again behind its end": endless,
     "stable": stable,
     "one moves": changing(stable, _move_once),
