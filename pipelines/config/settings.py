@@ -29,7 +29,7 @@ class Settings(Table):
     metadata_url: str | None = None
     """PostgreSQL database for metadata, instead of a file in the home"""
     sync_max_minutes: int = Field(default=120, ge=1)
-    """minutes after which a list that changes too fast is PARTIAL"""
+    """minutes of reading after which a list that is not proven is PARTIAL"""
     request_timeout_seconds: float = Field(default=60, gt=0, le=600)
     """seconds within which a request must be answered whole"""
     max_clock_difference_hours: float = Field(default=24, gt=0)

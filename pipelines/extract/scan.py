@@ -18,6 +18,7 @@ from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.clock import utc_now
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
+from pipelines.core.text import counted
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded
 from pipelines.extract.read_list import read_list
@@ -133,8 +134,8 @@ class _Driver:
         return line(attempt), attempt.content
 
     def _stop(self) -> Answer:
-        minutes, now = self.max_seconds / 60, self.client.clock.time()
-        reason = f"the list changed faster than it could be read in {minutes:.0f} minutes"
+        now, minutes = self.client.clock.time(), counted(round(self.max_seconds / 60), "minute")
+        reason = f"it was not proven within {minutes} (sync_max_minutes)"
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
         return _line(STOP, 0, 0, attempt), None
 
