@@ -9,6 +9,7 @@ Fixtures:
 A test that needs another sandbox starts it with ``tests.sandbox.running.started``.
 """
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ hypothesis.settings.register_profile(
     "partner-sync", deadline=None, derandomize=bool(os.environ.get("CI"))
 )
 hypothesis.settings.load_profile("partner-sync")
+gc.set_threshold(50_000)  # looking for garbage as often as usual takes a tenth of the time
 # Every commit waits for the disk; no test can tell whether it did.
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
@@ -48,6 +50,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Say where tests are left out because no browser is installed."""
     left_out = config.option.markexpr != "not long" and not find_chromium()
     return "NOT RUN: tests/browser, as there is no browser, or BROWSER=none" if left_out else None
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of every search for garbage."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
