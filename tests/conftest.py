@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 
 from tests.browser.install import find_chromium
-from tests.publish.homes import OpenHome, Stores, made_home, publish_ten
+from tests.publish.homes import OpenHome, Stores, home_of, made_home, publish_ten
 from tests.sandbox.running import SMALL, Running, started
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
@@ -91,23 +91,12 @@ def open_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Itera
     with ExitStack() as at_end:
 
         def open_home(make: Callable[[Stores], object]) -> Stores:
-            made = made_home(tmp_path_factory, make)
-            copy = shutil.copytree(made.home.root, tmp_path / make.__name__, symlinks=True)
-            stores = Stores.open(copy)
-            stores.clock.now = made.clock.now
+            stores = made_home(tmp_path_factory, make).copied(tmp_path / make.__name__)
             at_end.callback(stores.metadata.close)
             return stores
 
         yield open_home
 
 
-@pytest.fixture
-def stores(open_home: OpenHome) -> Stores:
-    """A home without any scan."""
-    return open_home(repr)
-
-
-@pytest.fixture
-def published(open_home: OpenHome) -> Stores:
-    """A home whose version 1 has the rows u1 to u10 of acme/usage."""
-    return open_home(publish_ten)
+stores = home_of(repr)  # without any scan
+published = home_of(publish_ten)  # its version 1 has the rows u1 to u10 of acme/usage

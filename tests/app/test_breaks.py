@@ -37,9 +37,8 @@ def decided(stores: Stores) -> list[tuple[Any, ...]]:
 
 
 def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
-    session = stores
-    rows = choose_breaks(session, BreakFilter(**chosen), verdict)
-    record_decisions(session, rows)
+    rows = choose_breaks(stores, BreakFilter(**chosen), verdict)
+    record_decisions(stores, rows)
     return len(rows)
 
 
@@ -164,8 +163,7 @@ def test_decisions_in_a_workbook_are_read_back(
         U: {"decision": "resolve", "reason": "a cent", "difference": 0.01, "rows": 2},
     }
     file = filled(books, tmp_path / name, cells, sep)
-    session = books
-    assert record_decisions(session, read_decisions(session, file)) == "Recorded 3 decisions."
+    assert record_decisions(books, read_decisions(books, file)) == "Recorded 3 decisions."
     assert [found[:3] for found in decided(books)] == [
         ("break_resolve", None, "agreed; paid, in full"),
         ("break_assign", "bob", "NA"),

@@ -66,9 +66,8 @@ def test_a_bill_without_a_total_is_proven(books: Stores) -> None:
 
 
 def test_every_break_is_proven(books: Stores) -> None:
-    session = books
-    for each in read_breaks(session, BreakFilter()).to_pylist():
-        found = trace_break(session, each["break_id"])
+    for each in read_breaks(books, BreakFilter()).to_pylist():
+        found = trace_break(books, each["break_id"])
         assert (found["same"], problems(found)) == (True, {})
         amounts = {one["part"]: one["from_raw"] for one in found["sums"]}
         assert amounts.get("billed", 0) - amounts.get("used", 0) == each["difference"]
@@ -157,13 +156,12 @@ def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
 def test_what_is_not_there_is_refused(books: Stores, stores: Stores) -> None:
     with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         traced(stores)  # nothing is published
-    session = books
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: trace_break(session, "B1"), "There is no break_id `B1`"),
-        (lambda: trace_month(session, "nobody", MONTH), "There is no partner `nobody`"),
-        (lambda: trace_month(session, FIRST, "2026-10"), "Possible values: 2026-09."),
-        (lambda: trace_month(session, FIRST, MONTH, "USD"), "Possible values: EUR, JPY."),
-        (lambda: trace_month(session, FIRST, MONTH, "JPY"), "first has neither usage nor bills in"),
+        (lambda: trace_break(books, "B1"), "There is no break_id `B1`"),
+        (lambda: trace_month(books, "nobody", MONTH), "There is no partner `nobody`"),
+        (lambda: trace_month(books, FIRST, "2026-10"), "Possible values: 2026-09."),
+        (lambda: trace_month(books, FIRST, MONTH, "USD"), "Possible values: EUR, JPY."),
+        (lambda: trace_month(books, FIRST, MONTH, "JPY"), "first has neither usage nor bills in"),
     ]
     for call, message in calls:
         with pytest.raises(ConfigurationError, match=message):

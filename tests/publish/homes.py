@@ -1,6 +1,7 @@
 """Homes with real files and scans of made-up records."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ OpenHome = Callable[[Make], "Stores"]
 SERVICE = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
 
 _MADE: dict[Make, "Stores"] = {}
+_BEGUN: dict[Make, Make] = {}
 
 
 class MovedClock(Clock):
@@ -63,6 +65,12 @@ class Stores(AppSession):
             Archive(home.archive),
             Warehouse(home),
         )
+
+    def copied(self, folder: Path) -> "Stores":
+        """Return a copy, at the same time."""
+        copy = Stores.open(shutil.copytree(self.home.root, folder, symlinks=True))
+        copy.clock.now = self.clock.now
+        return copy
 
     def changed(self, **settings: Any) -> "Stores":
         """Return the same home with other settings."""
@@ -107,13 +115,35 @@ class Reading:
     key: str | None = "id"
 
 
+def goes_on_from(begin: Make) -> Callable[[Make], Make]:
+    """Let a function that makes a home begin with a copy of the home of another one."""
+
+    def decorate(make: Make) -> Make:
+        _BEGUN[make] = begin
+        return make
+
+    return decorate
+
+
 def made_home(factory: pytest.TempPathFactory, make: Make) -> Stores:
     """Return a home that a function made, the same for all tests of a process. It is closed."""
     if make not in _MADE:
-        _MADE[make] = Stores.open(factory.mktemp("made") / "home")
-        make(_MADE[make])
-        _MADE[make].metadata.close()
+        folder, begin = factory.mktemp("made") / "home", _BEGUN.get(make)
+        stores = made_home(factory, begin).copied(folder) if begin else Stores.open(folder)
+        make(stores)
+        stores.metadata.close()
+        _MADE[make] = stores
     return _MADE[make]
+
+
+def home_of(make: Make) -> Any:
+    """Return a fixture: a copy of the home that a function makes."""
+
+    @pytest.fixture
+    def home(open_home: OpenHome) -> Stores:
+        return open_home(make)
+
+    return home
 
 
 def usage(*ids: int, amount: str = "1.10") -> list[Record]:

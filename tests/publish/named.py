@@ -8,7 +8,7 @@ from pipelines.publish.build import build
 from pipelines.publish.versions import rollback
 from pipelines.warehouse.duckdb_file import Version
 from tests.archive.scans import decompressed
-from tests.publish.homes import Reading, Record, Stores, publish_ten, read, usage
+from tests.publish.homes import Reading, Record, Stores, goes_on_from, publish_ten, read, usage
 
 NAME = "Ada Lövelace"
 OTHERS = usage(*range(1, 11))
@@ -50,9 +50,9 @@ def files_with(home: Path, text: str = NAME) -> list[str]:
     return sorted(found)
 
 
+@goes_on_from(publish_ten)
 def publish_names(stores: Stores) -> None:
     """Publish versions with the name behind one without it."""
-    publish_ten(stores)
     for records in ([*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
         read(stores, Reading(records))
         build(stores)

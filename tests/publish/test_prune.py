@@ -108,15 +108,14 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
         kept = {1: "published", 5: "published"}
         assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
         assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
-    session = published
-    versions.rollback(session, None, "bad load")
+    versions.rollback(published, None, "bad load")
     assert len(published.keys()) == 10
     map_again("d")
     assert published.versions() == dict.fromkeys(range(1, 5), "deleted") | dict.fromkeys(
         (5, 6), "published"
     )
     with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
-        versions.rollback(session, None, "once more")  # 5 is what was rolled back
+        versions.rollback(published, None, "once more")  # 5 is what was rolled back
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.versions import previous_versions, rollback
-from tests.publish.homes import OpenHome, Reading, Record, Stores, read, usage
+from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
 from tests.publish.named import load, roll_back
 
 
@@ -20,10 +20,7 @@ def publish_three(stores: Stores) -> None:
         build(stores)
 
 
-@pytest.fixture
-def three(open_home: OpenHome) -> Stores:
-    """A home with versions 1 to 3, of three scans: 4, 5 and 6 rows."""
-    return open_home(publish_three)
+three = home_of(publish_three)  # versions 1 to 3, of three scans: 4, 5 and 6 rows
 
 
 def test_a_rollback_even_to_a_file_that_a_person_restored_is_not_undone_by_the_next_build(

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.app.close import Signing, close_month
 from pipelines.publish.build import build
-from tests.publish.homes import Stores
+from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
@@ -53,6 +53,6 @@ def publish_months(stores: Stores) -> None:
     publish(stores, mapping=TERMS, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
 
 
+@goes_on_from(publish_months)
 def publish_closed(stores: Stores) -> None:
-    publish_months(stores)
     close(stores)

@@ -11,24 +11,21 @@ from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.reconcile.engine import reconcile
-from tests.publish.homes import OpenHome, Record, Stores
+from tests.publish.homes import Record, Stores, home_of
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
 BILLS = [bill("b", line("u", "5.01"))]
 NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
 AMOUNT = 'amount = "amount"'
-DIFFERENT, TWICE = (f"break_rows WHERE rule = '{rule}'" for rule in ("different", "billed_twice"))
+ROWS = {rule: f"break_rows WHERE rule = '{rule}'" for rule in ("different", "billed_twice")}
 
 
 def publish_break(stores: Stores) -> None:
     publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
 
 
-@pytest.fixture
-def stores(open_home: OpenHome) -> Stores:
-    """A home with one break: a cent more on the bill."""
-    return open_home(publish_break)
+stores = home_of(publish_break)  # one break: a cent more on the bill
 
 
 def breaks(stores: Stores, columns: str = "state, owner, resolved_by") -> list[tuple[Any, ...]]:
@@ -40,27 +37,33 @@ def bill_at(stores: Stores, amount: str) -> None:
 
 
 def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
+    """Five breaks: assigned, resolved, reopened, resolved for its difference, resolved and gone."""
+
+    def bill_all(**amounts: str) -> None:
+        lines = (line(each, amounts.get(each, "5.01")) for each in "uvwxy")
+        bills = [bill(name, each) for name, each in zip("bcdef", lines, strict=True)]
+        publish(stores, usage=[used(each) for each in "uvwxy"], billing=bills)
+
     assigned, resolved = ("assigned", "bob", None), ("resolved", "bob", "ann")
-    ((break_id, first_seen),) = breaks(stores, "break_id, first_seen")
-    for kind, state in (("break_assign", assigned), ("break_resolve", resolved)):
-        decide(stores, kind, break_id, owner="bob")
-        assert build(stores).is_new  # for the decision alone
-        assert breaks(stores) == [state]
+    bill_all()
+    known = breaks(stores, "break_id, first_seen")
+    decisions = ("assign",), *[("assign", "resolve")] * 4
+    for (break_id, _), kinds in zip(known, decisions, strict=True):
+        for kind in kinds:
+            decide(stores, f"break_{kind}", break_id, owner="bob")
+    assert build(stores).is_new  # for the decisions alone
     assert not build(stores).is_new
-    for amount, state in (("5.02", assigned), ("5.01", resolved)):
-        bill_at(stores, amount)
-        assert breaks(stores) == [state], amount  # it holds while the difference is the same
-    decide(stores, "break_reopen", break_id)
-    build(stores)
-    assert breaks(stores) == [assigned]
-    decide(stores, "break_resolve", break_id)
-    bill_at(stores, "5.00")
-    assert breaks(stores) == [("resolved", "bob", "evidence")]
+    assert breaks(stores) == [assigned, *[resolved] * 4]
+    decide(stores, "break_reopen", known[2][0])
+    bill_all(x="5.02", y="5.00")
+    gone = ("resolved", "bob", "evidence")
+    assert breaks(stores) == [assigned, resolved, assigned, assigned, gone]
     remembered = breaks(stores, "break_id, state, first_seen, gone_at, difference")
     rebuild(stores)
     assert breaks(stores, "break_id, state, first_seen, gone_at, difference") == remembered
-    bill_at(stores, "5.01")
-    assert breaks(stores, "state, break_id, first_seen") == [("assigned", break_id, first_seen)]
+    bill_all()  # a decision holds while the difference is the same, unless the break was gone
+    assert breaks(stores) == [assigned, resolved, assigned, resolved, assigned]
+    assert breaks(stores, "break_id, first_seen") == known
 
 
 def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Stores) -> None:
@@ -109,18 +112,30 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -
 
 
 def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) -> None:
-    publish(stores, usage=[used("u"), used("v")])
-    for old, new, rule, rows, reason in (
-        (AMOUNT, 'amount = "gone"', "summary", "summary", "no record of usage has a field gone"),
-        (AMOUNT, 'amount = "day"', "different", DIFFERENT, "holds text, not numbers"),
-        ('recorded = "recorded"', "", "late_arrivals", "late_arrivals", "recorded is not mapped"),
-        ("lines[].usage", "total", "billed_twice", TWICE, "total is not in the list of lines"),
+    several = (
+        (AMOUNT, 'amount = "day"'),
+        ('recorded = "recorded"', ""),
+        ("lines[].usage", "total"),
+    )
+    said = {
+        "different": "holds text, not numbers",
+        "late_arrivals": "recorded is not mapped",
+        "billed_twice": "total is not in the list of lines",
+    }
+    for changes, reasons in (
+        (((AMOUNT, 'amount = "gone"'),), {"summary": "no record of usage has a field gone"}),
+        (several, said),
     ):
-        publish(stores, mapping=MAPPING.replace(old, new, 1))
+        mapping = MAPPING
+        for old, new in changes:
+            mapping = mapping.replace(old, new, 1)
+        publish(stores, mapping=mapping, usage=[used("u"), used("v")])
         found = dict(stores.rows("SELECT rule, reason FROM reconciliation.rules"))
-        assert reason in found[rule]
         assert found["not_billed"] is None
-        assert stores.rows(f"SELECT count(*) FROM reconciliation.{rows}") == [(0,)]
+        for rule, reason in reasons.items():
+            assert reason in found[rule]
+            rows = ROWS.get(rule, rule)
+            assert stores.rows(f"SELECT count(*) FROM reconciliation.{rows}") == [(0,)]
         views = {name for (name,) in stores.rows("SHOW TABLES FROM finance")}
         assert ("month_totals" in views) == (found["summary"] is None)
 

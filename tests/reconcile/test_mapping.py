@@ -9,7 +9,7 @@ from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.publish.build import build
 from tests.cli.conftest import Cli
-from tests.publish.homes import OpenHome, Reading, Stores, read
+from tests.publish.homes import Reading, Stores, home_of, read
 from tests.reconcile.made_up import Lists, usual
 
 OWN = """
@@ -39,9 +39,7 @@ def publish_usual(stores: Stores) -> None:
     publish(stores, usual())
 
 
-@pytest.fixture
-def session(open_home: OpenHome) -> Stores:
-    return open_home(publish_usual)
+session = home_of(publish_usual)
 
 
 def mapped(session: Stores) -> Mapping:

@@ -190,13 +190,12 @@ def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions
 
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     restate(closed, "6.00", "7.00")
-    session = closed
-    (found,) = changed_months(session)
+    (found,) = changed_months(closed)
     assert (found.severity, found.subject) == ("warning", "2026-09")
     assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
     assert "Net difference: usage EUR +1.00." in found.message
     assert found.remedy == "partner-sync close list"
-    page = text_of(render_report(read_published(session)))
+    page = text_of(render_report(read_published(closed)))
     said = "1 closed month changed since the sign-off: Sep 2026. Used / billed: EUR +1.00 / 0.00."
     assert f"{said} Booked as corrections of Oct 2026" in page
     assert "Sep 2026 signed off, changed since" in page
@@ -205,7 +204,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):
         reopen_month(closed, OCTOBER, "cid", "new invoice")
     reopen_month(closed, SEPTEMBER, "cid", "new invoice")
-    assert changed_months(session) == ()
+    assert changed_months(closed) == ()
     build(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]

@@ -12,7 +12,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from pipelines.reports.render import render_report
-from tests.publish.homes import OpenHome, Stores
+from tests.publish.homes import Stores, goes_on_from, home_of
 from tests.publish.named import erase, roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.reconcile.months import (
@@ -32,18 +32,16 @@ from tests.reports.conftest import text_of
 TAKEN = ("usage", "u", "EUR", "5.00", "8.00", "3.00", "10")
 
 
+@goes_on_from(publish_closed)
 def publish_taken(stores: Stores) -> None:
     """Close October, which takes a correction of September."""
-    publish_closed(stores)
     restate(stores, "8.00", "7.00")
     later = bill("c", line("now", "1.00"), month="2026-11-01")
     publish(stores, partners=partners([FIRST]), billing=[*BILLS, later])
     close(stores, OCTOBER)
 
 
-@pytest.fixture
-def taken(open_home: OpenHome) -> Stores:
-    return open_home(publish_taken)
+taken = home_of(publish_taken)
 
 
 def damage(stores: Stores) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.publish.homes import OpenHome, Record, Stores
+from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
@@ -173,10 +173,7 @@ ORDER BY ALL
 """
 
 
-@pytest.fixture
-def books(open_home: OpenHome) -> Stores:
-    """A published version of all cases."""
-    return open_home(_publish)
+books = home_of(_publish)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from pipelines.reports.queries import Figures, read_figures
-from tests.publish.homes import OpenHome, Record, Stores, made_home
+from tests.publish.homes import Record, Stores, home_of, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 SCRIPT, BIDI = "<script>alert(1)</script>", "evil\u202egnp"
@@ -56,9 +56,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     return figures_of(made_home(tmp_path_factory, publish_books))
 
 
-@pytest.fixture
-def stores(open_home: OpenHome) -> Stores:
-    return open_home(publish_books)
+stores = home_of(publish_books)
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Any
 
 import duckdb
-import pytest
 
 from pipelines.app.breaks import BreakFilter, read_breaks, totals
 from pipelines.reconcile.statements import RULES
@@ -15,7 +14,7 @@ from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
 from pipelines.reports.text import format_amount
 from tests.cli.conftest import Cli
-from tests.publish.homes import OpenHome, Record, Stores
+from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of
 
@@ -164,10 +163,7 @@ def publish_many(stores: Stores) -> None:
     publish(stores, partners=partners(["first"]), usage=usage, billing=bills)
 
 
-@pytest.fixture
-def many(open_home: OpenHome) -> Stores:
-    """A home with a version of many currencies."""
-    return open_home(publish_many)
+many = home_of(publish_many)
 
 
 def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(many: Stores) -> None:
