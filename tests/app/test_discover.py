@@ -133,7 +133,9 @@ def test_a_comparison_that_fails_reaches_no_list(
     with opened(home) as session:
         discover(session, "shop", DESCRIPTION)
         monkeypatch.setenv("SANDBOX_API_KEY", key)
-        result = sync(session, [ReadRequest("acme"), ReadRequest("shop")], LoggedProgress())
+        result = sync(
+            session, [ReadRequest("acme", ("partners",)), ReadRequest("shop")], LoggedProgress()
+        )
     (failed,) = (each for each in result.streams if each.connection == "shop")
     assert (failed.state, failed.remedy) == (Outcome.FAILED, "Copy the key again.")
     assert "holds characters that no HTTP header may hold" in failed.message

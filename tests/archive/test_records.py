@@ -78,7 +78,7 @@ def test_far_more_records_than_requested_are_refused(record: bytes) -> None:
 
 
 @given(values=st.lists(VALUES, max_size=6), odd=st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_every_list_of_records_is_cut_where_it_was_joined(
     values: list[object],
     odd: bool,  # noqa: FBT001 - a drawn value

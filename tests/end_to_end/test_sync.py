@@ -27,8 +27,9 @@ from tests.homes import KEYS, make_home, opened, records, rows, sync_once
 from tests.sandbox.running import Running, started
 from tests.truth import Held, by_key, current, held, sent
 
-SIZES = ("--rate", "1000", "--partners", "60", "--usage", "1500", "--billing", "300")
-SETTINGS = "[streams.partners]\nlimit = 20\n[streams.usage]\nlimit = 300\n"
+SIZES = ("--rate", "1000", "--partners", "60", "--usage", "600", "--billing", "180")
+SETTINGS = "[streams.partners]\nlimit = 20\n[streams.usage]\nlimit = 120\n"
+SETTINGS += "[streams.billing]\nlimit = 60\n"
 SHORT = '[streams.s]\npath = "/v2/plans"\n[streams.t]\npath = "/v2/organizations"\n'
 WAIT_SECONDS = 60  # on a busy machine
 RATES = {"insert": 0.5, "delete": 0.5, "update": 3}  # by page
@@ -274,7 +275,9 @@ def test_a_connection_without_credentials_stops_no_other(sandbox: Running, tmp_p
     (home.root / "config" / "first-secret").unlink()
     make_home(home.root, sandbox, "second")
     with opened(home) as session:
-        result = sync(session, [ReadRequest("first"), ReadRequest("second")], LoggedProgress())
+        result = sync(
+            session, [ReadRequest("first"), ReadRequest("second", ("partners",))], LoggedProgress()
+        )
         account = limiter_actor(session, session.settings.connection("second"))
         with session.metadata.transaction() as db:
             # What asked for the account counts, so that the first sync sends not one too many.

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import pytest
-
 from tests.load.scans import Warehouse
 
 HUGE = 10**40
@@ -140,14 +138,14 @@ def test_an_unusable_record_goes_to_quarantine_alone(warehouse: Warehouse) -> No
     assert "records_quarantined" in {each.code for each in result.findings}
 
 
-@pytest.mark.parametrize("raw", KEYLESS.values(), ids=KEYLESS)
-def test_a_record_without_a_readable_key_ends_no_row(warehouse: Warehouse, raw: str) -> None:
+def test_a_record_without_a_readable_key_ends_no_row(warehouse: Warehouse) -> None:
     good = ['{"id":"a","a":1}', '{"id":"b","a":1}']
     warehouse.load(good)
-    result = warehouse.load([good[0], raw])
-    assert (result.unchanged, result.deleted, result.quarantined) == (1, 0, 1)
-    assert "rows_not_deleted" in {each.code for each in result.findings}
-    assert len(warehouse.current()) == 2
+    for name, raw in KEYLESS.items():
+        result = warehouse.load([good[0], raw])
+        assert (result.unchanged, result.deleted, result.quarantined) == (1, 0, 1), name
+        assert "rows_not_deleted" in {each.code for each in result.findings}, name
+        assert len(warehouse.current()) == 2, name
     assert warehouse.load(good[:1]).deleted == 1
 
 
