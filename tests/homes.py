@@ -49,14 +49,6 @@ def copied(home: Home, folder: Path) -> Home:
     return Home(Path(shutil.copytree(home.root, folder, symlinks=True)))
 
 
-@pytest.fixture
-def synced(tmp_path_factory: pytest.TempPathFactory, sandbox: Running, tmp_path: Path) -> Home:
-    """A home with version 1 of all lists of the shared sandbox."""
-    home = synced_home(tmp_path_factory, sandbox)
-    sandbox.reset()  # the first test of a process has just synced it
-    return copied(home, tmp_path / "home")
-
-
 opened = open_session
 
 

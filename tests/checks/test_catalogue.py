@@ -12,7 +12,7 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import Outcome
-from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import build
 from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
@@ -66,9 +66,7 @@ def ending(*outcomes: Outcome | None, **run: Any) -> Arrange:
 
 
 def fail_load(stores: Stores) -> None:
-    scan = read(stores, Reading(ALL))
-    with stores.metadata.transaction() as session:
-        set_status(session, scan, ScanStatus.FAILED, "page 3 is damaged.")
+    stores.set_status(read(stores, Reading(ALL)), ScanStatus.FAILED, "page 3 is damaged.")
 
 
 def leave_waiting(stores: Stores) -> None:

@@ -10,10 +10,7 @@ from typer.testing import CliRunner, Result
 from pipelines.cli.main import program
 from pipelines.config.home import Home
 from tests.homes import make_home
-from tests.homes import synced as synced_copy
 from tests.sandbox.running import Running
-
-__all__ = ["synced_copy"]
 
 
 class Cli:
@@ -36,9 +33,9 @@ class Cli:
 
 
 @pytest.fixture
-def synced(synced_copy: Home) -> Cli:
+def synced(synced: Home) -> Cli:
     """Commands on a home with version 1 of all lists."""
-    return Cli(synced_copy)
+    return Cli(synced)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -169,16 +169,6 @@ def fail_billing(sandbox: Running, home: Home) -> StreamResult:
     (billing,) = sync_once(home, "billing").streams
     sandbox.reset()
     return billing
-
-
-def test_a_scan_that_is_new_enough_is_used_again(sandbox: Running, synced: Home) -> None:
-    before = page_requests(sandbox)
-    tick = datetime.now(UTC) - timedelta(days=1)
-    used = read(synced, ReadRequest("acme", trigger="schedule", scheduled_at=tick))
-    assert {(each.source, each.requests) for each in used} == {("reused", 0)}
-    assert page_requests(sandbox) == before
-    again = read(synced, ReadRequest("acme", ("partners",), scheduled_at=datetime.now(UTC)))
-    assert again[0].source == "read"
 
 
 class SetBack(Clock):

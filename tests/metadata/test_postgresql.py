@@ -17,7 +17,6 @@ from tests.metadata.test_engine import CHILD, KILLED, TIMES, check_children, chi
 from tests.sandbox.running import Running
 
 pytest_plugins = ["tests.postgresql"]
-pytestmark = pytest.mark.long
 SHARED = vars(test_rows) | vars(test_scans)
 globals().update({name: each for name, each in SHARED.items() if name.startswith("test_")})
 test_the_tables = test_engine.test_the_tables_are_those_of_the_newest_revision

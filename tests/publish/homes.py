@@ -22,7 +22,7 @@ from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
-from pipelines.metadata.scans import seal_scan
+from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow
 from pipelines.publish import versions
 from pipelines.publish.build import build
@@ -94,6 +94,10 @@ class Stores(AppSession):
         """Return the status of every scan."""
         with self.metadata.transaction() as session:
             return {scan.scan_id: scan.status for scan in session.query(Scan)}
+
+    def set_status(self, scan_id: str, status: ScanStatus, reason: str | None = None) -> None:
+        with self.metadata.transaction() as session:
+            set_status(session, scan_id, status, reason)
 
     def versions(self) -> dict[int, str]:
         """Return the status of every version by number; of the checkpoint, that it is this."""

@@ -30,7 +30,7 @@ def decide(stores: Stores, status: ScanStatus, scan_id: str) -> None:
     row.details = {"rows": 2}
     with stores.metadata.transaction() as session:
         add_decision(session, row)
-        set_status(session, scan_id, status)
+    stores.set_status(scan_id, status)
 
 
 @contextmanager
@@ -206,6 +206,7 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(
     assert [result.scan_id for result in build(published).results] == [waiting]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of an open file
 def test_an_interrupted_build_marks_no_scan_as_failed(
     published: Stores, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,7 +10,7 @@ from pipelines.app import versions
 from pipelines.app.checkup import run_checks
 from pipelines.app.trace import trace
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
@@ -131,8 +131,7 @@ def test_what_waits_stays_and_what_will_never_be_loaded_goes_with_its_row(
     published: Stores, status: ScanStatus, *, stays: bool
 ) -> None:
     scan, newest = (read(published, Reading(usage(*range(1, 12)))) for _ in range(2))
-    with published.metadata.transaction() as session:
-        set_status(session, scan, status)
+    published.set_status(scan, status)
     published.archive.folder.joinpath("acme/usage/lost.jsonl.zst.open").touch()
     prune(published, published.clock.now + DAY)
     assert (scan in files(published), scan in published.statuses()) == (stays, stays)

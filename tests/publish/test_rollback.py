@@ -5,7 +5,7 @@ from getpass import getuser
 import pytest
 
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
@@ -140,8 +140,7 @@ def test_another_key_that_is_approved_is_that_of_every_row(
     scan = read(stores, Reading(rows(2), key="code", complete=False))
     (result,) = build(stores).results
     assert "Every row would be deleted" in (result.held or "")
-    with stores.metadata.transaction() as session:
-        set_status(session, scan, ScanStatus.APPROVED, "right")
+    stores.set_status(scan, ScanStatus.APPROVED, "right")
     (result,) = build(stores).results
     assert (result.new, result.deleted, result.unchanged) == (4, 4, 0)
     assert stores.keys() == ["c0", "c1", "c2", "c3"]
@@ -158,8 +157,7 @@ def test_a_key_that_is_given_up_is_asked_for_once(stores: Stores) -> None:
     build(stores)
     scan = read(stores, Reading(usage(1, 2, 4), key=None))
     assert build(stores).results[0].held
-    with stores.metadata.transaction() as session:
-        set_status(session, scan, ScanStatus.APPROVED, "right")
+    stores.set_status(scan, ScanStatus.APPROVED, "right")
     build(stores)
     read(stores, Reading(usage(*range(1, 12)), key=None))
     (result,) = build(stores).results

@@ -14,7 +14,6 @@ from tests.rate_limit.simulated import VirtualMetadata
 from tests.rate_limit.test_contention import check_contention
 
 pytest_plugins = ["tests.postgresql"]
-pytestmark = pytest.mark.long
 test_slots = test_limiter.test_a_request_holds_its_slot_for_one_window
 test_cancelled_waits = test_limiter.test_a_cancelled_wait_gives_its_slot_back
 test_retry_after = test_limiter.test_a_retry_after_holds_for_everybody_and_can_be_forgotten
