@@ -13,15 +13,7 @@ from msgspec.structs import replace
 from pipelines.archive.lines import Exchange
 from pipelines.archive.scan_file import Archive, OpenScan, SealedScan, open_path, scan_row
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
-from tests.archive.scans import (
-    BODIES,
-    EXCHANGES,
-    HEADER,
-    exchange,
-    json_lines,
-    proof,
-    written,
-)
+from tests.archive.scans import BODIES, EXCHANGES, HEADER, exchange, json_lines, proof, written
 from tests.warehouse.versions import full_disk
 
 

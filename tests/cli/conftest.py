@@ -12,6 +12,8 @@ from pipelines.config.home import Home
 from tests.homes import make_home
 from tests.sandbox.running import Running
 
+CONTROL = {*map(chr, range(32))} - {"\n"}
+
 
 class Cli:
     """Runs `partner-sync` on one home."""
@@ -29,7 +31,10 @@ class Cli:
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         """Run a command with `--json`; return what it prints."""
-        return json.loads(self(*arguments, "--json", code=code).stdout)
+        printed = self(*arguments, "--json", code=code).stdout
+        assert printed.isascii()
+        assert not set(printed) & CONTROL
+        return json.loads(printed)
 
 
 @pytest.fixture

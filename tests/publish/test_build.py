@@ -180,9 +180,7 @@ def test_nothing_is_built_on_a_file_that_was_lost_or_changed(published: Stores) 
     assert build(published).results[0].held  # one row of ten
 
 
-def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(
-    published: Stores,
-) -> None:
+def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(published: Stores) -> None:
     held = read(published, Reading(FEW))
     build(published)
     decide(published, ScanStatus.APPROVED, held)

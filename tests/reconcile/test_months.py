@@ -24,16 +24,7 @@ from pipelines.publish.build import build, rebuild
 from pipelines.reports.render import render_report
 from tests.publish.homes import Stores
 from tests.publish.named import erase
-from tests.reconcile.books import (
-    FIRST,
-    MAPPING,
-    bill,
-    decide,
-    line,
-    partners,
-    publish,
-    used,
-)
+from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import (
     BILLS,
     OCTOBER,
@@ -85,11 +76,7 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
     (signing(date(9999, 12, 1)), repr, "it has not begun"),
     (signing(OCTOBER), repr, READ),
     (signing(date(2026, 8, 1)), repr, "has no record of it"),
-    (
-        signing(),
-        add_beta,
-        "billing of beta is not loaded",
-    ),
+    (signing(), add_beta, "billing of beta is not loaded"),
     (signing(), PART, "billing of acme is not proven complete"),
     (signing(), assign, f"version 2 {NEWER}"),
     (signing(), map_otherwise, f"version 3 {NEWER}"),
