@@ -72,9 +72,13 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     break_id = next(each["break_id"] for each in listed(books) if each["subject"] == W)
     assert take(books, Verdict("assign", "knows them", "bob"), partner="jp") == 2
     assert take(books, partner="jp", break_id=break_id) == 1
-    build(books)
+    publish(books, billing=[*BILLS, bill("d", line("x"))])
     assert subjects(books, state="assigned") == [LONG]
-    assert subjects(books) == [LONG, Y, MISSING, U]
+    assert subjects(books) == [LONG, "x", Y, U]
+    (gone,) = listed(books, rule="not_billed", state="resolved")
+    assert gone["resolved_by"] == "evidence"
+    with pytest.raises(ConfigurationError, match="none to reopen"):
+        take(books, Verdict("reopen", "wrong"), rule="not_billed")
     (row,) = listed(books, break_id=break_id)
     assert (row["state"], row["owner"], row["reason"]) == ("resolved", "bob", "seen")
     with pytest.raises(ConfigurationError, match=r"1 breaks match break_id=.* none to resolve"):
@@ -91,14 +95,6 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     assert kinds[:2] == [("break_assign", "bob")] * 2
     assert kinds[2:] == [("break_resolve", None), ("break_reopen", None)]
     assert {difference for *_, difference in decided(books)[2:]} == {"200.000000"}
-
-
-def test_what_the_evidence_resolved_cannot_be_reopened(books: Stores) -> None:
-    publish(books, billing=[*BILLS, bill("d", line("x"))])
-    (gone,) = listed(books, rule="not_billed", state="resolved")
-    assert gone["resolved_by"] == "evidence"
-    with pytest.raises(ConfigurationError, match="none to reopen"):
-        take(books, Verdict("reopen", "wrong"), rule="not_billed")
 
 
 def test_what_is_not_right_is_not_recorded(books: Stores) -> None:

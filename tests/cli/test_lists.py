@@ -45,8 +45,8 @@ KEYS = {
 def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
     ((key,),) = rows(synced.home, "SELECT min(_key) FROM current.partners")
     with opened(synced.home) as session, session.metadata.transaction() as db:
-        about = {"run_id": "r", "connection": "acme", "trigger": "command", "owner": "a:1:1"}
-        db.add(Run(**about, started_at=NOW, ended_at=NOW, outcome="failed", message=EVIL))
+        about: dict[str, Any] = {"connection": "acme", "trigger": "command", "owner": "a:1:1"}
+        db.add(Run(run_id="r", **about, started_at=NOW, ended_at=NOW, message=EVIL))
     assert ESCAPED in synced("runs").stdout
     printed = {each: synced.json(*each.replace("KEY", key).split()) for each in KEYS}
     assert printed["runs"][-1]["message"] == EVIL

@@ -30,6 +30,7 @@ billing.line_price=items[].rate billing.line_amount=items[].charge
 """
 Roles = dict[str, str]
 Proposed = Callable[..., dict[str, Proposal]]
+Change = Callable[[Lists], str]
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def many_lines_of_one_bill(lists: Lists) -> str:
     return "billing.line_price=lines[].unitPrice billing.amount=total"
 
 
-EVIDENCE: dict[Callable[[Lists], str], str] = {
+EVIDENCE: dict[Change, str] = {
     names_that_say_nothing: "values are in usage.a.",
     many_lines_of_one_bill: "1 of 1 (100 %) sampled bills are the sum of their lines.",
     credit_notes: "Other values: invoice.",
@@ -224,7 +225,7 @@ EVIDENCE: dict[Callable[[Lists], str], str] = {
 }
 
 
-TOGETHER = {  # changes of fields that have nothing to do with each other
+TOGETHER: dict[Change, Change] = {  # changes of fields that have nothing to do with each other
     credit_notes: exact_amounts,
     no_bills: a_tax_is_no_amount,
     no_partners: too_many_numbers,
@@ -234,7 +235,7 @@ TOGETHER = {  # changes of fields that have nothing to do with each other
 
 
 @pytest.mark.parametrize("change", [each for each in EVIDENCE if each not in TOGETHER.values()])
-def test_lists_that_are_different(proposed: Proposed, change: Callable[[Lists], str]) -> None:
+def test_lists_that_are_different(proposed: Proposed, change: Change) -> None:
     lists = usual()
     expected = {each: roles(each(lists)) for each in (change, TOGETHER.get(change)) if each}
     found = proposed(lists)
