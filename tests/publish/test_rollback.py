@@ -5,7 +5,7 @@ from getpass import getuser
 import pytest
 
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
