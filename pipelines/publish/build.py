@@ -1,10 +1,16 @@
-"""Builds a version from the published one and the sealed scans that it does not hold."""
+"""Builds a version from the published one and the sealed scans that it does not hold.
+
+DuckDB imports pandas and `pyarrow.dataset` inside its first statements, for more than a second. An
+interrupt there would be lost and the build would publish, so they are imported here.
+"""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import duckdb
+import pandas  # noqa: F401, ICN001
+import pyarrow.dataset  # noqa: F401
 from sqlalchemy import select
 
 from pipelines.config.streams import Stream
