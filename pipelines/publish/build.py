@@ -7,6 +7,7 @@ interrupt there would be lost and the build would publish, so they are imported 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import duckdb
 import pandas  # noqa: F401, ICN001
@@ -24,6 +25,15 @@ from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
 
+# Checks show what the newest load of a list reported. What an earlier load of the build changed
+# would never be said.
+MOVE_FINDINGS: Final = """
+UPDATE meta.load_findings AS reported SET scan_id = freshness.last_scan_id
+FROM meta.freshness AS freshness
+WHERE list_contains($scans::VARCHAR[], reported.scan_id)
+    AND reported.code IN ('rows_changed', 'column_changed')
+    AND (reported.connection, reported.stream) = (freshness.connection, freshness.stream)
+"""
 logger = logging.getLogger(__name__)
 
 
@@ -142,6 +152,8 @@ class _Building:
             if is_outdated or any(result.held is None for result in results):
                 logger.info("Version %s: reconciling.", number)
                 finish(self.stores, db, self.inputs)
+                if not self.known:  # a rebuild loads all scans that there ever were
+                    db.execute(MOVE_FINDINGS, {"scans": [each.scan_id for each in results]})
                 version = self.stores.warehouse.commit(db, number)
         if version is not None:
             versions.publish_version(self.stores, version)

@@ -21,6 +21,10 @@ from pipelines.publish.versions import change_versions
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.warehouse.versions import full_disk
 
+NEWEST_FINDINGS = """
+SELECT reported.code FROM meta.load_findings AS reported
+JOIN meta.freshness AS freshness ON freshness.last_scan_id = reported.scan_id
+"""
 ALL = usage(*range(1, 11))
 FEW = usage(1, 2)
 
@@ -233,6 +237,19 @@ def test_an_interrupted_build_marks_no_scan_as_failed(
     assert "failed" not in published.statuses().values()
     build(published)
     assert len(published.keys()) == 1499
+
+
+def test_that_most_rows_changed_is_said_if_a_scan_without_changes_is_loaded_with_it(
+    published: Stores,
+) -> None:
+    many = range(1, 201)
+    read(published, Reading(usage(*many)))
+    build(published)
+    for _ in range(2):
+        read(published, Reading(usage(*many, amount="2.20")))
+    assert [result.changed for result in build(published).results] == [200, 0]
+    (reported,) = published.rows(NEWEST_FINDINGS)
+    assert reported[0] == "rows_changed"
 
 
 def test_a_full_disk_is_not_the_fault_of_a_scan(published: Stores) -> None:
