@@ -5,7 +5,7 @@ from getpass import getuser
 import pytest
 
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.scans import ScanStatus, set_status
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
@@ -88,8 +88,7 @@ def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None
     assert len(three.keys()) == 6
     roll_back(three, 2)
     *_others, rejected = three.statuses()
-    with three.metadata.transaction() as session:
-        set_status(session, rejected, ScanStatus.REJECTED)
+    three.set_status(rejected, ScanStatus.REJECTED)
     roll_back(three, 3)
     assert [*three.statuses().values()] == ["sealed"] * 3
 
@@ -102,8 +101,7 @@ def test_a_version_that_was_rolled_back_is_deleted_before_one_that_was_not(three
     (version,) = previous_versions(three, three.warehouse.require_published())
     assert version.number == 1
     *_others, rejected, _newest = three.statuses()
-    with three.metadata.transaction() as session:
-        set_status(session, rejected, ScanStatus.REJECTED)
+    three.set_status(rejected, ScanStatus.REJECTED)
     before = three.statuses()
     roll_back(three, 4)
     assert three.statuses() == before
