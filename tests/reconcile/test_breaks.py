@@ -80,6 +80,15 @@ def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Store
     ]
 
 
+def test_what_an_old_list_lacks_is_uncertain(stores: Stores) -> None:
+    stores.clock.now += timedelta(days=40)  # the bills were read before
+    publish(stores, usage=[used("u"), used("v", day="2026-11-20")])
+    reason = "billing was read before the month was due"
+    assert breaks(stores, "rule, uncertain") == [("different", None), ("not_billed", reason)]
+    publish(stores, billing=BILLS)
+    assert breaks(stores, "rule, uncertain") == [("different", None), ("not_billed", None)]
+
+
 @pytest.mark.long
 def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stores) -> None:
     assert breaks(stores, "severity") == [("low",)]

@@ -65,17 +65,16 @@ WITH found AS (
     LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
         AND billed.month = known.month AND billed.currency = known.currency
     LEFT JOIN decided ON decided.break_id = known.break_id
-), unproven AS (  -- lists of which a row that is absent may only not have been seen
+), lists AS (  -- of which a row that is absent may only not have been seen
     SELECT
         loads.connection, lists.stream,
-        concat(lists.stream, CASE
-            WHEN bool_or(loads.stream = lists.stream) THEN ' is not proven complete'
-            ELSE ' is not loaded' END) AS reason
+        bool_or(loads.stream = lists.stream) AS is_loaded,
+        max_by(loads.complete, loads.valid_time) FILTER (loads.stream = lists.stream)
+            AS is_complete,
+        (max(loads.ended_at) FILTER (loads.stream = lists.stream))::DATE AS read_on
     FROM meta.loads AS loads
     CROSS JOIN (VALUES ('partners'), ('usage'), ('billing')) AS lists (stream)
     GROUP BY loads.connection, lists.stream
-    HAVING max_by(loads.complete, loads.valid_time) FILTER (loads.stream = lists.stream)
-        IS NOT TRUE
 )
 SELECT
     judged.break_id, judged.rule,
@@ -91,14 +90,18 @@ SELECT
     CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
     judged.reason,
-    if(rules.evaluated, unproven.reason, concat('its rule is not evaluated: ', rules.reason))
-        AS uncertain
+    CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
+         WHEN NOT lists.is_loaded THEN concat(lists.stream, ' is not loaded')
+         WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
+         WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
+            AND (judged.rule = 'not_billed' OR lists.read_on + 1 < getvariable('as_of')::DATE)
+            THEN concat(lists.stream, ' was read before the month was due') END AS uncertain
 FROM judged
 JOIN reconciliation.rules AS rules ON rules.rule = judged.rule
 LEFT JOIN known_partners AS partners
     ON partners.connection = judged.connection AND partners.partner = judged.partner
-LEFT JOIN unproven ON unproven.connection = judged.connection
-    AND unproven.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
+LEFT JOIN lists ON lists.connection = judged.connection
+    AND lists.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
         WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners'
         WHEN 'different' THEN CASE WHEN judged.difference < 0 THEN 'billing'
             WHEN judged.difference > 0 AND getvariable('match_by') = 'month' THEN 'usage' END END
