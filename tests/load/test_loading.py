@@ -41,6 +41,7 @@ NOT_HELD = {
     "10 % of the rows gone": (Reading(TEN[:9]), DEFAULT, 9),
     "an empty list that may be empty": (Reading([]), Stream.model_construct(allow_empty=True), 0),
     "an empty PARTIAL scan": (Reading([], complete=False), DEFAULT, 10),
+    "one key missing": (Reading([*TEN[:9], '{"a":1}']), DEFAULT, 10),
     "rows absent from a PARTIAL scan": (Reading(TEN[:1], complete=False), DEFAULT, 10),
     "frozen columns with other values": (Reading([*TEN[:9], '{"id":9,"a":7}']), FREEZE, 10),
 }
@@ -68,7 +69,7 @@ def test_a_guard_holds_a_scan_until_it_is_approved_and_it_is_loaded_once(
 def test_a_guard_lets_a_scan_pass(
     warehouse: Warehouse, reading: Reading, stream: Stream, rows: int
 ) -> None:
-    warehouse.load(TEN)
+    warehouse.load(TEN, stream)
     assert warehouse.load(reading, stream).held is None
     assert len(keys(warehouse)) == rows
 
@@ -76,15 +77,18 @@ def test_a_guard_lets_a_scan_pass(
 def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
     assert warehouse.load(Reading([], key=None), DEFAULT).held is None
     assert warehouse.current() == []
+    query = "SELECT r.purpose, r.status, r.received_at > r.sent_at, r.request_id FROM "
+    assert warehouse.row(f"{query} meta.requests AS r") == ("page", 200, True, "abc")
     assert warehouse.load(TEN, DEFAULT).new == 10
 
 
 def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> None:
     discard = Stream.model_construct(contract="discard")
-    warehouse.load(TEN, discard)
-    result = warehouse.load([*TEN[:9], '{"id":9,"a":1.5,"new":{"b":1,"c":[2,3]}}'], discard)
-    assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT"}
-    assert warehouse.extras()[-1] == {"a": "1.5"}
+    warehouse.load([*TEN[:9], '{"id":9,"d":1.5}'], discard)
+    changed = '{"id":9,"a":1.5,"d":1.25,"new":{"b":1,"c":[2,3]}}'
+    result = warehouse.load([*TEN[:9], changed], discard)
+    assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT", "d": "DECIMAL(38,1)"}
+    assert warehouse.extras()[-1] == {"a": "1.5", "d": "1.25"}
     found = [each for each in result.findings if each.code == "values_discarded"]
     assert [each.subject for each in found] == ["$.new"]
     assert found[0].message.startswith(
@@ -107,13 +111,14 @@ def test_more_than_half_of_the_rows_changed_at_once_is_said(
 ) -> None:
     def load(changed: int, rows: int) -> list[str]:
         raws = [f'{{"id":{at},"a":{1 + (at < changed)}}}' for at in range(rows)]
-        findings = warehouse.load(Reading(raws, key=key)).findings
+        findings = warehouse.load(Reading(raws, key=key), DEFAULT).findings
         return [each.message for each in findings if each.code == "rows_changed"]
 
     assert load(0, 99) == load(99, 99) == load(0, 100) == []  # the list had too few
     assert load(50, 100) == load(0, 100) == []
     (said,) = load(51, 100)
     assert said.startswith("51 of 100 rows of usage changed at once. Analysts see the new values")
+    assert load(51, 160) == []
 
 
 def test_a_record_without_a_key_says_so_in_quarantine(warehouse: Warehouse) -> None:

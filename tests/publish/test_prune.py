@@ -93,6 +93,20 @@ def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published:
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
 
 
+def test_a_version_that_lacks_a_pruned_scan_goes_whatever_its_age(published: Stores) -> None:
+    late = read(published, Reading([{"id": "b1"}], stream="billing"))
+    before = published.clock.now + DAY / 2
+    for status in (ScanStatus.HELD, ScanStatus.APPROVED):
+        with published.metadata.transaction() as session:
+            set_status(session, late, status)
+        load(published, *range(1, 12), amount=f"{len(status)}.20")
+    read(published, Reading([{"id": "b1"}], stream="billing"))
+    build(published)
+    prune(published, before)
+    gone = dict.fromkeys((1, 2), "deleted")
+    assert published.versions() == gone | {3: "checkpoint", 4: "published"}
+
+
 @pytest.mark.long
 def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
     published = published.changed(keep_versions=2)

@@ -108,8 +108,6 @@ def test_a_version_that_was_rolled_back_is_deleted_before_one_that_was_not(three
 
 
 def test_a_scan_that_failed_is_not_loaded_behind_a_newer_one(stores: Stores) -> None:
-    read(stores, Reading(usage(1, amount="1.00")))
-    build(stores)
     failed = read(stores, Reading(usage(1, amount="2.00")))
     file = stores.archive.folder / "acme" / "usage" / f"{failed}.jsonl.zst"
     whole = file.read_bytes()
