@@ -85,12 +85,13 @@ def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
 def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> None:
     discard = Stream.model_construct(contract="discard")
     warehouse.load([*TEN[:9], '{"id":9,"d":1.5}'], discard)
-    changed = '{"id":9,"a":1.5,"d":1.25,"new":{"b":1,"c":[2,3]}}'
-    result = warehouse.load([*TEN[:9], changed], discard)
+    changed = ['{"id":8,"a":1e2,"d":2.5}', '{"id":9,"a":9223372036854775808,"d":1.25,']
+    changed[1] += '"new":{"b":1,"c":[2,3]}}'
+    result = warehouse.load([*TEN[:8], *changed], discard)
     assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT", "d": "DECIMAL(38,1)"}
-    assert warehouse.extras()[-1] == {"a": "1.5", "d": "1.25"}
+    assert warehouse.extras()[-2:] == [None, {"a": "9223372036854775808", "d": "1.25"}]
     found = [each for each in result.findings if each.code == "values_discarded"]
-    assert [each.subject for each in found] == ["$.new"]
+    assert [(each.subject, each.severity) for each in found] == [("$.new", "info")]
     assert found[0].message.startswith(
         "Values of the new field $.new in usage that are not loaded: 3,"
     )

@@ -96,6 +96,7 @@ def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named
         ("0.10", b'{"x": 1e-1}', True),
         ("true", b'{"x": true}', False),
         ("True", b'{"x": true, "y": "\\n"}', False),
+        ("None", b'{"x": null, "y": "\\n"}', False),
         ("a", b'{"x": "a", "x": 1}', True),
         ("NaN", b'{"x": "NaN"}', True),
         ("null", b"null", False),
