@@ -97,8 +97,7 @@ def test_a_version_that_lacks_a_pruned_scan_goes_whatever_its_age(published: Sto
     late = read(published, Reading([{"id": "b1"}], stream="billing"))
     before = published.clock.now + DAY / 2
     for status in (ScanStatus.HELD, ScanStatus.APPROVED):
-        with published.metadata.transaction() as session:
-            set_status(session, late, status)
+        published.set_status(late, status)
         load(published, *range(1, 12), amount=f"{len(status)}.20")
     read(published, Reading([{"id": "b1"}], stream="billing"))
     build(published)
