@@ -124,6 +124,7 @@ def check_history(warehouse: Warehouse, scans: list[Scan], minutes: list[int]) -
         assert len(warehouse.rows("SELECT 1 FROM current.usage")) == len(held)
     assert stored(warehouse) == versions
     assert warehouse.db.execute(AS_OF, [time]).fetchall() == [(key,) for key in held]
+    assert warehouse.db.execute(AS_OF, [START - timedelta(minutes=1)]).fetchall() == []
 
 
 @pytest.mark.parametrize("examples", [4, pytest.param(20 * EFFORT, marks=pytest.mark.long)])

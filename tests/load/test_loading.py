@@ -180,12 +180,13 @@ def test_connections_and_streams_do_not_touch_each_other(warehouse: Warehouse) -
     warehouse.load(Reading(['{"id":0,"b":1.5}'], connection="other"))
     again = '{"id":0, "b":1.5}'
     warehouse.load(Reading([again], connection="other"))
-    warehouse.load(Reading(TEN, stream="billing"))
+    warehouse.load(Reading(TEN, stream="billing", key=None))
     query = "SELECT u._connection, count(*) FROM current.usage AS u GROUP BY ALL ORDER BY ALL"
     assert warehouse.rows(query) == [("default", 10), ("other", 1)]
     assert len(warehouse.current("billing")) == 10
     assert warehouse.row("SELECT r.connection FROM quarantine.records AS r") == ("default",)
     assert warehouse.load([again, *TEN[1:]]).changed == 1
+    assert warehouse.load(Reading(TEN, stream="billing", key=None), DEFAULT).held is None
 
 
 def test_a_failed_load_leaves_the_tables_unchanged(warehouse: Warehouse) -> None:
