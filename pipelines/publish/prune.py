@@ -14,17 +14,20 @@ from pipelines.warehouse.duckdb_file import Row
 def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:
     """Delete scans that began, and versions that were built, before a time; return one row each.
 
-    A loaded scan goes only if the published version holds it. The oldest version that holds all
-    pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing.
-    Raises PartnerSyncError where the checkpoint was changed.
+    A scan that a version holds goes only if the published one holds it. The oldest version that
+    holds all pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes
+    nothing. Raises PartnerSyncError where the checkpoint was changed.
     """
     with versions.change_versions(stores):
         published = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, published)
+        undone = frozenset[str]().union(*versions.readable_versions(stores.warehouse).values())
+        undone -= loaded  # a person may roll back to their version, and rebuild it
         with stores.metadata.transaction() as session:
-            scans = prunable_scans(session, loaded, before)
+            every = prunable_scans(session, loaded, before)
             kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)
             rows = session.scalars(kept.order_by(VersionRow.number)).all()
+        scans = [scan for scan in every if scan.scan_id not in undone]
         keeper = versions.checkpoint(stores, loaded.intersection(scan.scan_id for scan in scans))
         old = [
             row.number

@@ -85,12 +85,13 @@ def test_the_checkpoint_stays_where_the_link_is_lost(published: Stores) -> None:
 
 
 def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
-    load(published, *range(1, 12), 99)
+    undone = load(published, *range(1, 12), 99)
     roll_back(published, 1)
     load(published, *range(1, 12))
     published.warehouse.drop(1)
     prune(published, published.clock.now)
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
+    assert undone in files(published)
 
 
 def test_a_version_that_lacks_a_pruned_scan_goes_whatever_its_age(published: Stores) -> None:
