@@ -159,14 +159,22 @@ class Truth:
         counted = self._counted(rows)
         return Counter(dict.fromkeys(counted, 1)) if self.model.keyed else counted
 
+    def _there(self) -> list[Row]:
+        """Return the rows that were there throughout."""
+        return [row for row in self.model.rows if row not in self.model.added]
+
     def lost(self) -> int:
         """Return how many rows that were there throughout are not loaded."""
-        there = self._expected(row for row in self.model.rows if row not in self.model.added)
+        there = self._expected(self._there())
         return (there - self._counted(self.rows(self.proof.used))).total()
 
     def doubled(self) -> int:
-        """Return how many rows are loaded more often than there were."""
-        ever = self._expected({row for rows in self.model.shown.values() for row in rows})
+        """Return how many rows are loaded more often than there were.
+
+        Of equal rows without a key, one may be shown twice and another one never.
+        """
+        shown = {row for rows in self.model.shown.values() for row in rows}
+        ever = self._expected(shown.union(self._there()))
         return (self._counted(self.rows(self.proof.used)) - ever).total()
 
     def problems(self) -> list[str]:
