@@ -21,19 +21,24 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
     with versions.change_versions(stores):
         published = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, published)
-        undone = frozenset[str]().union(*versions.readable_versions(stores.warehouse).values())
+        held = versions.readable_versions(stores.warehouse)
+        undone = frozenset[str]().union(*held.values())
         undone -= loaded  # a person may roll back to their version, and rebuild it
         with stores.metadata.transaction() as session:
             every = prunable_scans(session, loaded, before)
             kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)
             rows = session.scalars(kept.order_by(VersionRow.number)).all()
+            pruned = session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
+            gone = frozenset(pruned)
         scans = [scan for scan in every if scan.scan_id not in undone]
-        keeper = versions.checkpoint(stores, loaded.intersection(scan.scan_id for scan in scans))
+        gone |= loaded.intersection(scan.scan_id for scan in scans)
+        keeper = versions.checkpoint(stores, gone)
+        # Without a pruned scan, nothing could be built on a version any more.
+        lacking = {each.number for each, has in held.items() if keeper and not gone <= has}
         old = [
             row.number
             for row in rows
-            # Without a pruned scan, nothing could be built on a version any more.
-            if (row.created_at < before or (keeper and row.number < keeper.number))
+            if (row.created_at < before or row.number in lacking)
             and row.number not in {each.number for each in (published, keeper) if each}
         ]
         if not dry_run:

@@ -202,7 +202,8 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
         with stores.metadata.transaction() as session:
             add_decision(session, stores.decision("rollback", str(number), reason))
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
-                set_status(session, scan.scan_id, ScanStatus.HELD, why)
+                if scan.status != ScanStatus.PRUNED:  # its file is deleted: nothing can load it
+                    set_status(session, scan.scan_id, ScanStatus.HELD, why)
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(held))).all():
                 if scan.status in NOT_LOADED:  # by an earlier rollback
                     set_status(session, scan.scan_id, ScanStatus.SEALED)

@@ -8,6 +8,7 @@ from sqlalchemy import delete
 
 from pipelines.app import versions
 from pipelines.app.checkup import run_checks
+from pipelines.app.maintenance import verify_files
 from pipelines.app.trace import trace
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
@@ -105,6 +106,25 @@ def test_a_version_that_lacks_a_pruned_scan_goes_whatever_its_age(published: Sto
     prune(published, before)
     gone = dict.fromkeys((1, 2), "deleted")
     assert published.versions() == gone | {3: "checkpoint", 4: "published"}
+
+
+def test_a_version_behind_the_checkpoint_that_lacks_a_pruned_scan_goes(published: Stores) -> None:
+    published = published.changed(keep_versions=4)
+    pruned = load(published, *range(1, 12))
+    before = published.clock.now + DAY / 2
+    roll_back(published, 1)
+    load(published, *range(1, 11), 15)
+    roll_back(published, 2)
+    load(published, *range(1, 13))
+    without = published.warehouse.versions()[2].path
+    backup = without.read_bytes()
+    prune(published, before)
+    kept = {2: "checkpoint", 4: "published"}
+    assert published.versions() == {1: "deleted", 3: "deleted"} | kept
+    without.write_bytes(backup)
+    roll_back(published, 3)
+    assert published.statuses()[pruned] == ScanStatus.PRUNED
+    assert verify_files(published)["damaged"] == []
 
 
 @pytest.mark.long
