@@ -176,7 +176,8 @@ async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connec
     def note(state: tenacity.RetryCallState) -> None:
         error = state.outcome and state.outcome.exception()
         if isinstance(error, errors.Unavailable):  # the column `429s` counts the others
-            logger.info("%s: %s Trying again in %.0f s.", connection, error, state.upcoming_sleep)
+            seconds = state.upcoming_sleep  # a pause that the answer asks for may be longer
+            logger.info("%s: %s Trying again in %.0f s or later.", connection, error, seconds)
 
     retrying = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(may_repeat),

@@ -138,7 +138,7 @@ class RateLimiter:
             while (wait := self._look(slot) - (now := self._clock.monotonic())) > LAST_LOOK:
                 if min(wait, now - noted) > NOTED_SECONDS:
                     noted = now
-                    logger.info("The service asks for a pause; requests go on in %.0f s.", wait)
+                    logger.info("Pause, or no room in the limit: requests go on in %.0f s.", wait)
                 before = LEAD - MARGIN if wait > LEAD else LAST_LOOK
                 await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
             await self._clock.sleep(wait)

@@ -89,7 +89,7 @@ def test_each_try_after_a_failure_is_said(caplog: pytest.LogCaptureFixture) -> N
     Script(*[Reply(429)] * 4, *[Reply(503)] * 2, page_reply()).page()
     first, second = caplog.messages
     assert first.startswith("acme: The service answered /v2/usage with status 503: it may pass.")
-    assert second.endswith(" s.")
+    assert second.endswith(" s or later.")
     assert " Trying again in " in second
 
 

@@ -97,8 +97,8 @@ async def test_a_long_pause_is_said_every_half_minute(
     process = world.process()
     process.limiter.block(100)
     await process.ask_together()
-    said = [f"The service asks for a pause; requests go on in {left} s." for left in (100, 70, 40)]
-    assert caplog.messages == said
+    said = "Pause, or no room in the limit: requests go on in"
+    assert caplog.messages == [f"{said} {left} s." for left in (100, 70, 40)]
 
 
 async def test_a_longer_wait_than_a_run_may_take_is_raised(world: World) -> None:

@@ -1,12 +1,14 @@
 """Several processes of one actor, and other clients that use it."""
 
 import asyncio
+import logging
 from subprocess import Popen
 
 import pytest
 from sqlalchemy import update
 
 from pipelines.metadata.tables import RateLimitSlot
+from pipelines.rate_limit.limiter import LimitOptions
 from tests.rate_limit.conftest import name_of
 from tests.rate_limit.simulated import World, now, seconds_of
 
@@ -44,6 +46,20 @@ async def test_slots_are_held_while_their_owner_lives_and_its_request_for_the_de
     assert await seconds_of(process.read_lists(60)) == pytest.approx(15, abs=0.6)  # 4 per second
     await asyncio.sleep(begun + 62 - now())
     assert await seconds_of(process.read_lists(30)) == pytest.approx(5, abs=0.1)  # 5 per second
+
+
+async def test_a_wait_for_a_request_of_a_killed_process_is_no_pause_of_the_service(
+    world: World, owners: Owners, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pipelines")
+    world.options = LimitOptions(max_requests_per_window=1)
+    with world.metadata.transaction() as session:
+        slot = RateLimitSlot(actor=world.actor, owner=name_of(owners[0]), sent_at=now())
+        session.add(slot)
+    owners[0].kill()
+    owners[0].wait()
+    await world.process().ask()
+    assert caplog.messages == ["Pause, or no room in the limit: requests go on in 60 s."]
 
 
 async def test_a_process_that_was_taken_for_dead_queues_again(world: World) -> None:
