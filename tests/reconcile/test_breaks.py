@@ -11,7 +11,7 @@ from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.reconcile.engine import reconcile
-from tests.publish.homes import Record, Stores, home_of
+from tests.publish.homes import Reading, Record, Stores, home_of, read
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
@@ -87,6 +87,16 @@ def test_what_an_old_list_lacks_is_uncertain(stores: Stores) -> None:
     assert breaks(stores, "rule, uncertain") == [("different", None), ("not_billed", reason)]
     publish(stores, billing=BILLS)
     assert breaks(stores, "rule, uncertain") == [("different", None), ("not_billed", None)]
+
+
+def test_a_list_is_not_old_as_those_of_another_connection_are_newer(stores: Stores) -> None:
+    bills = [*BILLS, bill("c", line("x"), month="2026-11-01")]
+    publish(stores, usage=[used("u")], billing=bills)
+    stores.clock.now += timedelta(days=5)
+    read(stores, Reading([used("u")], connection="another"))
+    build(stores)
+    found = [each for each in breaks(stores, "rule, uncertain") if each[0] == "not_used"]
+    assert found == [("not_used", None)]
 
 
 @pytest.mark.long

@@ -71,9 +71,11 @@ WITH found AS (
         bool_or(loads.stream = lists.stream) AS is_loaded,
         max_by(loads.complete, loads.valid_time) FILTER (loads.stream = lists.stream)
             AS is_complete,
-        (max(loads.ended_at) FILTER (loads.stream = lists.stream))::DATE AS read_on
+        (max(loads.ended_at) FILTER (loads.stream = lists.stream))::DATE AS read_on,
+        max(loads.ended_at)::DATE AS others_read_on  -- of the same connection
     FROM meta.loads AS loads
     CROSS JOIN (VALUES ('partners'), ('usage'), ('billing')) AS lists (stream)
+    WHERE loads.stream IN ('partners', 'usage', 'billing')
     GROUP BY loads.connection, lists.stream
 )
 SELECT
@@ -94,7 +96,7 @@ SELECT
          WHEN NOT lists.is_loaded THEN concat(lists.stream, ' is not loaded')
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            AND (judged.rule = 'not_billed' OR lists.read_on + 1 < getvariable('as_of')::DATE)
+            AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
             THEN concat(lists.stream, ' was read before the month was due') END AS uncertain
 FROM judged
 JOIN reconciliation.rules AS rules ON rules.rule = judged.rule
