@@ -43,6 +43,7 @@ USED, BILLED = [used("u")], billed("5.00")
 LATER, USD = {"issued": "2026-10-01T00:00:00Z"}, {"currency": "USD"}
 CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", is_credit=False)]
 GONE = bill("c", line("u"), kind="credit")
+ALL_AGAIN = billed("5.00", name="d")
 BOTH_SIGNS = [BILLED, bill("c", line("u", "2.50", 0), line("u", "-0.50", 0), kind="credit")]
 UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LATER)]
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
@@ -67,6 +68,7 @@ CASES = [
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
     Case("not used, and credited", [], [BILLED, GONE], verdict=BALANCED),
     Case("not used, and credited in part", [], CREDIT, f"{NOT_USED} 3.00"),
+    Case("not used, credited, billed again", [], [BILLED, GONE, ALL_AGAIN], f"{NOT_USED} 5.00"),
     Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=FEES),
     Case("total above its lines", USED, [billed("5.00", total="5.50")], verdict=FEES),
     Case("fee that is credited", USED, CREDITED_FEE, verdict=BALANCED),
@@ -157,6 +159,7 @@ BY_MONTH = {
     "not billed": f"{NO_BILL} -5.00",
     "not used": f"{NOT_USED} 5.00",
     "not used, and credited in part": f"{NOT_USED} 3.00",
+    "not used, credited, billed again": f"{NOT_USED} 5.00",
     "only a void bill": f"{NO_BILL} -5.00",
     "restated": f"{CHANGED} -1.00",
     "second bill": "different: two bills of the same amount 5.00",
@@ -247,6 +250,7 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
         ("fee that is credited", 14, -9, None),
         ("not used, and credited", 5, -5, None),
         ("not used, and credited in part", 5, -2, None),
+        ("not used, credited, billed again", 10, -5, None),
         ("only a void bill", None, None, 5),
         ("unknown partner", 5, -1, None),
         ("void bill", 5, None, 5),
