@@ -67,8 +67,9 @@ def next_slot(
         sent = [min(slot.sent_at, now + LEAD) for slot in others if slot.sent_at is not None]
         waiting = sum(slot.sent_at is None for slot in ahead)
         due = max(due, max(sent, default=-math.inf) + share.spacing * (1 + waiting))
-    held = sorted(share.free_at(slot, now) for slot in ahead)[-share.limit :]
-    return due if len(held) < share.limit else max(due, held[0])
+    if len(ahead) < share.limit:
+        return due
+    return max(due, sorted(share.free_at(slot, now) for slot in ahead)[-share.limit])
 
 
 def count_ours(slots: Iterable[RateLimitSlot], trip: float, share: Share, now: float) -> int:
