@@ -55,12 +55,12 @@ def status(session: AppSession) -> Row:
 
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
     """
-    published, lists = current_version(session), _lists(session)
+    published, lists = current_version(session), dict.fromkeys(_lists(session))
     results = run_checks(session, published)
     version, findings = published.version, findings_of(results)
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
     with session.metadata.transaction() as db:
-        shown = [_list_status(db, published, each) for each in lists]
+        shown = [_list_status(db, published, each) for each in {**lists, **published.loaded}]
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,

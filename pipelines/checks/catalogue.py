@@ -6,6 +6,8 @@ and raises CannotKnow where there is nothing to judge by.
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from sqlalchemy import select
@@ -133,6 +135,29 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
             remedy = "partner-sync close list"
             severity = Severity.WARNING
             yield Finding("closed_month_changed", severity, *about, subject, message, remedy)
+
+
+@Check("partner-sync init --name CONNECTION", scope="warehouse")
+def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
+    """Does a connection read every published list? A note if it is one that is configured."""
+    context.version()
+    configured, loaded = context.settings.connections(), context.published.loaded
+    unread = sorted(loaded.keys() - set(context.lists))
+    for name, group in groupby(unread, attrgetter("connection")):
+        streams = {each.stream: loaded[each].ended_at for each in group}
+        lists, since = ", ".join(streams), f"{min(streams.values()):{MINUTE}} UTC"
+        message = (
+            f"Connection `{name}` does not read {lists} any more; the last scan ended at {since}. "
+            "Analysts still see the rows of that time."
+        )
+        severity, remedy = Severity.INFO, "To read them again, correct `skip` or settings.toml."
+        if name not in configured:
+            severity = Severity.WARNING
+            remedy = (
+                f"Run `partner-sync init --name {name}`. To keep the rows without reading, name "
+                "these lists in its `skip`."
+            )
+        yield Finding("list_not_read", severity, name, "", "", message, remedy)
 
 
 @Check(READ, Severity.ERROR, "connection")

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -180,6 +181,26 @@ def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None
     assert runs == ["acme", "zen"]
 
 
+def test_published_lists_of_a_connection_that_was_removed_are_found(published: Stores) -> None:
+    def found() -> list[Finding]:
+        results = ask_all(published, LIST)
+        return [f for each in results if each.check.code == "list_not_read" for f in each.findings]
+
+    for reading in (Reading(ALL, stream="billing"), Reading(ALL), Reading(ALL, complete=False)):
+        read(published, replace(reading, connection="zen"))
+    build(published)
+    (finding,) = found()
+    assert (finding.connection, finding.severity) == ("zen", Severity.WARNING)
+    assert (
+        "`zen` does not read billing, usage any more; the last scan ended at 2026-11-03 02:01"
+        in (finding.message)
+    )
+    assert "`partner-sync init --name zen`" in finding.remedy
+    published.configure("zen")
+    (finding,) = found()
+    assert finding.severity is Severity.INFO
+
+
 def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -> None:
     def found(**lists: Outcome) -> list[tuple[str, str]]:
         states = {name: list_state(each, DOWN, f"Mend {name}.") for name, each in lists.items()}
@@ -253,6 +274,7 @@ def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stor
     def found(code: str, **settings: Any) -> tuple[Finding, ...]:
         return ask(stores, **settings)[code].findings
 
+    stores.configure()
     usage = [used("u"), used("v", "1.00", currency="USD"), used("w", "3.00", currency=None)]
     publish(stores, mapping="", usage=usage)
     (finding,) = found("not_reconciled")

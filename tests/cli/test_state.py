@@ -51,6 +51,22 @@ def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, sync
     assert re.search(remedy, text)
 
 
+def test_rows_of_a_connection_that_was_removed_are_shown_and_found(
+    synced: Cli, sandbox: Running
+) -> None:
+    file = synced.home.connections_file
+    before = file.read_text()
+    make_home(synced.home.root, sandbox, "other", skip=["partners", "billing"])
+    file.write_text(file.read_text().removeprefix(before))
+    synced("sync", code=3)
+    status = synced.json("status", code=3)
+    shown = [(each["connection"], each["stream"], each["rows"]) for each in status["lists"]]
+    assert shown[0] == ("other", "usage", 1500)
+    assert ("acme", "billing", 150) in shown
+    assert "list_not_read" in {each["code"] for each in status["findings"]}
+    assert "partner-sync init --name acme" in synced("status", code=3).stdout
+
+
 def test_a_sync_that_a_defect_ended_needs_attention(synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
         db.execute(text("DROP TABLE identities"))
