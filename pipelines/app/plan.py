@@ -76,8 +76,9 @@ def plan_sync(
 ) -> list[Row]:
     """Return one row for each list that a sync of these connections (None: all) reads.
 
-    `ask` requests one page of each list without a finished scan. Raises ServiceError then. Numbers
-    that are None are not known; `at_least`: they may be more; `basis` says what they rest on.
+    `ask` requests one page of each list without a finished scan. Raises ServiceError then where a
+    connection cannot be used. Numbers that are None are not known; `at_least`: they may be more;
+    `basis` says what they rest on, or why a page could not be read.
     """
     rows = []
     for name, streams in session.lists(connections).items():
@@ -90,9 +91,8 @@ def plan_sync(
         speed = min(limit, connection.max_requests_per_window or limit)
         unread = [stream for stream in streams if ask and not scans[stream.name]]
         pages = asyncio.run(_first_pages(session, connection, unread)) if unread else {}
-        for failure in pages.values():
-            if isinstance(failure, PartnerSyncError):
-                raise failure
+        if isinstance(failure := pages.get(CREDENTIALS), PartnerSyncError):
+            raise failure
         rows += [
             {"connection": name, "stream": stream} | _planned(scan, pages.get(stream), speed)
             for stream, scan in scans.items()
@@ -110,6 +110,8 @@ def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) ->
         more = page.pagination.has_more
         at_least = more or len(page.data) >= page.pagination.limit
         rows, requests, basis = len(page.data) + more, 1 + at_least, "one page"
+    elif page:
+        basis = f"not known. {page} {page.remedy}".strip()
     seconds = None if requests is None else math.ceil(requests / requests_per_second)
     numbers = {"rows": rows, "requests": requests, "seconds": seconds}
     return {**numbers, "at_least": at_least, "basis": basis}

@@ -101,6 +101,10 @@ def test_a_plan_asks_only_where_it_is_allowed_to(sandbox: Running, fresh: Cli) -
     assert (asked["partners"]["requests"], asked["partners"]["at_least"]) == (1, False)
     assert (asked["usage"]["rows"], asked["usage"]["at_least"]) == (501, True)
     assert "at least" in fresh("plan", "--ask").stdout
+    sandbox.fault("scope-revoked", "/v2/billing")
+    refused = {row["stream"]: row for row in fresh.json("plan", "--ask")}
+    assert (refused["partners"], refused["billing"]["rows"]) == (asked["partners"], None)
+    assert "answered /v2/billing with status 403" in refused["billing"]["basis"]
 
 
 def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: Running) -> None:
