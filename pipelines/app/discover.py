@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
@@ -45,7 +47,8 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
     seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now, change=None)
     with session.metadata.transaction() as db:
         db.merge(seen)
-    return [_row(session, connection, each) for each in _find_lists(document)]
+    names = set(session.settings.streams)
+    return [_row(session, connection, each, names) for each in _find_lists(document)]
 
 
 async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
@@ -100,27 +103,42 @@ def _change(before: Json, now: Json) -> str | None:
     return printable(" ".join(texts), LONGEST_CHANGE) or None
 
 
-def _row(session: AppSession, connection: Connection, found: Json) -> Json:
-    """Return what a connection makes of a list, and the lines that would switch it on."""
+def _row(session: AppSession, connection: Connection, found: Json, names: set[str]) -> Json:
+    """Return what a connection makes of a list, and the lines that would switch it on.
+
+    No stream of `names` is proposed; what is proposed is added to them.
+    """
     path, surface = found["path"], found["surface"]
     streams = [each.name for each in session.settings.streams.values() if each.path == path]
     if "{" in path:
         state = "cannot be read: its path needs an identifier"
+    elif not _can_be_stream(path):
+        state = "cannot be read: its path has other characters than a stream's"
     elif surface != connection.surface:
         state = f"needs a {surface} connection"
     elif streams:
         state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
     else:
         state = "not read"
-    lines = _lines(found) if state == "not read" else ""
+    lines = _lines(found, names) if state == "not read" else ""
     return {"path": path, "surface": surface, "state": state, "lines": lines}
 
 
-def _lines(found: Json) -> str:
+def _can_be_stream(path: str, name: str = "x") -> bool:
+    try:
+        return bool(Stream(path=path, name=name))
+    except ValidationError:
+        return False
+
+
+def _lines(found: Json, names: set[str]) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", found["path"].removeprefix(PREFIX).lower()).strip("_")
+    if name in names or not _can_be_stream(found["path"], name):
+        name = f"list_{sha256(found['path'].encode()).hexdigest()[:8]}"
+    names.add(name)
     fields = Stream.model_fields
     settings = {key: value for key, value in found.items() if value != fields[key].default}
-    lines = (f"{key} = {json.dumps(value)}" for key, value in settings.items())
+    lines = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
     return "\n".join([f"[streams.{name}]", *lines])
 
 
@@ -136,18 +154,22 @@ def _find_lists(document: Json) -> Iterator[Json]:
 
 
 def _surface(document: Json, operation: Json) -> str:
-    names = {name for each in operation.get("security") or [] for name in each}
+    names = {name for each in _array(operation, "security") for name in _find(document, each)}
     schemes = (_find(document, document, "components", "securitySchemes", each) for each in names)
     return "merchant" if any(each.get("type") == "apiKey" for each in schemes) else "partner"
 
 
 def _limit(document: Json, operation: Json) -> int:
     """Return the greatest page size that is stated and a stream may have, else the default."""
-    for each in operation.get("parameters") or []:
+    for each in _array(operation, "parameters"):
         greatest = _find(document, each, "schema").get("maximum")
         if _find(document, each).get("name") == "limit" and isinstance(greatest, int | float):
             return max(1, min(int(greatest), MOST_RECORDS))
     return int(Stream.model_fields["limit"].default)
+
+
+def _array(value: Json, name: str) -> list[Any]:
+    return found if isinstance(found := value.get(name), list) else []
 
 
 def _find(document: Json, value: Any, *names: str) -> Json:

@@ -82,6 +82,36 @@ def test_a_page_size_that_no_stream_may_have_is_not_proposed(
         assert session.settings.streams["plans"].limit == limit
 
 
+LONG = "of-which-a-stream-of-that-name-has-no-table"
+ODD = ["9lives", LONG, "main", "a-b", "a/b", "plans-", "\U0001d400", "ü", "a b", "c/", "{id}/d"]
+
+
+def test_the_lines_of_an_odd_description_are_accepted(sandbox: Running, tmp_path: Path) -> None:
+    def change(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
+        if request.url.path != DESCRIPTION:
+            return answer
+        document = answer.json()
+        known, odd = document["paths"]["/v2/plans"]["get"], [3, None, "x", ["y"], {"z": 3}]
+        for name, each in zip(ODD, [3, *odd, *odd], strict=True):
+            operation = {**known, "parameters": each, "security": each}
+            document["paths"][f"/v2/{name}"] = {"get": operation}
+        return httpx.Response(200, json=document)
+
+    with changed_answers(sandbox, change) as service:
+        home = make_home(tmp_path / "home", service)
+        home.settings_file.write_text('[streams.plans]\npath = "/v2/other-plans"\n')
+        with opened(home) as session:
+            found = {row["path"]: row for row in discover(session, "acme", DESCRIPTION)}
+    lines = [row["lines"] for row in found.values() if row["lines"]]
+    home.settings_file.write_text("\n".join([home.settings_file.read_text(), *lines]))
+    with opened(home) as session:
+        paths = {each.path: name for name, each in session.settings.streams.items()}
+    assert paths.keys() >= {f"/v2/{name}" for name in ODD[:8]} | {"/v2/plans"}
+    assert (paths["/v2/a-b"], paths["/v2/9lives"]) == ("a_b", "list_b0650fcd")
+    for name in ODD[8:]:
+        assert found[f"/v2/{name}"]["state"].startswith("cannot be read: its path ")
+
+
 def test_a_description_that_is_not_there_is_named(home: Home) -> None:
     with opened(home) as session:
         with pytest.raises(ServiceError, match=r"/docs/other\.json"):
