@@ -61,7 +61,8 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
             connections = register_connections(context.instance, settings)
         if datetime.now(UTC) - tick > OLDEST_TICK:
             return dg.SkipReason("Missed by more than a day. A later tick reads the lists.")
-        return [_request(settings, each, tick) for each in connections.values()]
+        read = [each for each in connections.values() if settings.streams_of(each)]
+        return [_request(settings, each, tick) for each in read]
 
     return nightly
 

@@ -39,8 +39,10 @@ class AppSession(Stores):
         known = {name: read(self.settings.connection(name)) for name in names}
         possible = list(dict.fromkeys(each.name for found in known.values() for each in found))
         if unknown := sorted(set(streams or ()).difference(possible)):
+            others = any(each in self.settings.streams for each in unknown)
             raise ConfigurationError(
                 f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
+                f"{'It is in `skip`, or of another surface. Nothing was read. ' if others else ''}"
                 f"Possible streams: {', '.join(possible) or 'none'}."
             )
         asked = streams or possible

@@ -68,13 +68,14 @@ class Site:
                 row.day = days_ago(days)
                 row.sha256 = copy_under_day(result.scan, row.day)
 
-    def run_raw(self, first: str, last: str = "", **tags: str) -> Result:
-        """Materialize all raw assets of a range of partitions, as a backfill's run does."""
+    def run_raw(self, first: str, last: str = "", *streams: str, **tags: str) -> Result:
+        """Materialize raw assets (none named: all) of partitions, as a backfill's run does."""
         bounds = {"start": first, "end": last or first}
         tags |= {f"dagster/asset_partition_range_{name}": each for name, each in bounds.items()}
-        job = self.defs.resolve_implicit_job_def_def_for_assets(RAW)
+        chosen = [raw_key(each) for each in streams] or RAW
+        job = self.defs.resolve_implicit_job_def_def_for_assets(chosen)
         assert job
-        return self._run(job, tags=tags, asset_selection=RAW)
+        return self._run(job, tags=tags, asset_selection=chosen)
 
     def run_job(self, name: str) -> Result:
         """Run an unpartitioned job."""

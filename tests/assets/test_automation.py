@@ -27,6 +27,7 @@ READ, OTHER = frozenset({raw_key("usage")}), frozenset({PUBLISHED})
 
 def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_path: Path) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
+    make_home(site.home.root, site.sandbox, "idle", skip=["partners", "usage", "billing"])
     defs, due = site.defs, datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
     (tmp_path / "dagster").mkdir()  # on disk: a schedule opens the instance by its folder
     with dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance:
@@ -42,7 +43,12 @@ def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_
         with pytest.raises(DagsterUserCodeExecutionError) as failed:
             tick(due)
         assert re.search(says, str(failed.value.user_exception))
-        assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "gamma"}
+        assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {
+            "acme",
+            "beta",
+            "gamma",
+            "idle",
+        }
     assert set(requests) == {key(name) for name in ("acme", "beta", "gamma")}
     request = requests[key("gamma")]
     assert request.tags[SCHEDULED_AT_TAG] == due.isoformat()
