@@ -16,7 +16,6 @@ from pipelines.core import errors
 from pipelines.http import retry
 from pipelines.http.retry import Attempt
 from pipelines.http.transport import Transport
-from pipelines.rate_limit.limiter import Slot
 
 RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
 WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
@@ -42,7 +41,7 @@ class SigningTransport(Transport):
     """Signs the requests of one connection, which share a token. The secret is not kept."""
 
     _token: _Token | None = None
-    _request_seconds: float = 0.0  # what the last request took, its wait for a slot included
+    _request_seconds: float = 0.0  # what the last request took
     _not_before: float = -math.inf
     _renewal: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -55,18 +54,22 @@ class SigningTransport(Transport):
         if self.connection.surface == "merchant":
             request.headers["x-api-key"] = self._secret()
             return await self.send_in_slot(request)
-        token = await self._fresh_token()
-        request.headers["Authorization"] = f"Bearer {token.value}"
-        began_at = self.clock.monotonic()
-        attempt = await self.send_in_slot(request)
-        ended_at = self.clock.monotonic()
-        self._request_seconds = ended_at - began_at
+        token = await self._fresh_token()  # no slot is held while the provider is asked
+
+        async def sign() -> None:
+            nonlocal token  # a short one expires while the request waits for a slot
+            token = await self._fresh_token()
+            request.headers["Authorization"] = f"Bearer {token.value}"
+
+        attempt = await self.send_in_slot(request, sign)
+        self._request_seconds = attempt.trip or 0.0
         if attempt.status != HTTPStatus.UNAUTHORIZED:
             return attempt
         if self._token is token:
             self._token = None
         error = retry.error_of_status(attempt, path, self.connection, self.redactor)
-        kind = retry.TokenRefused if ended_at < token.expires_at else errors.Unavailable
+        is_valid = self.clock.monotonic() < token.expires_at
+        kind = retry.TokenRefused if is_valid else errors.Unavailable
         attempt.failure = kind(str(error), error.remedy)
         return attempt
 
@@ -101,8 +104,7 @@ class SigningTransport(Transport):
     async def _new_token(self) -> _Token:
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
         await self.clock.sleep(self._not_before - self.clock.monotonic())
-        async with self.limiter.hold(Slot()):
-            pass  # a pause is over, also one that a run before was asked for
+        await self.limiter.wait_for_pause()  # also one that a run before was asked for
         asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
         self._not_before = asked_at + SECONDS_BETWEEN_TOKENS
         body = {

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 import ssl
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -40,6 +41,7 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     httpx.DecodingError: "The answer to {path} cannot be decompressed.",
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
+Sign = Callable[[], Awaitable[None]]
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
@@ -60,11 +62,16 @@ class Transport:
     def __post_init__(self) -> None:
         self.http = self._open_http()
 
-    async def send_in_slot(self, request: httpx.Request) -> Attempt:
-        """Send a request in a slot of the rate limit. Raises Postponed, StorageFailed."""
+    async def send_in_slot(self, request: httpx.Request, sign: Sign | None = None) -> Attempt:
+        """Send a request in a slot of the rate limit, signed when its slot is there.
+
+        Raises Postponed, StorageFailed, and what `sign` raises.
+        """
         attempt = Attempt()
         async with AsyncExitStack() as held:
             await held.enter_async_context(self.limiter.hold(attempt))
+            if sign:
+                await sign()
             await self.send(request, attempt, held)
             attempt.body = self.redactor.clean_bytes(attempt.body)
             if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):

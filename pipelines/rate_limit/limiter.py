@@ -120,6 +120,10 @@ class RateLimiter:
         finally:
             self._active -= 1
 
+    async def wait_for_pause(self) -> None:
+        """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""
+        await self._take(None)
+
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
         with self._transaction() as (_execute, known, now):
@@ -131,7 +135,7 @@ class RateLimiter:
         filling = trips[9 * len(trips) // 10] * self._limit / self._options.window_seconds
         return self._active < math.ceil(filling - PREFETCH_MARGIN) + 1
 
-    async def _take(self, slot: Slot) -> None:
+    async def _take(self, slot: Slot | None) -> None:
         """Wait until the request may be sent; look once more `LAST_LOOK` seconds before."""
         noted = -math.inf
         try:
@@ -144,35 +148,39 @@ class RateLimiter:
             await self._clock.sleep(wait)
         except BaseException:
             with suppress(StorageFailed), self._transaction() as (execute, _known, _now):
-                execute(UPDATE, {"held_until": 0.0, "of": slot.number})
+                execute(UPDATE, {"held_until": 0.0, "of": slot and slot.number})
             raise
 
-    def _look(self, mine: Slot) -> float:
+    def _look(self, mine: Slot | None) -> float:
         """Return when the request may be sent, in monotonic seconds; queue until then.
 
-        Within `LEAD` its slot is taken. Raises Postponed.
+        Within `LEAD` its slot is taken; without one, only a pause counts. Raises Postponed.
         """
         with self._transaction() as (execute, known, now):
             ahead = now - self._clock.monotonic()
-            slots = self._slots(execute, now, HELD)
-            queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
-            due = queued.get(mine.number)
-            if mine.number not in queued:  # none yet, or it was released
-                execute(DELETE, {"of": self._actor, "before": now - KEPT_SECONDS})
-                mine.number = execute(ADD, {"actor": self._actor, "owner": self._owner}).one()[0]
-                # Who has sent more of late gives way to as many others.
-                sent = execute(COUNT, {"of": self._actor, "by": self._owner}).scalar_one()
-                mine.place = mine.number + sent
-            if due is None or known.blocked_until > now:
-                share = self._share(known, now)
-                due = next_slot(slots, (mine.place, mine.number), share, now)
-                due = max(due, known.blocked_until)
-                taken = due if due <= now + LEAD else None
-                execute(UPDATE, {"sent_at": taken, "place": mine.place, "of": mine.number})
+            due = self._queue(execute, known, mine, now) if mine else known.blocked_until
         if known.blocked_until - now > memory.LONGEST_WAIT:
             until = self._clock.time() + known.blocked_until - now
             raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
         return due - ahead
+
+    def _queue(self, execute: Execute, known: RateLimitActor, mine: Slot, now: float) -> float:
+        slots = self._slots(execute, now, HELD)
+        queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
+        due = queued.get(mine.number)
+        if mine.number not in queued:  # none yet, or it was released
+            execute(DELETE, {"of": self._actor, "before": now - KEPT_SECONDS})
+            mine.number = execute(ADD, {"actor": self._actor, "owner": self._owner}).one()[0]
+            # Who has sent more of late gives way to as many others.
+            sent = execute(COUNT, {"of": self._actor, "by": self._owner}).scalar_one()
+            mine.place = mine.number + sent
+        if due is None or known.blocked_until > now:
+            share = self._share(known, now)
+            due = next_slot(slots, (mine.place, mine.number), share, now)
+            due = max(due, known.blocked_until)
+            taken = due if due <= now + LEAD else None
+            execute(UPDATE, {"sent_at": taken, "place": mine.place, "of": mine.number})
+        return due
 
     @contextmanager
     def _transaction(self) -> Iterator[tuple[Execute, RateLimitActor, float]]:

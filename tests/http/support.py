@@ -61,6 +61,9 @@ class Unlimited(RateLimiter):
             yield
             slot.ended = self._hand_clock.passed
 
+    async def wait_for_pause(self) -> None:
+        await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
+
     def block(self, seconds: float) -> None:
         self._free_at = max(self._free_at, self._hand_clock.passed + seconds)
 
