@@ -1,9 +1,9 @@
 """Each situation of a partner's month, and the breaks that are found in it: one build for all."""
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from tests.publish.homes import Record, Stores, home_of
+from tests.publish.homes import Reading, Record, Stores, home_of, read
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
@@ -283,3 +283,15 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
+
+
+def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
+    late = used("u", day="2026-11-04")
+    publish(stores, partners=partners([FIRST]), usage=[late], billing=[bill("o", line("x"))])
+    stores.clock.now += timedelta(days=40)
+    read(stores, Reading([late], connection="zen"))
+    publish(stores, usage=[late])
+    due = "SELECT connection, is_due FROM finance.unbilled_usage ORDER BY ALL"
+    assert stores.rows(due) == [("acme", False), ("zen", True)]  # zen has no list of bills
+    publish(stores, billing=[bill("o", line("x"))])
+    assert stores.rows(due)[0] == ("acme", True)
