@@ -1,11 +1,12 @@
 """What changed of each record, in what counts: against plain Python over the two lists."""
 
 from collections import Counter
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from tests.publish.homes import Record, Stores
-from tests.reconcile.books import bill, line, partners, publish, used
+from tests.publish.homes import Reading, Record, Stores, read
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 FOUND = """
 SELECT side, id, partner, strftime(month, '%Y-%m'), currency, amount_before, amount_after,
@@ -91,3 +92,15 @@ def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
         ["None", "4.00", "0.00"],
     ]
     assert {row[-1] for row in found if row[1] in {"voided", "voided there"}} == {"void"}
+
+
+def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
+    late = used("u", day="2026-11-04")
+    publish(stores, partners=partners([FIRST]), usage=[late], billing=[bill("o", line("x"))])
+    stores.clock.now += timedelta(days=40)
+    read(stores, Reading([late], connection="zen"))
+    publish(stores, usage=[late])
+    due = "SELECT connection, is_due FROM finance.unbilled_usage ORDER BY ALL"
+    assert stores.rows(due) == [("acme", False), ("zen", True)]  # zen has no list of bills
+    publish(stores, billing=[bill("o", line("x"))])
+    assert stores.rows(due)[0] == ("acme", True)

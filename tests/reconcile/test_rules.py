@@ -1,9 +1,9 @@
 """Each situation of a partner's month, and the breaks that are found in it: one build for all."""
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, NamedTuple
 
-from tests.publish.homes import Reading, Record, Stores, home_of, read
+from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
@@ -41,6 +41,7 @@ ANOTHER, UNKNOWN = "another", "unknown partner"
 REFERRED = MAPPING.replace('id = "id"\npartner', 'id = "ref"\npartner', 1)  # may be missing
 USED, BILLED = [used("u")], billed("5.00")
 LATER, USD = {"issued": "2026-10-01T00:00:00Z"}, {"currency": "USD"}
+TAKEN_BACK = [billed("5.00", name="t", **USD), bill("v", line("u"), kind="credit", **USD)]
 CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", is_credit=False)]
 GONE = bill("c", line("u"), kind="credit")
 ALL_AGAIN = billed("5.00", name="d")
@@ -92,6 +93,8 @@ CASES = [
         f"{NOT_USED} 5.00; {NOT_USED} 5.00",
     ),
     Case("billed, and again in another currency", USED, again("5.00", **USD), f"{CURRENCY} 5.00"),
+    Case("credited in another currency", USED, TAKEN_BACK, f"{MISSING} -5.00"),
+    Case("billed, and credited in another currency", USED, [BILLED, *TAKEN_BACK], "", BALANCED),
     Case("other currency", USED, [billed("5.00", **USD)], f"{CURRENCY} -5.00; {CURRENCY} 5.00"),
     Case("lines of two partners", USED, [billed("3.00"), OTHER_LINE], f"{OTHER}partner 0.00"),
     Case("a cent more", USED, [billed("5.01")], f"{AMOUNT} 0.01"),
@@ -244,9 +247,11 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
     )
     assert found == [
         ("a status of that name", None, None, 5),
+        ("billed, and credited in another currency", 5, -5, None),
         ("credit note alone", None, -2, None),
         ("credit note for usage that was lowered", 5, -2, None),
         ("credit note with lines of both signs", 5, -2, None),
+        ("credited in another currency", 5, -5, None),
         ("fee that is credited", 14, -9, None),
         ("not used, and credited", 5, -5, None),
         ("not used, and credited in part", 5, -2, None),
@@ -283,15 +288,3 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
-
-
-def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
-    late = used("u", day="2026-11-04")
-    publish(stores, partners=partners([FIRST]), usage=[late], billing=[bill("o", line("x"))])
-    stores.clock.now += timedelta(days=40)
-    read(stores, Reading([late], connection="zen"))
-    publish(stores, usage=[late])
-    due = "SELECT connection, is_due FROM finance.unbilled_usage ORDER BY ALL"
-    assert stores.rows(due) == [("acme", False), ("zen", True)]  # zen has no list of bills
-    publish(stores, billing=[bill("o", line("x"))])
-    assert stores.rows(due)[0] == ("acme", True)

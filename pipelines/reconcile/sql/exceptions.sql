@@ -26,7 +26,9 @@ WITH pairs AS (
         ) AS tolerance,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
         bool_or(rows.is_stranger) AS has_stranger,
-        sum(used_rows) OVER one > 0 AND sum(billed_rows) OVER one > 0 AS has_both
+        used_rows = 0 AND difference = 0 AND credited_amount <> 0 AS is_taken_back,
+        sum(used_rows) OVER one > 0
+            AND sum(if(is_taken_back, 0, billed_rows)) OVER one > 0 AS has_both
     FROM compared AS rows
     LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = rows.currency
     GROUP BY rows.connection, rows.key, rows.currency
@@ -34,7 +36,7 @@ WITH pairs AS (
 )
 SELECT
     pairs.* EXCLUDE (
-        first_partner, last_partner, tolerance, is_unknown, has_stranger, has_both
+        first_partner, last_partner, tolerance, is_unknown, has_stranger, is_taken_back, has_both
     ),
     if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
         AS billed_partner,
@@ -44,10 +46,10 @@ SELECT
         WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             > getvariable('as_of')::DATE
             AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+        WHEN pairs.is_taken_back THEN 'balanced'
         WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
             THEN 'other currency'
-        WHEN pairs.used_rows = 0
-            THEN if(pairs.difference = 0 AND pairs.credited_amount <> 0, 'balanced', 'not used')
+        WHEN pairs.used_rows = 0 THEN 'not used'
         WHEN pairs.billed_rows = 0 THEN 'not billed'
         -- Lines that share one record, and do not add up to more than it, bill it once.
         WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
