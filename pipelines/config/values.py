@@ -88,8 +88,12 @@ CRON = " ".join(
         _cron_field(0, 7, "|sun|mon|tue|wed|thu|fri|sat"),
     ]
 )
+FEBRUARY, SHORT = r"(0?2|feb)", r"(0?[2469]|11|feb|apr|jun|sep|nov)"
+NEVER = rf"3[01]([,-]3[01])* {FEBRUARY}(,{FEBRUARY})*|31([,-]31)* {SHORT}(,{SHORT})*"
 Cron = Annotated[
-    str, _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *")
+    str,
+    _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *"),
+    _match(rf"(?i)(?!\S+ \S+ ({NEVER}) ).*", "must be on a day that its months have"),
 ]
 Zone = Annotated[str, AfterValidator(_zone)]
 Memory = Annotated[

@@ -56,6 +56,10 @@ WRONG_SETTINGS |= {
     f'schedule = "{text}"': "schedule: must be minute, hour, day, month and weekday"
     for text in WRONG_SCHEDULES
 }
+WRONG_SETTINGS |= {
+    f'schedule = "0 2 {text}"': "schedule: must be on a day that its months have"
+    for text in ("31 2 *", "30,31 feb *", "30-31 02 mon", "31 4 *", "31 Apr,6,09,nov *")
+}
 WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"base_url": "http://api.example.com"}, "base_url: must be https"),
     ({"base_url": "https://user:pw@api.example.com"}, "no user, password"),
