@@ -25,7 +25,7 @@ QUESTIONS = {
         WHERE month BETWEEN '2026-08-01' AND '2026-10-01' AND currency IN ('EUR', 'USD')
         ORDER BY month, currency
     """,
-    "What should be looked at first?": """
+    "Which breaks are the most urgent?": """
         SELECT severity, partner, month, currency, cause, difference
         FROM finance.open_breaks
         ORDER BY severity <> 'high', abs(difference) DESC, partner

@@ -33,7 +33,7 @@ def test_the_demo_syncs_the_sandbox_and_says_how_long_it_took(tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert not old.exists()
     *_, (question, frame) = demo.answers(Home(old.parent).link)
-    assert question == "What should be looked at first?"
+    assert question == "Which breaks are the most urgent?"
     assert [type(value) for value in frame["difference"]] == [Decimal] * 5
     assert all(str(value) in done.stdout for value in frame["difference"])
     row = r"demo +\w+ +[\d,]+ +[\d,]+ +0 +0 +\d+ +0 +COMPLETE"  # all of its rows are new
