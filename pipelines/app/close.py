@@ -29,8 +29,8 @@ from pipelines.reconcile.roles import SIDES
 from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
 
-BUILD: Final = "Run `partner-sync versions build`, look at the month, then close it."
-SYNC: Final = "Run `partner-sync sync`, look at the month, then close it."
+BUILD: Final = "Run `partner-sync versions build`, review the month, then close it."
+SYNC: Final = "Run `partner-sync sync`, review the month, then close it."
 TIME: Final = "%Y-%m-%d %H:%M %Z"
 TERMS: Final = """
 SELECT basis.as_of, basis.time_zone, basis.grace_days FROM reconciliation.basis AS basis
@@ -166,10 +166,10 @@ def _closed(
             ((moved,),) = db.execute(query, months).fetchall()
             if moved:
                 why = (
-                    f"{each.month:%Y-%m} was closed with another mapping, by which "
+                    f"{each.month:%Y-%m} was closed with another mapping, and "
                     f"{counted(moved, 'record')} would be in both months or in none"
                 )
-                remedy = f"Reopen {each.month:%Y-%m}, and close it again with the present mapping."
+                remedy = f"Reopen {each.month:%Y-%m}, and close it again with the current mapping."
                 yield why, remedy
 
 
@@ -182,11 +182,11 @@ def _not_proven(
     """
     ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
     if month > as_of.date():
-        yield f"it has not begun: the data is of {as_of:{TIME}}", "Check the month."
+        yield f"it has not begun: the data ends at {as_of:{TIME}}", "Check the month."
     day = month_after(month) + timedelta(days=grace_days)
     ends = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(time_zone))
     if as_of < ends:
-        why = f"it ends at {ends:{TIME}}, with grace_days, and the data is of {as_of:{TIME}}"
+        why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
     proofs = {
         (each["connection"], each["stream"]): each

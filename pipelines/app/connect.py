@@ -64,9 +64,9 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
                 f"The credentials of connection `{connection.name}` now belong to a different "
                 f"account ({found}) than the data loaded before. Nothing was read. Analysts still "
                 "see the published version.",
-                "Correct the credentials, or add a connection with another name for the new "
-                "account. If it is the same account under a new identity, run "
-                f"`partner-sync connections accept {connection.name}`.",
+                "Correct the credentials, or add a connection with another name. If it is the same "
+                "account under a new identity, run "
+                f'`partner-sync connections accept {connection.name} --reason "..."`.',
             )
         if accept:
             decision = session.decision("accept_identity", connection.name, accept)
@@ -113,8 +113,8 @@ def forget_pause(session: AppSession, name: str) -> str:
     """Forget a Retry-After that a connection got; return what was done, as a sentence."""
     forget_block(session.metadata, limiter_actor(session, session.settings.connection(name)))
     return (
-        f"Connection `{name}` may send requests at once. If the service still asks for a pause, "
-        "the next request says so."
+        f"Connection `{name}` may send requests again. If the service still asks for a pause, "
+        "the next sync reports it."
     )
 
 

@@ -42,8 +42,8 @@ def prepare_home(folder: Path) -> Home:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         if not (folder / MARKER).exists():
             raise ConfigurationError(
-                f"{folder} was not made by a demo, so it is not emptied.",
-                "Name another folder: partner-sync demo --home FOLDER",
+                f"{folder} was not created by a demo, so it is not emptied.",
+                "Run `partner-sync demo --home FOLDER` with another folder.",
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -136,8 +136,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(before)
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(
-            f"The export to {folder} failed: {printable(error)}. It is not there, or as it was "
-            "before; the published version is untouched.",
+            f"The export to {folder} failed: {printable(error)}. The folder is as before. Analysts "
+            "still see the published version.",
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:

@@ -39,9 +39,9 @@ def write_database(
         engine = sa.create_engine(url, hide_parameters=True)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError):
         raise ConfigurationError(
-            f"The environment variable {variable} holds no database URL that can be used, or the "
-            "driver that it names is not installed. Nothing was exported.",
-            "Set it to a URL of SQLAlchemy, such as postgresql+psycopg://user:password@host/name, "
+            f"The environment variable {variable} holds no valid database URL, or its driver is "
+            "not installed. Nothing was exported.",
+            "Set it to an SQLAlchemy URL, such as postgresql+psycopg://user:password@host/name, "
             "and install the driver.",
         ) from None
     redactor.add(url)
@@ -55,7 +55,7 @@ def write_database(
             f"`{table.title}` was not exported to the database in {variable}: {reason}. Tables "
             f"before it are exported. `{table.name}` is as before, unless the database cannot roll "
             "back a CREATE TABLE.",
-            "Correct what the database says, then run `partner-sync export` again.",
+            "Correct the cause that the database reports, then run `partner-sync export` again.",
         ) from None
     finally:
         engine.dispose()

@@ -29,7 +29,7 @@ def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False)
     days = days or session.settings.keep_days
     if not days:
         raise ConfigurationError(
-            "Nothing says for how many days files are kept. Nothing was deleted.",
+            "Neither --days nor the setting keep_days is given. Nothing was deleted.",
             "Set keep_days in settings.toml, or run `partner-sync prune --days 400`.",
         )
     before = utc_now(session.clock) - timedelta(days=days)

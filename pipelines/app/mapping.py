@@ -67,7 +67,7 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
         )
     if not any(row["field"] for row in rows if not row["role"].startswith("partners.")):
         raise ConfigurationError(
-            "No field of usage or billing is proposed. Nothing was written.",
+            "No field of usage or billing qualifies. Nothing was written.",
             "Run `partner-sync mapping propose` to see why.",
         )
     version = session.warehouse.require_published().number

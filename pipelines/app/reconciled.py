@@ -77,6 +77,6 @@ def require_known(db: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> N
             text = ", ".join(printable(each, 40) for (each,) in found)
             more = ", …" if len(found) == SHOWN_VALUES else ""
             raise ConfigurationError(
-                f"There is no {name} `{printable(value)}` in the published version. "
+                f"The published version has no {name} `{printable(value)}`. "
                 f"Possible values: {text or 'none'}{more}."
             )

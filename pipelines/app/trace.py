@@ -71,7 +71,9 @@ LATER_COPY: Final = (
     "Proven: the service sent the same values again in other bytes. Scan {}, page {}, row {} has "
     "the digest of the row; this is the record that was sent first."
 )
-UNPROVEN: Final = "The row is as it was loaded, but cannot be compared with what the service sent."
+UNPROVEN: Final = (
+    "The row is unchanged since its load, but cannot be compared with what the service sent."
+)
 
 
 def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
@@ -88,7 +90,7 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
         if not loads:
             session.lists([connection], [stream])  # raises for one that is not configured
             raise PartnerSyncError(
-                f"No scan of {connection}/{stream} is published, so there is no record to trace.",
+                f"No scan of {connection}/{stream} is published. There is no record to trace.",
                 "Run `partner-sync sync`, then `partner-sync status`.",
             )
         record = _Record(session, ListName(connection, stream), key, loads)

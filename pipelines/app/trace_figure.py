@@ -74,8 +74,8 @@ OUTDATED: Final = (
     "versions build`, then trace again."
 )
 NOT_ADDED: Final = (
-    "The rows of the version do not add up to the published figure. If records were erased since, "
-    "the figure still contains them."
+    "The rows of the version do not add up to the published figure. If records were erased, the "
+    "figure still contains them."
 )
 REST: Final = "rest"  # of a bill: what its lines do not add up to
 Record = dict[str, Any] | UnusableRecord
@@ -125,8 +125,8 @@ def trace_break(session: AppSession, break_id: str) -> Row:
         found = fetch_rows(opened.db, BREAK, {"break_id": break_id})
         if not any(each["scan_id"] for each in found):
             raise ConfigurationError(
-                f"Version {opened.version.number} has no record of break {break_id}: it is gone, "
-                "or its rule was not evaluated."
+                f"Version {opened.version.number} has no record of break {break_id}: it no longer "
+                "exists, or its rule was not evaluated."
             )
         return _traced(session, opened, found)
 
@@ -213,7 +213,7 @@ def _read_fields(session: AppSession, opened: Reconciled) -> RawAmounts:
     """Return the fields that the records have. Raises ConfigurationError where none is mapped."""
     mapping = read_mapping(session.settings.places.mapping_file)
     if mapping is None:
-        raise ConfigurationError("Nothing is mapped any more: no amount can be read.", REMEDY)
+        raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
     columns = find_roles(opened.db, mapping).columns
     paths = {role: column.path for role, column in columns.items()}
     return RawAmounts(paths, mapping.billing.credit_kinds)

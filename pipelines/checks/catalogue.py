@@ -39,7 +39,7 @@ def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[st
     elif context.published.version is None:
         if not context.versions():
             raise CannotKnow("Nothing is published yet.")
-        yield "The symlink of the warehouse is gone. Analysts find no file; versions are kept."
+        yield "The symlink of the warehouse is missing. Analysts find no file. Versions are kept."
 
 
 @Check("partner-sync versions list", Severity.INFO, "warehouse")
@@ -48,7 +48,7 @@ def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str
     seen = context.version().number
     if newer := [str(number) for number in context.versions() if number > seen]:
         yield (
-            f"Analysts see version {seen}, which was published again. Newer versions exist: "
+            f"Analysts see version {seen}, after a rollback. Newer versions exist: "
             f"{', '.join(newer)}."
         )
 
@@ -61,7 +61,7 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
     if unknown := context.published.scan_ids.difference(scan_ids):
         yield (
             f"{len(unknown):,} scans of the published version are not in the metadata database: it "
-            "was lost or is an old copy. Rows stay as they are; they could not be rebuilt."
+            "was lost or is an old copy. Rows stay as they are, but cannot be rebuilt."
         )
 
 
@@ -71,11 +71,11 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
     "warehouse",
 )
 def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]:
-    """Was everything erased that a person decided to erase?"""
+    """Is every erasure finished?"""
     for each in unfinished_erasures(context.metadata):
         yield (
-            f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC did not end. "
-            "Files may still contain the identifier."
+            f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC is not "
+            "finished. Files may still contain the identifier."
         )
 
 
@@ -103,15 +103,15 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[str | Fi
 
 @Check("partner-sync breaks", scope="warehouse")
 def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
-    """Is no break open whose amount is that of setting `break_alert_amount` or more?"""
+    """Is the amount of every open break below the setting `break_alert_amount`?"""
     reasons, amount = context.not_evaluated(), context.settings.break_alert_amount
     if amount and reasons:
         raise CannotKnow(next(iter(reasons.values())))
     for each in context.published.open_breaks:
         if each["above"]:
             yield (
-                f"{each['above']:,} open breaks of rule {each['rule']} are of {each['currency']} "
-                f"{amount:f} or more."
+                f"{each['above']:,} open breaks of rule {each['rule']} differ by "
+                f"{each['currency']} {amount:f} or more."
             )
 
 
@@ -129,7 +129,7 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
             records = counted(each["changed_records"], "record")
             message = (
                 f"{subject} is not as it was signed off: {records} changed "
-                f"since. Net difference: {net}. The copy of the close is unchanged; the "
+                f"since. Net difference: {net}. The copy of the close is unchanged. The "
                 "differences are in finance.corrections."
             )
             remedy = "partner-sync close list"
@@ -162,7 +162,7 @@ def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
 
 @Check(READ, Severity.ERROR, "connection")
 def run_failed(context: CheckContext, about: ListName) -> Iterator[Finding]:
-    """Did the last sync of each list of the connection run to its end?"""
+    """Did the last sync of each list of the connection finish?"""
     streams = {each.stream for each in context.lists if each.connection == about.connection}
     ended = last_runs(context.metadata, about.connection, streams)
     messages, remedies, severity = list[str](), dict[str, None](), Severity.INFO
@@ -187,14 +187,14 @@ def description_changed(context: CheckContext, about: ListName) -> Iterator[str]
     seen = context.metadata.get(ApiSpec, about.connection)
     if seen and seen.change:
         yield (
-            f"The interface description of `{about.connection}` is not as it was. {seen.change} "
-            "What is read stays the same; fields may mean something else."
+            f"The interface description of `{about.connection}` has changed. {seen.change} "
+            "The same lists are read; fields may mean something else."
         )
 
 
 @Check(READ_LIST)
 def list_not_loaded(context: CheckContext, about: ListName) -> Iterator[str]:
-    """Does the published version hold the list?"""
+    """Does the published version contain the list?"""
     context.require_readable()
     if about not in context.published.loaded:
         yield f"No scan of {about} is published. Analysts see no rows of it."
@@ -210,7 +210,7 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 
 @Check('partner-sync approve {connection} {stream} --reason "..."', blocks=True)
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
-    """Does no scan of the list wait for approval?"""
+    """Is no scan of the list held?"""
     context.scan(about)
     for held in held_scans(context.metadata):
         if about == (held.connection, held.stream):
@@ -228,11 +228,11 @@ def scan_failed(context: CheckContext, about: ListName) -> Iterator[str]:
 
 @Check("partner-sync versions build")
 def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
-    """Is every scan of the list that needs no approval published?"""
+    """Is every scan of the list published that needs no approval?"""
     context.require_readable()
     context.scan(about)
     if waiting := context.waiting.get(about):
-        yield _about_scan(context, waiting, "is read and not published.")
+        yield _about_scan(context, waiting, "is read but not published.")
 
 
 @Check("Read quarantine.records, and ask the service to correct the records.")
@@ -241,7 +241,7 @@ def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]
     if records := context.load(about).in_quarantine:
         yield (
             f"{records:,} records of {about} are in quarantine.records, with the reason. Rows with "
-            "their keys keep the version that was loaded before; sums may lack them."
+            "their keys keep the values that were loaded before; sums may lack them."
         )
 
 
@@ -250,8 +250,8 @@ def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does every value of the list fit its column?"""
     if rows := context.load(about).not_fitting:
         yield (
-            f"{rows:,} rows of {about} have values that fit no column. They are in column `_extra` "
-            "as they were sent; their own column is NULL there."
+            f"{rows:,} rows of {about} have values that do not fit their column. They are in "
+            "column `_extra` as they were sent; their own column is NULL."
         )
 
 

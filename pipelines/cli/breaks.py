@@ -44,17 +44,17 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     severity: Severity = "",
     state: State = "",
     xlsx: Annotated[
-        Path | None, typer.Option(help="Write them to this new workbook, to fill in decisions.")
+        Path | None, typer.Option(help="New workbook for the breaks, to fill in decisions.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """List breaks that are not resolved, most severe first; decide about them."""
+    """List breaks that are not resolved, most severe first. Assign, resolve or reopen them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
     if context.invoked_subcommand is not None:
         if any(chosen) or xlsx or json:
             raise ConfigurationError(
                 f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
-                "Write them behind it: `partner-sync breaks resolve --rule RULE`.",
+                "Write them after it: `partner-sync breaks resolve --rule RULE`.",
             )
         return
     with opened() as session:
@@ -78,9 +78,9 @@ def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
     uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
     show_table(_named(rows), (*COLUMNS, *uncertain))
     if not rows:
-        line(f"No breaks match {chosen}." if chosen else "There are no breaks to decide about.")
+        line(f"No breaks match {chosen}." if chosen else "There are no unresolved breaks.")
     if uncertain:
-        line("Uncertain breaks are in no total.", style="yellow")
+        line("Totals do not include uncertain breaks.", style="yellow")
 
 
 def _show_totals(sums: list[dict[str, Any]]) -> None:
@@ -92,7 +92,7 @@ def _show_totals(sums: list[dict[str, Any]]) -> None:
             text += f", of which {shown(part['difference'])} of unknown partners"
         line(text)
     if any(each["unknown_partners"]["breaks"] for each in sums):
-        line("Breaks of unknown partners are in no known partner's difference in the report.")
+        line("No known partner's difference in the report includes breaks of unknown partners.")
 
 
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -115,14 +115,14 @@ def _add_command(kind: str, text: str) -> None:
 
     @breaks.command(kind, help=text)
     def decide(  # noqa: PLR0913 - as above
-        break_id: Annotated[str, typer.Argument(help="One break. Default: see the filters.")] = "",
+        break_id: Annotated[str, typer.Argument(help="One break. Default: use the filters.")] = "",
         *,
         rule: Rule = "",
         partner: Partner = "",
         month: Month = "",
         severity: Severity = "",
         state: State = "",
-        owner: Annotated[str, typer.Option(help="Who looks into it; of assign only.")] = "",
+        owner: Annotated[str, typer.Option(help="Person to assign it to; only for assign.")] = "",
         reason: Reason,
         yes: Yes = False,
         no_build: NoBuild = False,
@@ -136,7 +136,7 @@ def _add_command(kind: str, text: str) -> None:
 
 
 _add_command("assign", "Assign breaks to a person.")
-_add_command("resolve", "Resolve breaks; one opens again when its difference changes.")
+_add_command("resolve", "Resolve breaks. A break opens again if its difference changes.")
 _add_command("reopen", "Reopen breaks that a person resolved.")
 
 
@@ -147,7 +147,7 @@ def decide_from_file(
     yes: Yes = False,
     no_build: NoBuild = False,
 ) -> int:
-    """Record the decisions in a workbook or CSV file: all of them, or none if a row is wrong."""
+    """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     with opened() as session:
         rows = app.breaks_file.read_decisions(session, file)
         return _record(session, rows, yes=yes, no_build=no_build)

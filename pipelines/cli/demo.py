@@ -17,7 +17,7 @@ from pipelines.cli.terminal import OUT, line, opened, run_sync
 def demo(
     home: Annotated[str, typer.Option(help="Folder that the demo empties and fills.")] = ".demo",
 ) -> int:
-    """Start the sandbox, sync it and show three queries with their answers."""
+    """Start the sandbox, sync from it, and show three queries with their results."""
     place, began = app.demo.prepare_home(Path(home)), time.monotonic()
     service = app.sandbox.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES)
     with service, opened(place) as session:
@@ -39,7 +39,7 @@ def demo(
     add_help_option=False,
 )
 def sandbox(context: typer.Context) -> None:
-    """Serve a local copy of the service; takes the options of `python -m sandbox`."""
+    """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
     options = ["--help" if each == "-h" else each for each in context.args]
     command = [sys.executable, "-m", "sandbox", *options]
     os.execv(sys.executable, command)  # noqa: S606 - our own program

@@ -61,11 +61,11 @@ def close_month(
     month: Month,
     *,
     preparer: Annotated[str, typer.Option(help="Who prepared the close.")],
-    reviewer: Annotated[str, typer.Option(help="Who reviewed it: another person.")],
-    remark: Annotated[str, typer.Option("--note", help="Note that the copy keeps.")] = "",
+    reviewer: Annotated[str, typer.Option(help="Who reviewed it; another person.")],
+    remark: Annotated[str, typer.Option("--note", help="Note to keep with the copy.")] = "",
     no_build: NoBuild = False,
 ) -> int:
-    """Sign off a month: copy its records, breaks and figures; later changes are corrections."""
+    """Sign off a month and copy it. Later changes are posted as corrections."""
     with opened() as session:
         signing = app.close.Signing(month.date(), preparer, reviewer, remark)
         text = app.close.close_month(session, signing)
@@ -74,7 +74,7 @@ def close_month(
 
 @close.command()
 def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
-    """Open a closed month again. Its copy stays."""
+    """Reopen a closed month. Its copy stays."""
     with opened() as session:
         text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
         return show_and_build(session, text, no_build=no_build)
@@ -82,7 +82,7 @@ def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
 
 @close.command("list")
 def list_closes(*, _json: Json = False) -> None:
-    """List closed months, and whether their records are still as they were signed off."""
+    """List closed months, and whether their records have changed since the sign-off."""
     with opened() as session:
         rows = app.close.list_closes(session)
     show(rows, CLOSES, none="No month is closed.")
@@ -94,7 +94,7 @@ def list_closes(*, _json: Json = False) -> None:
 def export(
     target: Annotated[
         str,
-        typer.Argument(help="csv, parquet, xlsx, dbt, or NAME of a variable with a database URL."),
+        typer.Argument(help="csv, parquet, xlsx, dbt, or a variable that holds a database URL."),
     ],
     *,
     table: Annotated[
@@ -108,7 +108,7 @@ def export(
     ] = None,
     _json: Json = False,
 ) -> None:
-    """Export tables of the published version to files or a database; amounts stay exact."""
+    """Export tables of the published version to files or a database, with exact amounts."""
     with opened() as session:
         rows = app.export.export_tables(session, target, table or (), folder)
     show(rows, EXPORTS)

@@ -46,7 +46,7 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Read partners, usage and billing, exact and complete, into DuckDB."""
+    """Read partners, usage and billing into DuckDB, exactly and completely."""
 
 
 def _ask(questions: dict[str, str], check_answer: "app.setup.Check") -> dict[str, str]:
@@ -75,7 +75,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     base_url: Annotated[Text, typer.Option(help="Address of the service.")] = None,
     auth_url: Annotated[Text, typer.Option(help="Address of the identity provider.")] = None,
     audience: Annotated[Text, typer.Option(help="API identifier.")] = None,
-    client_id: Annotated[Text, typer.Option(help="Client id.")] = None,
+    client_id: Annotated[Text, typer.Option(help="Client ID.")] = None,
     secret: Annotated[
         Text, typer.Option(help="NAME of the variable that holds the secret or API key.")
     ] = None,
@@ -84,7 +84,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     ] = None,
     with_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
-    """Create a home and a connection, check it, then sync. Asks for what no option gives."""
+    """Create a home and a connection, check it, then sync. Asks for missing options."""
     for each in app.setup.add_connection(name, locals(), _ask):
         line(each)
     code = check(connection=[name])
@@ -96,7 +96,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 
 @program.command(rich_help_panel=SETUP)
 def check(*, connection: Connections = None, _json: Json = False) -> int:
-    """Check credentials, account and each list of each connection; one request a list."""
+    """Check credentials, account and lists of each connection, with one request per list."""
     with opened() as session:
         rows = app.plan.check_connections(session, connection)
     show(rows)
@@ -112,7 +112,7 @@ def discover(
     ] = "/docs/openapi.json",
     _json: Json = False,
 ) -> None:
-    """Show the lists in the interface description, and the lines that switch them on."""
+    """Show the lists in the interface description, and the settings that enable them."""
     with opened() as session:
         rows = app.discover.discover(session, connection, description)
         settings = session.home.settings_file
@@ -126,7 +126,7 @@ def discover(
 
 @connections.callback(invoke_without_command=True)
 def list_connections(context: typer.Context, *, _json: Json = False) -> None:
-    """List connections: surface, address, where the secret is, streams."""
+    """List connections with surface, address, place of the secret, and streams."""
     if context.invoked_subcommand is None:
         with opened() as session:
             show(app.connect.list_connections(session))
@@ -148,7 +148,7 @@ def unblock(connection: Connection) -> None:
 
 @notify.command("test")
 def send_test(*, _json: Json = False) -> int:
-    """Send a test to every channel that the setting `notify` names."""
+    """Send a test message to every channel of the setting `notify`."""
     with opened() as session:
         rows = app.notify.send_test(session)
     show(rows, none="No channel is configured. Set notify in settings.toml.")
@@ -165,7 +165,7 @@ def sync(
     no_build: NoBuild = False,
     _json: Json = False,
 ) -> int:
-    """Read lists completely, then build and publish one version of all of them."""
+    """Read lists completely, then build and publish one version with all of them."""
     with opened() as session:
         chosen = session.lists(connection, stream)
         requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
@@ -207,7 +207,7 @@ def runs(
     limit: Annotated[int, typer.Option(min=0, help="Runs shown, newest first (0 = all).")] = 20,
     _json: Json = False,
 ) -> None:
-    """List runs: when, what triggered them, requests, outcome."""
+    """List runs with their time, trigger, requests and outcome."""
     with opened() as session:
         rows = app.checkup.recent_runs(session, limit)
     show(rows, none="There are no runs yet. Run `partner-sync sync`.")

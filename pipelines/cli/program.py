@@ -10,7 +10,7 @@ from pipelines.cli.terminal import OUT, show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
 INTERRUPTED = """Interrupted. Analysts see the version that was published last.
-Run `partner-sync sync`: it publishes what was read and, within 24 hours, resumes what was not."""
+Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."""
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
 
 
@@ -24,7 +24,7 @@ Json = Annotated[
 ]
 Connection = Annotated[str, typer.Argument(help="Name of the connection.")]
 # Without a terminal, nobody can be asked: the option is required there.
-Reason = Annotated[str, typer.Option(prompt=os.isatty(0), help="Why; kept with your name.")]
+Reason = Annotated[str, typer.Option(prompt=os.isatty(0), help="Reason, kept with your name.")]
 NoBuild = Annotated[bool, typer.Option("--no-build", help="Do not build a version now.")]
 
 
@@ -77,6 +77,6 @@ connections = _group("connections", SETUP)
 notify = _group("notify", SETUP, "Send findings to people.")
 mapping = _group("mapping", FINANCE, "Choose the fields that reconciliation compares.")
 breaks = _group("breaks", FINANCE)
-trace = _group("trace", FINANCE, "Follow a record, a break or a month to what was sent.")
-close = _group("close", FINANCE, "Sign off months, and see what changed in them since.")
+trace = _group("trace", FINANCE, "Trace a record, a break or a month to what was sent.")
+close = _group("close", FINANCE, "Sign off months, and see what has changed in them since.")
 versions = _group("versions", WAREHOUSE, "List, build and roll back versions.")

@@ -230,7 +230,7 @@ def show_and_build(session: "app.session.AppSession", text: str, *, no_build: bo
     """Print what was changed, then build a version with it; return the exit code."""
     line(text)
     if no_build:
-        line("The published version is without it. Run `partner-sync versions build`.")
+        line("The published version does not show it. Run `partner-sync versions build`.")
         return ExitCode.DONE
     return run_sync(session, [], app.sync.build_version)
 

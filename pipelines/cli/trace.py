@@ -22,7 +22,7 @@ def record(
     *,
     _json: Json = False,
 ) -> int:
-    """Show every version of a record, its request, and the bytes that the service sent."""
+    """Show every row version of a record, its request, and the bytes that the service sent."""
     with opened() as session:
         found = app.trace.trace(session, connection, stream, key)
     _show_trace(found)
@@ -36,7 +36,7 @@ def trace_break(
     *,
     _json: Json = False,
 ) -> int:
-    """Show the records of a break, and add its amounts up again from what the service sent."""
+    """Show the records of a break, and recalculate its amounts from what the service sent."""
     with opened() as session:
         found = app.trace_figure.trace_break(session, break_id)
     return _show_figure(found)
@@ -50,7 +50,7 @@ def month(
     currency: Annotated[str, typer.Option(help="Currency, such as EUR. Default: all.")] = "",
     _json: Json = False,
 ) -> int:
-    """Show the records of a partner's month, and add it up again from what the service sent."""
+    """Show the records of a partner's month, and recalculate it from what the service sent."""
     with opened() as session:
         found = app.trace_figure.trace_month(session, partner, month, currency)
     return _show_figure(found)
@@ -63,7 +63,7 @@ def _show_figure(found: dict[str, Any]) -> int:
         has_problem = any(each["problem"] for each in rows)
         show_table(rows, (*columns, "problem") if has_problem else columns)
     proven = f"Version {found['version']} has the same sums as the records of the service."
-    problem = "A sum is not proven by the records of the service."
+    problem = "A sum differs from the records of the service, or cannot be compared."
     line(proven) if found["same"] else line(problem, found["problem"], style="red")
     return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
 

@@ -20,15 +20,15 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
 ERASED_TOO = (
-    "All exports in the home are deleted too, and versions with such records: rollback to them is "
-    "not possible any more. Copies elsewhere, copies of closed months, and what the "
-    "service sends again, are not erased."
+    "All exports and reports in the home are deleted, too. Versions with such records are deleted: "
+    "you can no longer roll back to them. Not erased: copies elsewhere, copies of closed months, "
+    "and what the service sends again."
 )
 
 
 @versions.command("list")
 def list_versions(*, _json: Json = False) -> None:
-    """List versions: which is published, size, when it was built from what."""
+    """List versions with size, time and content; say which one is published."""
     with opened() as session:
         rows = app.versions.list_versions(session)
     show(rows, none="There are no versions yet. Run `partner-sync sync`.")
@@ -36,7 +36,7 @@ def list_versions(*, _json: Json = False) -> None:
 
 @versions.command()
 def build(*, _json: Json = False) -> int:
-    """Build and publish a version from the scans that wait, without any request."""
+    """Build and publish a version with the scans that are not published yet."""
     with opened() as session:
         return run_sync(session, [], app.sync.build_version)
 
@@ -58,7 +58,7 @@ def rollback(
 
 @versions.command()
 def rebuild(*, _json: Json = False) -> int:
-    """Build a version anew from the archive, without a base and without any request."""
+    """Build a version from the archive alone, without a base."""
     with opened() as session:
         return run_sync(session, [], app.versions.rebuild)
 
@@ -73,7 +73,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is old.")] = False,
     _json: Json = False,
 ) -> None:
-    """Delete old scan files and versions; a version that holds their rows is kept for good."""
+    """Delete old scan files and versions. The version that holds their rows is kept."""
     with opened() as session:
         rows = app.maintenance.prune_files(session, days, dry_run=dry_run)
     show(rows)
@@ -83,30 +83,30 @@ def prune(
 @program.command(rich_help_panel=WAREHOUSE)
 def erase(
     identifier: Annotated[
-        str, typer.Argument(help="Value that the records contain. Asked for if it is not given.")
+        str, typer.Argument(help="Value that the records contain. Default: ask for it.")
     ] = "",
     *,
     reason: Reason,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
 ) -> None:
-    """Erase all records that contain a value from scan files, versions and exports."""
+    """Permanently delete every record that contains a value."""
     if not identifier and sys.stdin.isatty():
         identifier = typer.prompt("Identifier")
 
     def ask(rows: list[dict[str, Any]]) -> None:
         show_table(rows)
         line(ERASED_TOO)
-        confirm("Erase these records for good?", yes=yes)
+        confirm("Permanently delete these records?", yes=yes)
 
     with opened() as session:
         rows = app.maintenance.erase(session, identifier, reason, ask)
     changed = counted(len(rows), "file")
-    line(f"Changed or deleted: {changed}. Nothing contains the identifier any more.")
+    line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
 
 
 @program.command(rich_help_panel=WAREHOUSE)
 def verify(*, _json: Json = False) -> int:
-    """Compare scan files, versions and copies of closed months with what was recorded."""
+    """Compare scan files, versions and copies of closed months with their digests."""
     with opened() as session:
         found = app.maintenance.verify_files(session)
     print_json(found)

@@ -29,21 +29,21 @@ class Connection(values.Table):
     base_url: values.Address
     """address of the service"""
     auth_url: values.Address | None = None
-    """partner: the identity provider"""
+    """partner surface: address of the identity provider"""
     audience: values.Text | None = None
-    """partner: the API identifier"""
+    """partner surface: API identifier"""
     client_id: values.Text | None = None
-    """partner: the client"""
+    """partner surface: client ID"""
     secret: values.Variable | None = None
-    """environment variable that holds the client secret or API key"""
+    """name of the environment variable with the client secret or API key"""
     secret_file: values.FullPath | None = None
-    """file with mode 0600, read where the variable is not set"""
+    """file with mode 0600 that holds the secret, used if the variable is not set"""
     rate_limit_key: values.Text | None = None
-    """equal for connections that share one rate limit"""
+    """same text for all connections that share one rate limit"""
     max_requests_per_window: int | None = Field(default=None, ge=1, strict=True)
-    """our share of the rate limit, at most"""
+    """maximum number of requests in one window of the rate limit"""
     ca_file: values.FullPath | None = None
-    """certificates to trust instead of the built-in ones"""
+    """file of certificates to trust instead of the built-in ones"""
     skip: tuple[str, ...] = ()
     """streams that this connection does not read"""
 

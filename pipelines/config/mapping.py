@@ -30,7 +30,7 @@ class PartnerRoles(values.Table):
 
     id: Role = _role("identifies a partner", "partnerId")
     name: Role = _role("name of the partner", "name")
-    external_id: Role = _role("identifier of the partner elsewhere", "externalId")
+    external_id: Role = _role("identifier of the partner in another system", "externalId")
 
 
 class UsageRoles(values.Table):
@@ -38,13 +38,13 @@ class UsageRoles(values.Table):
 
     id: Role = _role("identifies the record; lines of bills refer to it")
     partner: Role = _role("identifier of the partner")
-    organization: Role = _role("who has used it")
+    organization: Role = _role("organization that used it")
     period: Role = _role("date, time or month in which it was used")
     plan: Role = _role("plan or product")
     metric: Role = _role("what is counted")
-    quantity: Role = _role("how much")
+    quantity: Role = _role("quantity")
     price: Role = _role("price of one unit")
-    amount: Role = _role("what it costs")
+    amount: Role = _role("amount")
     currency: Role = _role("ISO 4217 code")
     recorded: Role = _role("when it was recorded")
     updated: Role = _role("when it was changed last")
@@ -55,14 +55,14 @@ class BillingRoles(values.Table):
 
     id: Role = _role("identifies the bill")
     partner: Role = _role("identifier of the partner")
-    organization: Role = _role("who has used what is billed")
+    organization: Role = _role("organization that used it")
     period: Role = _role("date, time or month that is billed")
     amount: Role = _role("total of the bill")
     currency: Role = _role("ISO 4217 code")
     issued: Role = _role("when it was issued")
     updated: Role = _role("when it was changed last")
-    number: Role = _role("number that people know it by")
-    status: Role = _role("state of the bill, see counted_statuses")
+    number: Role = _role("invoice number")
+    status: Role = _role("status of the bill, see counted_statuses")
     counted_statuses: tuple[str, ...] = _role(
         "values of status that count as billed; others (void, draft) are shown apart", ()
     )
@@ -72,9 +72,9 @@ class BillingRoles(values.Table):
     )
     line_usage: Role = _role("identifier of the usage record that a line bills")
     line_plan: Role = _role("plan or product of a line")
-    line_quantity: Role = _role("how much a line bills")
+    line_quantity: Role = _role("quantity of a line")
     line_price: Role = _role("price of one unit on a line")
-    line_amount: Role = _role("what a line costs")
+    line_amount: Role = _role("amount of a line")
 
 
 class Tolerance(values.Table):

@@ -25,41 +25,41 @@ class Settings(Table):
     """All settings, validated and frozen."""
 
     home: Path
-    """folder that holds everything"""
+    """folder with all files"""
     metadata_url: str | None = None
-    """PostgreSQL database for metadata, instead of a file in the home"""
+    """PostgreSQL URL of the metadata database; default: a SQLite file in the home"""
     sync_max_minutes: int = Field(default=120, ge=1)
-    """minutes of reading after which a list that is not proven is PARTIAL"""
+    """minutes after which a list that is not proven complete is PARTIAL"""
     request_timeout_seconds: float = Field(default=60, gt=0, le=600)
-    """seconds within which a request must be answered whole"""
+    """seconds for a request and its whole answer"""
     max_clock_difference_hours: float = Field(default=24, gt=0)
-    """hours by which the service's clock may differ from ours"""
+    """hours by which the clock of the service may differ from that of this machine"""
     keep_versions: int = Field(default=3, ge=1)
-    """states of the data that are kept, each in its newest version"""
+    """number of sets of scans to keep, each in its newest version"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
-    """days for which `prune` keeps scan files; 0: for good"""
+    """days for which `prune` keeps scan files; 0: forever"""
     memory_limit: Memory = "128MB"
-    """memory that DuckDB uses before it spills to disk; at least 64MB"""
+    """memory that DuckDB uses before it spills to disk; minimum 64MB"""
     schedule: Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
     time_zone: Zone = "UTC"
     """time zone of the schedule; days are always UTC"""
     start_date: date = date(2025, 1, 1)
-    """first day that can be chosen in Dagster"""
+    """first day that can be selected in Dagster"""
     stale_after_hours: float = Field(default=36, gt=0)
-    """hours after which published rows count as stale"""
+    """hours after which published rows are stale"""
     break_alert_amount: Decimal = Field(default=Decimal(0), ge=0)
-    """open breaks of this amount or more, in any currency, are findings; 0: none are"""
+    """amount, in any currency, from which an open break is a finding; 0: never"""
     notify: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
-    """environment variables that hold Apprise URLs, to which findings are sent"""
+    """names of environment variables with Apprise URLs that receive findings"""
     notify_summary: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
-    """the same, to which a summary of usage and billing is sent with each new version"""
+    """the same, for a summary of usage and billing with each new version"""
     log_format: Literal["text", "json"] = "text"
-    """messages on standard error: text, or json with one object a line"""
+    """format of messages on standard error: text, or json (one object per line)"""
     use_proxy: bool = False
-    """use the proxy that the environment's variables name"""
+    """use the proxy of the environment variables http_proxy and https_proxy"""
     streams: Streams = Field(default={})
-    """per stream: key, limit, contract; path and surface of others"""
+    """settings of each stream, such as key and limit"""
 
     @property
     def places(self) -> Home:
@@ -72,7 +72,7 @@ class Settings(Table):
         for each in known.values():
             if unknown := [name for name in each.skip if name not in self.streams]:
                 raise ConfigurationError(
-                    f"Connection `{each.name}` skips `{', '.join(unknown)}`, which is no stream. "
+                    f"Connection `{each.name}` skips an unknown stream: `{', '.join(unknown)}`. "
                     f"Streams: {', '.join(self.streams)}.",
                     f"Correct skip in {self.places.connections_file}.",
                 )

@@ -20,17 +20,17 @@ class Stream(values.Table):
 
     name: values.StreamName
     path: values.ListPath
-    """path of the list; the three documented lists have theirs"""
+    """path of the list; preset for the three documented lists"""
     surface: values.Surface = "partner"
     """partner or merchant"""
     limit: int = Field(default=100, ge=1, le=MOST_RECORDS)
     """records per page; 500 for `usage`"""
     key: str | None = None
-    """field that identifies a record; the first scan pins it"""
+    """field that identifies a record; default: the first scan detects it"""
     allow_empty: bool = False
-    """an empty list is not an accident"""
+    """load an empty list without approval"""
     max_deleted_share: float = Field(default=0.1, ge=0, le=1)
-    """share of rows that may vanish without approval"""
+    """share of rows that may be deleted without approval"""
     contract: values.Contract = "evolve"
     """new columns and wider types: evolve, freeze or discard"""
 

@@ -82,12 +82,12 @@ class Completeness(Proof, frozen=True, kw_only=True):
         """Return what is proven of the list, for people."""
         size = f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')}."
         aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
-        size += f" {aside:,} more records were read and put in quarantine." if aside else ""
-        size += f" {self.erased:,} records were erased since." if self.erased else ""
+        size += f" {aside:,} more records are in quarantine." if aside else ""
+        size += f" {self.erased:,} records were erased later." if self.erased else ""
         span = f"{self.started_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
-            return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is ended."
+            return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."
         how = {
             Method.ONE_PAGE: f"One page held the whole list at {self.ended_at:%H:%M:%S} UTC.",
             Method.OVERLAPPING_PAGES: f"Contains every row that existed throughout {span}.",

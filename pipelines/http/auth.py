@@ -87,8 +87,8 @@ class SigningTransport(Transport):
         self.redactor.add(f"{self.connection.client_id}:{secret}")  # as HTTP Basic spells both
         if self.connection.surface == "merchant" and not re.fullmatch(HEADER_VALUE, secret):
             raise errors.ConfigurationError(
-                f"The API key of connection `{self.connection.name}` holds characters that no HTTP "
-                "header may hold. Nothing was requested.",
+                f"The API key of connection `{self.connection.name}` contains characters "
+                "that are invalid in an HTTP header. Nothing was requested.",
                 "Copy the key again.",
             )
         return secret

@@ -118,8 +118,8 @@ class ServiceClient(SigningTransport):
         if abs(ahead) > self.settings.max_clock_difference_hours * 3600:
             return UnexpectedAnswer(
                 difference,
-                "Compare both with a third clock (`timedatectl` shows this machine's), set the "
-                "wrong one, then run `partner-sync check`.",
+                "Compare both with a third clock (`timedatectl` shows this machine's), correct "
+                "the wrong one, then run `partner-sync check`.",
             )
         if abs(ahead) > CLOCK_WARN_SECONDS and not self._has_warned:
             logger.warning("Connection %s: %s", self.connection.name, difference)

@@ -72,7 +72,7 @@ MEANINGS = {
         "Use a client of another actor type" + OR_SKIP,
     ),
     "403 ": (
-        "the credentials of connection `{name}` do not open this route",
+        "the credentials of connection `{name}` may not use this route",
         "Check the rights of the credentials" + OR_SKIP,
     ),
     "404 ": (
@@ -192,12 +192,12 @@ async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connec
         moment = f"{error.until:%Y-%m-%d %H:%M} UTC"
         raise errors.Postponed(
             "The service asks for a longer pause than a run may take. This run of connection "
-            f"`{connection}` ends; nothing is requested before {moment}. {UNCHANGED}",
+            f"`{connection}` ends. No request is sent before {moment}. {UNCHANGED}",
             error.until,
-            f"Run `partner-sync sync` after {moment}; it resumes. To forget the pause, run "
+            f"Run `partner-sync sync` after {moment} to resume. To ignore the pause, run "
             f"`partner-sync connections unblock {connection}`.",
         ) from None
     except errors.ServiceError as error:
         tried = f" Tried {TRIES[type(error)]} times." if type(error) in TRIES else ""
-        remedy = error.remedy or "Run `partner-sync sync` later; it resumes where it stopped."
+        remedy = error.remedy or "Run `partner-sync sync` later to resume."
         raise type(error)(f"{error}{tried} {UNCHANGED}", remedy) from None

@@ -153,7 +153,7 @@ class Transport:
             ) from None
         except (ValueError, ImportError, httpx.InvalidURL):
             raise ConfigurationError(
-                "The proxy that the environment names cannot be used. Nothing was requested.",
+                "The proxy of the environment variables cannot be used. Nothing was requested.",
                 "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
             ) from None
 

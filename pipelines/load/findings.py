@@ -15,7 +15,7 @@ MOST_NAMED = 5  # columns in a message
 TEXTS = {
     "records_quarantined": """
 Records of {stream} in quarantine: {count:,}. The first is row {row} of page {page}: {reason}
-Rows with their keys keep the version that was loaded before, if there is one.
+Rows with their keys keep the values that were loaded before, if there are any.
 Read table quarantine.records, and ask the service to correct the records.
 """,
     "rows_not_deleted": """
@@ -24,14 +24,14 @@ Any row may be one of them, so this scan deletes no row.
 Ask the service to correct the records; the next sync then deletes what is gone.
 """,
     "values_in_extra": """
-Values of {subject} in {stream} that fit no column: {count:,}.
-They are in column `_extra` as they were sent; their own column is NULL there, so sums lack them.
+Values of {subject} in {stream} that do not fit their column: {count:,}.
+They are in column `_extra` as they were sent. Their own column is NULL, so sums lack them.
 Check with the service whether the field has another meaning now.
 """,
     "rows_changed": """
 {count:,} of {rows:,} rows of {stream} changed at once.
 Analysts see the new values; the earlier ones are in schema history.
-Check with the service. If it is wrong, run `partner-sync versions rollback --reason "..."`.
+Ask the service. If the values are wrong, run `partner-sync versions rollback --reason "..."`.
 """,
     "column_limit": """
 Records of {stream} have more than {count} fields. The fields beyond that are in column `_extra`.
@@ -43,7 +43,7 @@ because the contract of the stream is `discard`. The scan file keeps them.
 Set contract = "evolve" in [streams.{stream}] to load the field.
 """,
     "column_changed": """
-Column {subject} {what}. Earlier versions of rows keep their values.
+Column {subject} {what}. Earlier row versions keep their values.
 
 """,
 }
@@ -61,7 +61,7 @@ def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Itera
         )
         yield (
             f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
-            "as a new one."
+            "as a new row."
         )
     if key is not None and stage.keyless > max(1, stream.max_deleted_share * rows):
         yield (
@@ -75,7 +75,7 @@ def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Itera
             yield f"The list is empty and had {current:,} rows. All of them would be deleted."
     elif deleted > max(0, stream.max_deleted_share * current):
         yield (
-            f"{deleted:,} of {current:,} rows are gone from the list, more than "
+            f"{deleted:,} of {current:,} rows are no longer in the list, more than "
             f"{stream.max_deleted_share:.0%}. They would be deleted."
         )
     columns = sorted(".".join(names) for names in schema.new_types)

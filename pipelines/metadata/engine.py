@@ -134,8 +134,8 @@ def _postgresql(url: str) -> Engine:
         return create_engine(driver, isolation_level="READ COMMITTED")
     except (ArgumentError, ImportError) as error:
         raise ConfigurationError(
-            "The setting metadata_url cannot be used: it is not a PostgreSQL URL, or the package "
-            "psycopg is not installed. Nothing was read or written.",
+            "The setting metadata_url is not a PostgreSQL URL, or the package psycopg is not "
+            "installed. Nothing was read or written.",
             "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
         ) from error
 

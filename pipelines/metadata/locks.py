@@ -45,7 +45,7 @@ def hold_lock(
                 raise LockHeld(
                     f"The lock `{name}` is not free after {timeout_seconds:,.0f} seconds: it is "
                     f"{holder}. Nothing was changed; analysts still see the published version.",
-                    "Wait until that process ends, or end it if it hangs. Then run the command "
+                    "Wait until that process ends, or stop it if it hangs. Then run the command "
                     "again.",
                 )
             if time.monotonic() >= next_message:

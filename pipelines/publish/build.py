@@ -94,7 +94,7 @@ def rebuild(stores: Stores) -> BuildResult:
                 scans = buildable_scans(session, known)
             if base and not scans:
                 raise PartnerSyncError(
-                    f"Version {base.number} holds everything that is loaded. Nothing was rebuilt.",
+                    f"Version {base.number} already holds every loaded scan. Nothing was rebuilt.",
                     'Run `partner-sync versions rollback --reason "..."` with number '
                     f"{base.number}.",
                 )
@@ -114,9 +114,9 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: boo
     lost = [scan for scan in every if scan.status == ScanStatus.PRUNED]
     if lost and not is_based:
         raise PartnerSyncError(
-            f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the version "
-            "that was kept for them is lost or damaged. Nothing was rebuilt. Analysts still see "
-            "the published version.",
+            f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the "
+            "checkpoint with their rows is lost or damaged. Nothing was rebuilt. Analysts still "
+            "see the published version.",
             "Restore that version's file from a backup, then run `partner-sync versions rebuild`.",
         )
 

@@ -91,8 +91,9 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
     """
     if not text or text in reason:
         raise ConfigurationError(
-            "The identifier is empty, or the reason contains it, which is kept for good. Nothing "
-            "was changed."
+            "The identifier is empty, or the reason contains it. The reason is never deleted. "
+            "Nothing was changed.",
+            "Run `partner-sync erase` with another value or reason.",
         )
     identifier = Identifier(text)
     decision = stores.decision("erase", identifier.digest, reason)

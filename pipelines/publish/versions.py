@@ -192,7 +192,7 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
             raise PartnerSyncError(
                 f"Version {number} is not kept (kept: {', '.join(map(str, kept)) or 'none'}). "
                 "Nothing was changed.",
-                "Run `partner-sync versions list`, then choose one of it.",
+                "Run `partner-sync versions list`, then choose one of these.",
             )
         require_unchanged(stores.metadata, kept[number])
         held = loaded_scans(stores.warehouse, kept[number])
@@ -284,7 +284,7 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
     if known and _digest(version) != known:
         raise PartnerSyncError(
             f"Version {version.number} was changed after it was published: {version.path} has "
-            "another digest. Nothing is built on it. Whoever opens it sees the changed file.",
+            "another digest. Nothing is built on it. Analysts who open it see the changed file.",
             "Run `partner-sync versions rebuild`, or `partner-sync versions rollback "
             '--reason "..."`.',
         )

@@ -123,7 +123,7 @@ class Warehouse:
             tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
         if tables:
             raise PartnerSyncError(
-                f"Version {number} is not what was written: other rows in "
+                f"Version {number} differs from what was written, in the rows of "
                 f"{', '.join(sorted(tables))}. It is not published. Analysts still see the version "
                 "before it.",
                 "Check the disk, then run `partner-sync versions build`.",
@@ -154,8 +154,8 @@ class Warehouse:
             found = None
         if found is None:
             raise StorageFailed(
-                f"{self.home.link} is not a symlink to a version. It is left as it is; nothing can "
-                "be published in its place.",
+                f"{self.home.link} is not a symlink to a version. It was not changed. Nothing "
+                "can be published until it is moved.",
                 f"Move {self.home.link} away, then run `partner-sync versions rollback "
                 '--reason "..."`.',
             )
@@ -166,7 +166,7 @@ class Warehouse:
         if version := self.published():
             return version
         raise PartnerSyncError(
-            "Nothing is published yet, so there are no rows to read.", "Run `partner-sync sync`."
+            "Nothing is published yet. There are no rows to read.", "Run `partner-sync sync`."
         )
 
     def versions(self) -> list[Version]:

@@ -63,7 +63,7 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
     ):
         with pytest.raises(ConfigurationError) as error:
             take(books, RESOLVE, **{name: value})
-        assert f"There is no {name} `{value}`" in str(error.value)
+        assert f"has no {name} `{value}`" in str(error.value)
         assert f"Possible values: {possible}" in str(error.value)
 
 
@@ -206,7 +206,7 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     assert ESCAPED in text
     assert "EUR: 12345678901234567889.633456 in 2 breaks" in text
     assert "JPY: 200.000000 in 1 break" in text
-    assert "Uncertain breaks are in no total." in text
+    assert "Totals do not include uncertain breaks." in text
     assert "No breaks match state=assigned." in cli("breaks", "--state", "assigned").stdout
     found = cli.json("breaks", "--rule", "not_billed")
     assert ([each["subject"] for each in found["breaks"]], found["totals"]) == ([MISSING], [])

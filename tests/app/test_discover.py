@@ -168,7 +168,7 @@ def test_a_comparison_that_fails_reaches_no_list(
         )
     (failed,) = (each for each in result.streams if each.connection == "shop")
     assert (failed.state, failed.remedy) == (Outcome.FAILED, "Copy the key again.")
-    assert "holds characters that no HTTP header may hold" in failed.message
+    assert "contains characters that are invalid in an HTTP header" in failed.message
     assert rows(home, "SELECT DISTINCT connection FROM meta.loads") == [("acme",)]
 
 

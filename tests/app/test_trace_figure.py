@@ -132,7 +132,7 @@ def test_a_trace_after_an_erasure_says_so(books: Stores) -> None:
     assert "v" not in [each["id"] for each in found["rows"]]
     (one,) = [each for each in found["sums"] if each["part"] == "used"]
     assert one["from_raw"] == Decimal(9)
-    says_so = "If records were erased since, the figure still contains them." in one["problem"]
+    says_so = "If records were erased, the figure still contains them." in one["problem"]
     assert says_so == (one["published"] == Decimal(11))
 
 
@@ -149,7 +149,7 @@ def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
     found = traced(books)
     assert "is newer than this version. Run `partner-sync versions build`" in found["problem"]
     books.home.mapping_file.unlink()
-    with pytest.raises(ConfigurationError, match="Nothing is mapped any more"):
+    with pytest.raises(ConfigurationError, match="The mapping is empty"):
         traced(books)
 
 
@@ -157,8 +157,8 @@ def test_what_is_not_there_is_refused(books: Stores, stores: Stores) -> None:
     with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         traced(stores)  # nothing is published
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: trace_break(books, "B1"), "There is no break_id `B1`"),
-        (lambda: trace_month(books, "nobody", MONTH), "There is no partner `nobody`"),
+        (lambda: trace_break(books, "B1"), "has no break_id `B1`"),
+        (lambda: trace_month(books, "nobody", MONTH), "has no partner `nobody`"),
         (lambda: trace_month(books, FIRST, "2026-10"), "Possible values: 2026-09."),
         (lambda: trace_month(books, FIRST, MONTH, "USD"), "Possible values: EUR, JPY."),
         (lambda: trace_month(books, FIRST, MONTH, "JPY"), "first has neither usage nor bills in"),
@@ -177,7 +177,7 @@ def test_commands_show_the_sums_and_whether_they_are_the_same(books: Stores) -> 
     (break_id,) = [each["break_id"] for each in cli.json("breaks", "--severity=low")["breaks"]]
     file_of(books, "usage").unlink()
     text = cli("trace", "break", break_id, code=3).stdout
-    assert "A sum is not proven by the records of the service." in text
+    assert "A sum differs from the records of the service, or cannot be compared." in text
     assert "is missing." in text
     refused = cli("trace", "month", EVIL, MONTH, "--currency=JPY", code=2).stderr
     assert f"{ESCAPED} has neither usage nor bills in 2026-09 in JPY, as of version 2." in refused

@@ -56,8 +56,8 @@ def test_init_asks_on_a_terminal(sandbox: Running, tmp_path: Path) -> None:
             (b"must be https: http is for a service on this machine only.", ""),
             (b"address of the service: ", sandbox.url),
             (b"the identity provider: ", sandbox.url),
-            (b"the API identifier: ", AUDIENCE),
-            (b"the client: ", "demo"),
+            (b"API identifier: ", AUDIENCE),
+            (b"client ID: ", "demo"),
             (b"API key: ", "ACME_SECRET"),
         ]
         shown = b""
@@ -97,9 +97,9 @@ def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synce
     result = synced.json("sync", code=1)
     assert {row["result"] for row in result["lists"]} == {"failed"}
     assert "belong to a different account" in result["lists"][0]["message"]
-    assert "`partner-sync connections accept acme`" in result["lists"][0]["remedy"]
+    assert '`partner-sync connections accept acme --reason "..."`' in result["lists"][0]["remedy"]
     assert result["build"]["version"] == 1
-    assert "`partner-sync connections accept acme`" in synced("check", code=2).stdout
+    assert '`partner-sync connections accept acme --reason "..."`' in synced("check", code=2).stdout
     assert not LISTS & sandbox.statistics()["requests"].keys()
     accept = ("connections", "accept", "acme", "--reason=renamed")
     assert synced(*accept).stdout.startswith("Accepted: connection `acme` is ")

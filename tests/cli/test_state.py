@@ -182,7 +182,7 @@ def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
     assert rows(synced.home, query) == [(1,)]
     done = synced("erase", name, "--reason", "law", "--yes")
-    assert "Nothing contains the identifier any more" in done.stdout
+    assert "No scan file, version, export or report contains it." in done.stdout
     assert rows(synced.home, query) == [(0,)]
     refused = synced("erase", name, "--reason", "law", "--yes", code=2)
     assert "No file contains the identifier. Nothing was changed." in refused.stderr

@@ -20,7 +20,7 @@ PROGRAM = [sys.executable, "-m", "pipelines.cli.main"]
 def test_a_folder_that_is_not_of_a_demo_is_not_emptied(empty: Cli, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     result = empty("demo", f"--home={tmp_path}", code=2)
-    assert "was not made by a demo, so it is not emptied" in result.stderr
+    assert "was not created by a demo, so it is not emptied" in result.stderr
     assert (tmp_path / "thesis.txt").exists()
 
 

@@ -149,7 +149,7 @@ def test_connections_are_appended_once_and_read(home: Home) -> None:
 
 def test_a_connection_skips_known_streams_only(home: Home) -> None:
     add_connection(home.connections_file, "acme", PARTNER | {"skip": ["biling"]})
-    with pytest.raises(ConfigurationError, match="skips `biling`, which is no stream"):
+    with pytest.raises(ConfigurationError, match="skips an unknown stream: `biling`"):
         load_settings(home).connections()
 
 

@@ -14,10 +14,10 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({"method": Method.COUNTED}, f"COMPLETE. {SIZE} Contains every row that {SPAN} (counted). P"),
     (
         {"conflicting": {1: ((3, 4),), 2: ((0, 2),)}},
-        f"COMPLETE. {SIZE} 3 more records were read and put in quarantine. Contains every row",
+        f"COMPLETE. {SIZE} 3 more records are in quarantine. Contains every row",
     ),
     (ONE_PAGE, f"COMPLETE. {SIZE} One page held the whole list at 23:59:58 UTC. No primary key"),
-    (PARTIAL, f"PARTIAL. {SIZE} 1,999 rows were not seen. Reason: it moved. No row is ended."),
+    (PARTIAL, f"PARTIAL. {SIZE} 1,999 rows were not seen. Reason: it moved. No row is deleted."),
 ]
 
 

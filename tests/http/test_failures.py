@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "mapping": (problem(403, "Requires companyAdmin"), Forbidden, "lacks a mapping", "companyAdm"),
     "scope": (problem(403, "missing SCOPE"), Forbidden, "lacks the OAuth scope", "grant the scope"),
     "actor": (problem(403, "actor_type"), Forbidden, "actor type of connection", "another actor"),
-    "403": (problem(403, "why"), Forbidden, "do not open this route", "`skip` of connection `sh"),
+    "403": (problem(403, "why"), Forbidden, "may not use this route", "`skip` of connection `sh"),
     "400, a list": (
         json_reply(400, title=None, detail=[{"msg": "limit is too large"}]),
         *(Unexpected, "status. The service says: \"[{'msg': 'limit is too large'}]\"", "check"),
@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "404": (problem(404, "why"), Unexpected, "does not exist at http://127.0.0.1:8000", "base_url"),
     "304": (Reply(304), Unexpected, "status 304", "check"),
     "501": (Reply(501), Unexpected, "status 501", "check"),
-    "clock": (A_DAY_AHEAD, Unexpected, "which says 2026-11-24 12:00:0", "set"),
+    "clock": (A_DAY_AHEAD, Unexpected, "which says 2026-11-24 12:00:0", "correct"),
     "moved": (moved("https://else/in?session=1#x"), Unexpected, "to https://else/in.", "base"),
     "moved, password": (moved("https://me:pass@else/"), Unexpected, "to https://else/.", "base"),
     "moved within": (moved("/v3/usage?offset=1", 307), Unexpected, "to /v3/usage. It was not", ""),
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "moved to control characters": (moved("\\\\\x7f", 307), Unexpected, "to \\\\\\x7f. It", ""),
     "moved nowhere": (moved(""), Unexpected, "a redirect to no address. It", "base_url"),
     **{
-        f"hostile problem {body[:14]!r}": (Reply(403, body), Forbidden, "not open this route", "")
+        f"hostile problem {body[:14]!r}": (Reply(403, body), Forbidden, "not use this route", "")
         for body in (
             *(b"null", b'{"title": "half', b'{"title": "\xff"}', b'{"title": "\\ud800"}'),
             *(b'{"title":' + b"[" * 100_000, b'{"x":' + b"9" * 5000 + b"}", b'{"title": 7}'),

@@ -129,7 +129,7 @@ def test_proxy_variables_count_only_if_a_setting_says_so(monkeypatch: pytest.Mon
         Wire([answer(PAGE)], use_proxy=True).page()
     for proxy in ("ftp://127.0.0.1:9", "127.0.0.1:port", "http://[::1"):
         monkeypatch.setenv("http_proxy", proxy)
-        with pytest.raises(ConfigurationError, match="proxy that the environment names"):
+        with pytest.raises(ConfigurationError, match="proxy of the environment variables"):
             Harness(use_proxy=True).client()
 
 

@@ -31,7 +31,11 @@ def keys(warehouse: Warehouse) -> list[str]:
 FREEZE = Stream.model_construct(contract="freeze")
 HELD = {
     "an empty list that had rows": (Reading([]), DEFAULT, "is empty"),
-    "more than 10 % of the rows gone": (Reading(TEN[:8]), DEFAULT, "2 of 10 rows are gone"),
+    "more than 10 % of the rows gone": (
+        Reading(TEN[:8]),
+        DEFAULT,
+        "2 of 10 rows are no longer in the list",
+    ),
     "another key": (Reading(TEN, key="a"), DEFAULT, "primary key was `id` and is `a`"),
     "no key any more": (Reading(TEN, key=None), DEFAULT, "is the whole record now"),
     "most keys missing": (Reading(['{"a":1}'] * 5 + TEN[:9]), DEFAULT, "5 of 14 records"),

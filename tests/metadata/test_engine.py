@@ -108,7 +108,7 @@ def test_a_database_that_cannot_be_used_is_named(
         Metadata.open(tmp_path / "missing" / "metadata.db")
     monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
     for url in ("postgresql://host/database", "not a url"):
-        with pytest.raises(ConfigurationError, match="metadata_url cannot be used"):
+        with pytest.raises(ConfigurationError, match="metadata_url is not a PostgreSQL URL"):
             Metadata.open(tmp_path / "metadata.db", url)
     with metadata.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))

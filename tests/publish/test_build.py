@@ -148,7 +148,7 @@ def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> Non
     held = read(published, Reading(FEW))
     built = build(published)
     assert (built.version, built.is_new) == (published.warehouse.published(), False)
-    assert "8 of 10 rows are gone" in str(built.results[0].held)
+    assert "8 of 10 rows are no longer in the list" in str(built.results[0].held)
     newer = read(published, Reading(FEW))
     assert build(published).is_new is False
     assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")

@@ -49,7 +49,7 @@ def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
     assert [n for n, status in published.versions().items() if status == "checkpoint"] == [3]
     history = published.rows(HISTORY)
     (found, *_others) = trace(published, "acme", "usage", "u1")["versions"]
-    assert "was pruned. The row is as it was loaded" in found["message"]
+    assert "was pruned. The row is unchanged since its load" in found["message"]
     assert rebuild(published).is_new
     assert published.rows(HISTORY) == history
     assert published.rows("SELECT count(*) FROM meta.loads") == [(9,)]
@@ -200,4 +200,4 @@ def test_a_lost_metadata_database_is_found_and_refuses_a_rebuild(published: Stor
     ):
         rebuild(published)
     found = {each.check.code: each.findings for each in run_checks(published)}
-    assert "could not be rebuilt" in found["scans_unknown"][0].message
+    assert "cannot be rebuilt" in found["scans_unknown"][0].message

@@ -104,7 +104,7 @@ def test_nothing_to_accept(stores: Stores) -> None:
         with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
             do(stores)
     publish(stores, {"usage": [{"a": [1]}] * 2})
-    with pytest.raises(ConfigurationError, match="No field of usage or billing is proposed"):
+    with pytest.raises(ConfigurationError, match="No field of usage or billing qualifies"):
         accept(stores)
     assert not stores.home.mapping_file.exists()
 

@@ -51,15 +51,15 @@ def test_views_show_names_and_the_same_totals(db: duckdb.DuckDBPyConnection) -> 
 # Names that mean something else in another table, or are the name of a table as well.
 COMMENTS = {
     "open_breaks.severity": "high, medium or low: ",
-    "open_breaks.first_seen": "As of when it was found first.",
+    "open_breaks.first_seen": "End of the newest scan when it was first found.",
     "ageing.severity": "high, medium or low: ",
-    "bills.number": "Invoice number: ",
-    "bills.billed": "Amount of the bill, also of one that does not count: ",
-    "balances.billed": "Bills as they were read first.",
-    "rollforward.billed": "Bills as they were read first.",
+    "bills.number": "Invoice number.",
+    "bills.billed": "Amount of the bill, also if it does not count",
+    "balances.billed": "Bills as they were first read.",
+    "rollforward.billed": "Bills as they were first read.",
     "month_totals.partners": "Partners with usage or bills",
-    "month_totals.open_breaks": "Unresolved breaks; uncertain ones are left out.",
-    "summary.bills": "Bills that count.",
+    "month_totals.open_breaks": "Number of unresolved breaks, without uncertain ones.",
+    "summary.bills": "Number of bills that count.",
     "partners.last_month": "Last month with usage.",
     "names.connection": "Connection that was read.",
 }
@@ -78,7 +78,7 @@ def test_every_column_is_explained_in_its_own_words(db: duckdb.DuckDBPyConnectio
     macros = db.execute(
         "SELECT DISTINCT comment FROM duckdb_functions() WHERE function_name = 'usage_as_of'"
     ).fetchall()
-    assert macros == [("Rows of list usage as they were known at a moment.",)]
+    assert macros == [("Rows of list usage that were valid at a moment.",)]
 
 
 def views(db: duckdb.DuckDBPyConnection, *failed: str) -> set[str]:

@@ -51,7 +51,7 @@ def test_a_file_that_is_open_with_other_settings_is_read(warehouse: Warehouse) -
 
 def test_a_build_that_is_not_what_was_written_is_not_finished(warehouse: Warehouse) -> None:
     version = add_version(warehouse, 1)
-    other_rows = r"not what was written: other rows in main\.numbers"
+    other_rows = r"differs from what was written, in the rows of main\.numbers"
     with warehouse.begin(version, 2) as db:
         db.execute("UPDATE numbers SET n = 7")
         copy = shutil.copyfile(version.path, version.path.with_name("copy"))
