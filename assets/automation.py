@@ -20,7 +20,7 @@ MAINTENANCE_CRON = "0 6 * * 0"
 
 @dg.op(out=dg.Out(dg.Nothing))
 def verify_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
-    """Compare every scan file and version with what was recorded of it."""
+    """Compare scan files, versions and copies of closed months with their digests."""
     with home.session() as session:
         verified = verify_files(session)
     if verified["damaged"]:
@@ -31,7 +31,7 @@ def verify_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
 
 @dg.op(ins={"verified": dg.In(dg.Nothing)})
 def prune_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
-    """Delete old scan files and versions, if the setting keep_days says which."""
+    """Delete old scan files and versions, if the setting keep_days is set."""
     with home.session() as session:
         if session.settings.keep_days:
             deleted = prune_files(session, None)
@@ -53,7 +53,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         cron_schedule=settings.schedule,
         execution_timezone=settings.time_zone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Reads every connection of connections.toml, one run each.",
+        description="Reads every connection of connections.toml in a run of its own.",
     )
     def nightly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         tick = context.scheduled_execution_time.astimezone(UTC)

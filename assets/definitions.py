@@ -21,12 +21,12 @@ def build_defs(settings: Settings) -> dg.Definitions:
             dg.define_asset_job(
                 automation.READ_JOB,
                 selection=dg.AssetSelection.assets(raw),
-                description="Reads every list of a connection. `publish` follows by a sensor.",
+                description="Reads every list of a connection. Then a sensor launches `publish`.",
             ),
             dg.define_asset_job(
                 automation.PUBLISH_JOB,
                 selection=dg.AssetSelection.assets(warehouse),
-                description="Builds and publishes one version of every scan, then checks it.",
+                description="Builds and publishes one version with all scans, then checks it.",
             ),
             dg.define_asset_job(
                 automation.CHECK_JOB,
@@ -36,7 +36,7 @@ def build_defs(settings: Settings) -> dg.Definitions:
             dg.define_asset_job(
                 REBUILD_JOB,
                 selection=dg.AssetSelection.assets(warehouse),
-                description="Builds the version anew from the archive, without any request.",
+                description="Builds a version from the archive alone, without any request.",
             ),
             automation.maintenance,
         ],

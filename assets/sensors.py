@@ -20,7 +20,7 @@ FINISHED = [Status.SUCCESS, Status.FAILURE, Status.CANCELED]
 UNFINISHED = [status for status in Status if status not in FINISHED]
 FIRST_LOOK = timedelta(days=1)  # how far the first evaluation looks back
 RAW = raw_key("").path[0]
-KILLED = "The process of this run is gone. A retry resumes what it had read."
+KILLED = "The process of this run was killed. A retry resumes it."
 
 
 def reads(run: dg.DagsterRun) -> bool:
@@ -32,7 +32,7 @@ def reads(run: dg.DagsterRun) -> bool:
 @sensor(
     job_name=PUBLISH_JOB,
     minimum_interval_seconds=15,
-    description="Launches `publish` after runs that read, once none is queued or under way.",
+    description="Launches `publish` after runs of `raw/*`, when none is queued or running.",
 )
 def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Launch one build for all runs that read, however they ended.
@@ -43,10 +43,10 @@ def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | 
     instance = context.instance
     unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
     if waiting := sum(map(reads, unfinished)):
-        return dg.SkipReason(f"Reading runs that are queued or under way: {waiting}.")
+        return dg.SkipReason(f"Runs of raw/* that are queued or running: {waiting}.")
     latest = _latest_end_of_read(instance, context.cursor)
     if latest is None:
-        return dg.SkipReason("No reading run has ended since the last publication.")
+        return dg.SkipReason("No run of raw/* has ended since the last `publish`.")
     context.update_cursor(latest)
     return dg.RunRequest(run_key=latest)
 
@@ -59,7 +59,7 @@ def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str
     return max(times).isoformat() if times else None
 
 
-@sensor(minimum_interval_seconds=60, description="Makes the partitions follow connections.toml.")
+@sensor(minimum_interval_seconds=60, description="Updates the partitions from connections.toml.")
 def connections(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
     """Add new connections and remove misspelled ones; a removed one that has scans stays."""
     instance = context.instance
@@ -108,7 +108,7 @@ def findings(
 
 @sensor(
     minimum_interval_seconds=60,
-    description="Fails runs without a process, so that they are retried.",
+    description="Fails runs whose process was killed, so that they are retried.",
 )
 def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Fail the started runs of this machine whose process is gone.

@@ -87,47 +87,47 @@ def run(port: int, options: Options, clients_file: Path | None, *, tls: bool) ->
 @command.command()
 def serve(  # noqa: PLR0913 - a verb's parameters are its options
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 8010,
-    seed: Annotated[int, typer.Option(help="The data is a function of it.")] = 7,
-    partners: Annotated[int, typer.Option(min=0, help="Partners at the data's epoch.")] = 250,
-    usage: Annotated[int, typer.Option(min=0, help="Usage rows at the epoch.")] = 20_000,
-    billing: Annotated[int, typer.Option(min=0, help="Billing records at the epoch.")] = 2_000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: a free one.")] = 8010,
+    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 7,
+    partners: Annotated[int, typer.Option(min=0, help="Partners on the first day.")] = 250,
+    usage: Annotated[int, typer.Option(min=0, help="Usage rows on the first day.")] = 20_000,
+    billing: Annotated[int, typer.Option(min=0, help="Bills on the first day.")] = 2_000,
     awkward: Annotated[
-        bool, typer.Option("--awkward", help="Extreme amounts, long decimals, odd texts.")
+        bool, typer.Option("--awkward", help="Serve extreme amounts, decimals and texts.")
     ] = False,
     field_names: Annotated[
         FieldNames, typer.Option(help="Names and shape of usage and billing records.")
     ] = "usual",
     rate: Annotated[
-        int, typer.Option(min=0, help="A window, per actor; 0: no limiter, no headers.")
+        int, typer.Option(min=0, help="Requests per window and actor; 0: no limit, no headers.")
     ] = ACTOR_RATE,
-    window: Annotated[float, typer.Option(min=0.001, help="The window in seconds.")] = 1.0,
-    latency_ms: Annotated[float, typer.Option(min=0, help="There and back together.")] = 0.0,
-    jitter_ms: Annotated[float, typer.Option(min=0, help="At most, on each way.")] = 0.0,
-    token_ttl: Annotated[int, typer.Option(min=1, help="Lifetime in s.")] = TOKEN_SECONDS,
+    window: Annotated[float, typer.Option(min=0.001, help="Seconds per window.")] = 1.0,
+    latency_ms: Annotated[float, typer.Option(min=0, help="Latency of the round trip.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(min=0, help="Maximum jitter each way.")] = 0.0,
+    token_ttl: Annotated[int, typer.Option(min=1, help="Seconds a token lives.")] = TOKEN_SECONDS,
     limit_idp: Annotated[bool, typer.Option(help="Limit the token route per IP.")] = False,
     now: Annotated[
-        str, typer.Option(help="Data as of this date or RFC 3339 time.")
+        str, typer.Option(help="Date or RFC 3339 time of the data.")
     ] = EPOCH.date().isoformat(),
-    clients: Annotated[Path | None, typer.Option(help="TOML of mode 0600.")] = None,
-    audience: Annotated[str, typer.Option(help="The API identifier.")] = AUDIENCE,
-    store: Annotated[Path | None, typer.Option(help="SQLite file; without: in memory.")] = None,
-    tls: Annotated[bool, typer.Option("--tls", help="Serve HTTPS, own certificate.")] = False,
+    clients: Annotated[Path | None, typer.Option(help="TOML file with mode 0600.")] = None,
+    audience: Annotated[str, typer.Option(help="API identifier.")] = AUDIENCE,
+    store: Annotated[Path | None, typer.Option(help="SQLite file. Default: in memory.")] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="Serve HTTPS.")] = False,
     fault: Annotated[
-        list[str], typer.Option(metavar="NAME[:PATH[:EVERY]]", help="Go wrong; repeatable.")
+        list[str], typer.Option(metavar="NAME[:PATH[:EVERY]]", help="Fault; repeatable.")
     ] = [],  # noqa: B006 - never changed
     change: Annotated[
         list[str],
         typer.Option(
             metavar="[LIST:]KIND=RATE[@WHERE]",
-            help="Changes a page read of a list, for lists up to 20,000 records; repeatable.",
+            help="Changes per page of a list, up to 20,000 records; repeatable.",
         ),
     ] = [],  # noqa: B006 - never changed
     order: Annotated[str, typer.Option(help="stable, newest-first or shuffled.")] = ORDERS[0],
     plant: Annotated[bool, typer.Option("--plant", help="Plant errors to reconcile.")] = False,
-    control: Annotated[bool, typer.Option(help="Serve /__sandbox__/.")] = True,
+    control: Annotated[bool, typer.Option(help="Serve /__sandbox__/ routes.")] = True,
 ) -> None:
-    """Serve both surfaces of the interface on 127.0.0.1 until a signal comes."""
+    """Serve both surfaces of the interface on 127.0.0.1 until it is stopped."""
     if not all(map(math.isfinite, (window, latency_ms, jitter_ms))):
         raise typer.BadParameter("window, latency and jitter must be finite numbers")
     if (usage or billing) and not partners:

@@ -66,7 +66,7 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
 
 
 @Check(
-    'Run `partner-sync erase --reason "..."` again with the same identifier.',
+    'Run `partner-sync erase --reason "..."` again with the same value.',
     Severity.ERROR,
     "warehouse",
 )
@@ -75,7 +75,7 @@ def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]
     for each in unfinished_erasures(context.metadata):
         yield (
             f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC is not "
-            "finished. Files may still contain the identifier."
+            "finished. Files may still contain the value."
         )
 
 

@@ -48,7 +48,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     ] = None,
     json: Json = False,
 ) -> None:
-    """List breaks that are not resolved, most severe first. Assign, resolve or reopen them."""
+    """List unresolved breaks, most severe first; assign, resolve or reopen them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
     if context.invoked_subcommand is not None:
         if any(chosen) or xlsx or json:

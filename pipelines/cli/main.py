@@ -77,10 +77,10 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     audience: Annotated[Text, typer.Option(help="API identifier.")] = None,
     client_id: Annotated[Text, typer.Option(help="Client ID.")] = None,
     secret: Annotated[
-        Text, typer.Option(help="NAME of the variable that holds the secret or API key.")
+        Text, typer.Option(help="Name of the variable with the secret or API key.")
     ] = None,
     secret_file: Annotated[
-        Text, typer.Option(help="File with mode 0600 that holds the secret or API key.")
+        Text, typer.Option(help="File (mode 0600) with the secret or API key.")
     ] = None,
     with_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:

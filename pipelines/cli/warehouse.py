@@ -58,7 +58,7 @@ def rollback(
 
 @versions.command()
 def rebuild(*, _json: Json = False) -> int:
-    """Build a version from the archive alone, without a base."""
+    """Build a version from the archive instead of the published version."""
     with opened() as session:
         return run_sync(session, [], app.versions.rebuild)
 
@@ -83,7 +83,8 @@ def prune(
 @program.command(rich_help_panel=WAREHOUSE)
 def erase(
     identifier: Annotated[
-        str, typer.Argument(help="Value that the records contain. Default: ask for it.")
+        str,
+        typer.Argument(metavar="value", help="Value that the records contain. Default: ask."),
     ] = "",
     *,
     reason: Reason,
@@ -91,7 +92,7 @@ def erase(
 ) -> None:
     """Permanently delete every record that contains a value."""
     if not identifier and sys.stdin.isatty():
-        identifier = typer.prompt("Identifier")
+        identifier = typer.prompt("Value")
 
     def ask(rows: list[dict[str, Any]]) -> None:
         show_table(rows)

@@ -91,7 +91,7 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
     """
     if not text or text in reason:
         raise ConfigurationError(
-            "The identifier is empty, or the reason contains it. The reason is never deleted. "
+            "The value is empty, or the reason contains it. The reason is never deleted. "
             "Nothing was changed.",
             "Run `partner-sync erase` with another value or reason.",
         )
@@ -103,7 +103,7 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
         with stores.metadata.transaction() as session:
             begun = {each.subject for each in unfinished_erasures(session)}
         if not rows and decision.subject not in begun:
-            raise ConfigurationError("No file contains the identifier. Nothing was changed.")
+            raise ConfigurationError("No file contains the value. Nothing was changed.")
         ask(rows)
         scans = [each.source for each in found if isinstance(each.source, Scan)]
         with stores.metadata.transaction() as session:
@@ -115,7 +115,7 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
             remove_folder(folder)  # both can be made again
         if left := find(stores, identifier):
             raise PartnerSyncError(
-                f"{len(left)} files still contain the identifier: {left[0].file} and others.",
+                f"{len(left)} files still contain the value: {left[0].file} and others.",
                 "Run `partner-sync erase` again. If it fails again, report this defect.",
             )
         with stores.metadata.transaction() as session:

@@ -41,7 +41,7 @@ NAMES: Final = {  # usual ones, the likeliest first; a field's name has all word
 }
 KINDS: Final = {  # of fields, with what their values show
     "codes": "values are ISO 4217 codes",
-    "few": f"values are of at most {FEW} different ones",
+    "few": f"rows have one of at most {FEW} values",
     "times": "values are dates, times or months",
     "labels": "rows have a value",
     "numbers": "rows have a number",
@@ -182,7 +182,7 @@ class _Search:
         """Find the field whose values are those of another list's key."""
         key = self._found.get(target)
         if key is None:
-            reason = f"{target} has no field, so none can refer to it."
+            reason = f"{target} has no field, so no field can refer to it."
             self.proposals[role] = Proposal(None, reason)
             return
         shares = {each: self._evidence.found(each, key) for each in columns}

@@ -185,7 +185,7 @@ def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     assert "No scan file, version, export or report contains it." in done.stdout
     assert rows(synced.home, query) == [(0,)]
     refused = synced("erase", name, "--reason", "law", "--yes", code=2)
-    assert "No file contains the identifier. Nothing was changed." in refused.stderr
+    assert "No file contains the value. Nothing was changed." in refused.stderr
     refused = synced("erase", name, "--reason", f"{name} asked", "--yes", code=2)
     assert "the reason contains it" in refused.stderr
     assert name.encode() not in (synced.home.locks / "build.holder").read_bytes()

@@ -43,7 +43,7 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert rebuild(named).is_new
     assert named.rows(CURRENT) == current
     assert named.rows("SELECT rows, sentence FROM meta.loads ORDER BY valid_time")[1][0] == 10
-    with pytest.raises(ConfigurationError, match="No file contains the identifier"):
+    with pytest.raises(ConfigurationError, match="No file contains the value"):
         erase(named)
     moment = "2026-10-01T00:00:00+05:30"  # which no column spells as it was sent
     read(named, Reading([*usage(*range(1, 13)), {"id": "at", "at": moment}]))

@@ -221,7 +221,7 @@ EVIDENCE: dict[Change, str] = {
     too_many_digits_for_a_decimal: "12 of 13 (92.3 %) sampled bills are the sum of their lines.",
     too_many_numbers: "quantity x unitPrice = amount (only 12 of 17 numbers)",
     no_bills: "There are no rows of billing.",
-    no_partners: "partners.id has no field, so none can refer to it.",
+    no_partners: "partners.id has no field, so no field can refer to it.",
 }
 
 

@@ -1,6 +1,6 @@
--- question: How old are the breaks that are not resolved?
+-- question: How old are unresolved breaks?
 -- needs: breaks
--- remedy: Decide about the oldest first.
+-- remedy: Assign or resolve the oldest breaks first.
 SELECT
     breaks.rule, breaks.severity, breaks.currency,
     CASE WHEN breaks.age_days <= 1 THEN '0-1' WHEN breaks.age_days <= 7 THEN '2-7'

@@ -1,4 +1,4 @@
--- question: What is wrong, since when, how bad is it, and what did people decide?
+-- question: Which breaks are there, since when, how severe are they, and what was decided?
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
 WITH found AS (
     SELECT

@@ -1,4 +1,4 @@
--- question: What changed in closed months, and which month takes it?
+-- question: What changed in closed months, and to which month is it posted?
 -- needs: changes
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed

@@ -1,4 +1,4 @@
--- question: Which used records, or months of partners, are not plainly equal to what is billed?
+-- question: Which used records, or partners' months, may differ from what is billed?
 -- needs: compared
 -- remedy: See the breaks of the partner and month.
 -- Amounts of two currencies are never added: each currency of a key is a pair of its own.

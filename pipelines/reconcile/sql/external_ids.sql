@@ -1,4 +1,4 @@
--- question: Which partner is which of ours, and where is that not clear?
+-- question: Which external id does each partner have, and is it blank, duplicate or changed?
 -- needs: summary partners.id partners.external_id
 -- remedy: Correct the external id with the service.
 WITH earlier AS (

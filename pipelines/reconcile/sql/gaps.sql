@@ -1,4 +1,4 @@
--- question: Which partners have months without usage or bills between months with some?
+-- question: Which partners have a month without usage or bills between two months with some?
 -- needs: summary usage.partner usage.period billing.partner billing.period
 -- remedy: Ask the service about a gap that the partner's business does not explain.
 WITH active AS (

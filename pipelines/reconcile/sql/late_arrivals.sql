@@ -1,6 +1,6 @@
--- question: How long after its day is usage recorded, and which grace_days does that suggest?
+-- question: How many days after its use is usage recorded, and which grace_days cover that?
 -- needs: usage.period usage.recorded
--- remedy: Set grace_days so that 99 of 100 records are there before a month is closed.
+-- remedy: Set grace_days so that 99 % of the records arrive before a month is closed.
 WITH lags AS (
     SELECT
         used.connection, used.month,

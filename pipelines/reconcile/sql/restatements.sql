@@ -1,6 +1,6 @@
--- question: Which records count with another amount or quantity than before, or elsewhere?
+-- question: Which records changed their amount, quantity, partner, month or currency?
 -- needs: movements usage.amount billing.amount
--- remedy: Nothing, where both sides changed alike. Otherwise see the breaks of the partner.
+-- remedy: Nothing, if usage and bill changed alike. Otherwise see the breaks of the partner.
 -- A record that moved to another partner, month or currency has two rows: what is taken away there,
 -- and what is added here. One that is withdrawn, or is back, has one. Amounts of two currencies are
 -- never subtracted.

@@ -1,4 +1,4 @@
--- question: What is used and not yet billed, and how did it come about month by month?
+-- question: How much usage is unbilled, and how did that develop by month?
 -- needs: movements usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: A difference that is not 0 is a defect of partner-sync. Report it.
 WITH posted AS NOT MATERIALIZED (

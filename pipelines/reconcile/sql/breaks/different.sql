@@ -1,6 +1,6 @@
 -- question: Does each bill show the partner, currency, quantity and amount of its usage?
 -- needs: exceptions usage.amount billing.amount
--- remedy: Compare both records with `partner-sync trace break`, then dispute the bill or accept it.
+-- remedy: Compare both records with `partner-sync trace break`, then dispute or accept the bill.
 SELECT
     rows.* REPLACE (rows.pair_partner AS partner, rows.pair_month AS month), rows.key AS subject,
     CASE WHEN rows.status IN ('other partner', 'other currency') THEN rows.status

@@ -1,4 +1,4 @@
--- question: Are all records still there that were ever read?
+-- question: Does the service still return every record that was ever read?
 -- needs: usage.id billing.id
 -- remedy: Ask why the record was withdrawn. If that is right, resolve the break.
 SELECT

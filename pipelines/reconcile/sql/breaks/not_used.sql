@@ -1,6 +1,6 @@
--- question: Is there a record of usage for every billed line that refers to one?
+-- question: Does every bill line that refers to usage have its usage record?
 -- needs: exceptions billing.partner
--- remedy: Ask which usage the bill is for before it is paid. Lines without a reference are fees.
+-- remedy: Before you pay, ask which usage the bill is for. Lines without a reference are fees.
 -- A credit note of such a line belongs to the first bill that has it. If it takes all of that back,
 -- only the other bills are breaks.
 WITH owned AS (

@@ -1,6 +1,6 @@
--- question: Is every record of usage and every bill of a partner that is in the list?
+-- question: Do all usage records and bills belong to partners of the list?
 -- needs: partners.id usage.partner billing.partner
--- remedy: Look the identifier up with the service. The records are in no known partner's totals.
+-- remedy: Ask the service about the identifier. No known partner's totals include the records.
 SELECT
     records.*,
     concat_ws('|', records.side, records.partner, records.month, records.currency) AS subject,
