@@ -139,7 +139,7 @@ def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Fin
 
 @Check("partner-sync init --name CONNECTION", scope="warehouse")
 def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
-    """Does a connection read every published list? A note if it is one that is configured."""
+    """Does a connection read every published list?"""
     context.version()
     configured, loaded = context.settings.connections(), context.published.loaded
     unread = sorted(loaded.keys() - set(context.lists))
@@ -147,15 +147,15 @@ def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
         streams = {each.stream: loaded[each].ended_at for each in group}
         lists, since = ", ".join(streams), f"{min(streams.values()):{MINUTE}} UTC"
         message = (
-            f"Connection `{name}` does not read {lists} any more; the last scan ended at {since}. "
+            f"Connection `{name}` no longer reads {lists}. The last scan ended at {since}. "
             "Analysts still see the rows of that time."
         )
         severity, remedy = Severity.INFO, "To read them again, correct `skip` or settings.toml."
         if name not in configured:
             severity = Severity.WARNING
             remedy = (
-                f"Run `partner-sync init --name {name}`. To keep the rows without reading, name "
-                "these lists in its `skip`."
+                f"Run `partner-sync init --name {name}`. To keep the rows without reading them, "
+                "add these lists to its `skip`."
             )
         yield Finding("list_not_read", severity, name, "", "", message, remedy)
 

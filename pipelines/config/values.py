@@ -93,7 +93,7 @@ NEVER = rf"3[01]([,-]3[01])* {FEBRUARY}(,{FEBRUARY})*|31([,-]31)* {SHORT}(,{SHOR
 Cron = Annotated[
     str,
     _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *"),
-    _match(rf"(?i)(?!\S+ \S+ ({NEVER}) ).*", "must be on a day that its months have"),
+    _match(rf"(?i)(?!\S+ \S+ ({NEVER}) ).*", "must be a day that exists in its months"),
 ]
 Zone = Annotated[str, AfterValidator(_zone)]
 Memory = Annotated[

@@ -12,7 +12,7 @@ from pipelines.metadata.engine import is_alive
 from pipelines.metadata.tables import Run
 
 ListStates = Mapping[str, Mapping[str, str]]  # `Run.lists`
-KILLED = "The process was killed. `partner-sync sync` resumes its scans."
+KILLED = "The process ended without a result. `partner-sync sync` resumes its scans."
 
 
 class Outcome(StrEnum):

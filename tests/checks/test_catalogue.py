@@ -195,9 +195,8 @@ def test_published_lists_of_a_connection_that_was_removed_are_found(published: S
     build(published)
     (finding,) = found()
     assert (finding.connection, finding.severity) == ("zen", Severity.WARNING)
-    assert (
-        "`zen` does not read billing, usage any more; the last scan ended at 2026-11-03 02:01"
-        in (finding.message)
+    assert "`zen` no longer reads billing, usage. The last scan ended at 2026-11-03 02:01" in (
+        finding.message
     )
     assert "`partner-sync init --name zen`" in finding.remedy
     published.configure("zen")

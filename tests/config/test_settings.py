@@ -57,7 +57,7 @@ WRONG_SETTINGS |= {
     for text in WRONG_SCHEDULES
 }
 WRONG_SETTINGS |= {
-    f'schedule = "0 2 {text}"': "schedule: must be on a day that its months have"
+    f'schedule = "0 2 {text}"': "schedule: must be a day that exists in its months"
     for text in ("31 2 *", "30,31 feb *", "30-31 02 mon", "31 4 *", "31 Apr,6,09,nov *")
 }
 WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
