@@ -22,10 +22,12 @@ WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 EARLIER: Final = (*WITHOUT_AMOUNTS, "currencies")  # of a version with which another is compared
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
-OPEN_BREAKS: Final = """
-SELECT breaks.break_id
+BREAKS: Final = """
+SELECT
+    breaks.break_id, breaks.currency, coalesce(breaks.difference, 0) AS difference,
+    breaks.uncertain IS NULL AS is_open
 FROM reconciliation.breaks AS breaks
-WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+WHERE breaks.state <> 'resolved'
 """
 NEWS: Final = """
 SELECT
@@ -38,6 +40,7 @@ GROUP BY loads.stream
 HAVING sum(loads.new + loads.changed + loads.deleted) > 0
 ORDER BY loads.stream DESC
 """
+NO_BREAK: Final[Row] = {"is_open": False}
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 
 
@@ -47,7 +50,7 @@ class Figures:
 
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
-    proofs have rows. `scans` are those that the version holds, `open_breaks` are numbers of breaks.
+    proofs have rows. `scans` are those that the version holds, `breaks` are open or uncertain.
     `previous` and `closed` are earlier versions, the latter at the last close; `news` counts usage
     records and bills that changed since `previous`.
     """
@@ -57,7 +60,7 @@ class Figures:
     rules: dict[str, Row]
     tables: dict[str, list[Row]]
     scans: list[str]
-    open_breaks: frozenset[str]
+    breaks: dict[str, Row]
     previous: "Figures | None" = None
     closed: "Figures | None" = None
     news: Sequence[Row] = ()
@@ -67,15 +70,21 @@ class Figures:
         amounts = {row["currency"]: row[name] for row in self.tables["currencies"]}
         return EXACT.subtract(now[name], amounts.get(now["currency"], Decimal(0)))
 
-    @property
-    def new_breaks(self) -> int:
-        """The number of breaks that are open and were not in the previous version."""
-        return len(self.open_breaks - self.previous.open_breaks) if self.previous else 0
-
-    @property
-    def gone_breaks(self) -> int:
-        """The number of breaks that were open in the previous version and are not any more."""
-        return len(self.previous.open_breaks - self.open_breaks) if self.previous else 0
+    def moves(self) -> dict[str, list[Row]]:
+        """Return the breaks that changed since the previous version, with the change, by kind."""
+        then = self.previous.breaks if self.previous else {}
+        found: dict[str, list[Row]] = {}
+        for key in sorted(then.keys() | self.breaks):
+            was, now = then.get(key, NO_BREAK), self.breaks.get(key, NO_BREAK)
+            if was["is_open"] and now["is_open"] and was["difference"] != now["difference"]:
+                change = EXACT.subtract(now["difference"], was["difference"])
+                found.setdefault("of another amount", []).append({**now, "difference": change})
+            elif now["is_open"] and not was["is_open"]:
+                found.setdefault("new", []).append(now)
+            elif was["is_open"] and not now["is_open"]:
+                kind = "no longer open" if now is NO_BREAK else "now uncertain"
+                found.setdefault(kind, []).append(was)
+        return found
 
 
 def read_figures(
@@ -87,8 +96,8 @@ def read_figures(
     asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     scans = [row["scan_id"] for row in _fetch(db, SCANS)]
-    open_breaks = frozenset(row["break_id"] for row in _fetch(db, OPEN_BREAKS))
-    return Figures(version, problem, rules, tables, scans, open_breaks)
+    breaks = {row["break_id"]: row for row in _fetch(db, BREAKS)}
+    return Figures(version, problem, rules, tables, scans, breaks)
 
 
 def read_news(db: duckdb.DuckDBPyConnection, before: Figures) -> list[Row]:

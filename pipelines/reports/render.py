@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from pipelines.core.currencies import USUAL_DIGITS, digits_of
 from pipelines.core.text import counted, printable
-from pipelines.reports.queries import Figures
+from pipelines.reports.queries import EXACT, Figures
 from pipelines.reports.text import format_amount, format_day, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
@@ -65,7 +65,8 @@ def render_report(figures: Figures) -> str:
         return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
 
     page = _environment().get_template("page.html")
-    return page.render(figures.tables, figures=figures, money=money)
+    with localcontext(EXACT):  # sums of the page
+        return page.render(figures.tables, figures=figures, money=money)
 
 
 def render_index(reports: Sequence[PastReport]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from pipelines.app.report import read_published, write_report
 from tests.browser.operator import open_chromium
@@ -110,7 +110,7 @@ def picture(page: Page, name: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1300, 860), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), [(1300, 900), (390, 844)])
 def test_the_page_can_be_read(
     browser: Browser, report: Path, scheme: Literal["light", "dark"], width: int, height: int
 ) -> None:
@@ -121,6 +121,8 @@ def test_the_page_can_be_read(
     assert page.evaluate(TOO_WIDE) == 0
     if (width, scheme) in PICTURES:
         picture(page, PICTURES[width, scheme])
+    if width > 640:  # the first screen answers: how much, which month, what changed, what first
+        expect(page.locator(".breaks li").last).to_be_in_viewport(ratio=1)
     page.evaluate(OPEN_TABLES)
     assert page.evaluate(TOO_WIDE) == 0
     assert page.evaluate(FAULTS) == []

@@ -183,9 +183,9 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert "Net difference: usage EUR +1.00." in found.message
     assert found.remedy == "partner-sync close list"
     page = text_of(render_report(read_published(closed)))
-    said = "1 closed month changed since the sign-off: Sep 2026. Used / billed: EUR +1.00 / 0.00."
-    assert f"{said} Booked as corrections of Oct 2026" in page
-    assert "Sep 2026 signed off, changed since" in page
+    said = "1 of them changed since: Sep 2026. Used: EUR&nbsp;+1.00. Billed: EUR&nbsp;0.00."
+    assert f"{said} Booked to Oct 2026 ( details )." in page
+    assert "Sep 2026 signed off 04 Nov 2026, 1 record changed since" in page
     row = "by ann and bob 1 Oct 2026 used +1.00 billed 0.00"
     assert row in page
     with pytest.raises(ConfigurationError, match="2026-10 cannot be reopened: it is not closed"):

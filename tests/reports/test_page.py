@@ -14,7 +14,7 @@ from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Record, Stores, read
-from tests.reconcile.books import publish
+from tests.reconcile.books import bill, line, publish
 from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of, text_of
 
 
@@ -88,12 +88,15 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = text_of(file.read_text("utf-8"))
     assert "Newest usage: 10 Sep 2026 , 54 days before : ask the service" in text
-    assert "Since 02 Nov 2026, 02:01 UTC (version 1): " in text
-    assert "billing 0 new, 1 changed, 0 deleted; 0 new breaks, 1 no longer open." in text
-    assert re.search(r"EUR 123,\S+ 123,\S+ \S+ \S+ \S+ \d+: \S+ 0.00 \+0.05 \+0.05 KWD", text)
+    assert (
+        "What changed since 02 Nov 2026, 02:01 UTC (version 1) Records: billing 1 changed. "
+        "Open breaks: 1 no longer open (EUR&nbsp;\u22120.05). Used: unchanged. "
+        "Billed, net: EUR&nbsp;+0.05. Difference: EUR&nbsp;+0.05." in text
+    )
+    assert "3 \u22124.40 +10.00 first Ltd &nbsp;+10.00, " in text
     stores.warehouse.publish(stores.warehouse.versions()[0])
     first = write_report(stores, read_published(stores))
-    assert "No change since earlier data is known" in first.read_text("utf-8")
+    assert "No earlier version is compared with billing" in first.read_text("utf-8")
     index = (file.parent / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
 
@@ -102,11 +105,38 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     stores.configure()
     close_month(stores, Signing(date(2026, 7, 1), "ann", "bob", ""))
     build(stores)  # as the command does: it holds the same scans
+    before = text_of(render_report(read_published(stores)))
+    assert (
+        "Sep 2026 not signed off 3 open breaks EUR&nbsp;+5.59 (2), KWD&nbsp;+1.366 (1). "
+        "Other reasons: EUR&nbsp;\u22121.49. Balanced: JPY. "
+        "Jul 2026 signed off 05 Nov 2026, unchanged since 1 open break EUR&nbsp;+0.01 (1). "
+        "No amounts: KWD, JPY." in before
+    )
     stores = stores.changed(keep_versions=1)
-    publish(stores, billing=EARLIER)
+    changed = [EARLIER[0], bill("b2", line("a2", "7.10"), month="2026-07-01"), *EARLIER[2:]]
+    publish(stores, billing=changed)
     figures = read_published(stores)
     assert figures.closed
-    assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
+    assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.06")
+    after = text_of(render_report(figures))
+    assert "signed off 05 Nov 2026, 1 record changed since balanced EUR" in after
+    assert (
+        "1 of them changed since: Jul 2026. Used: EUR&nbsp;0.00. Billed: EUR&nbsp;\u22120.01."
+        in after
+    )
+
+
+def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores) -> None:
+    publish(stores, complete=False, billing=BILLS)
+    figures = read_published(stores)
+    text = text_of(render_report(figures))
+    assert "No difference so far: JPY." in text
+    assert "No open break, not proven. Uncertain breaks: JPY&nbsp;\u221250." in text
+    assert not re.search("balanced|no longer open|unchanged since", text, re.IGNORECASE)
+    assert "Open breaks: 4 now uncertain (EUR&nbsp;\u22124.40, " in text
+    publish(stores, billing=BILLS)
+    back = read_published(stores).moves()
+    assert {kind: len(rows) for kind, rows in back.items()} == {"new": 4}
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:

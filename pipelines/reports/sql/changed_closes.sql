@@ -1,5 +1,4 @@
--- Closed months that are not as they were signed off: what was posted for them, by currency. `all_used`
--- and `all_billed` are of all months together.
+-- Closed months that are not as they were signed off: what was posted for them, by currency.
 WITH posted AS (
     SELECT
         corrections.month, corrections.number, corrections.currency,
@@ -12,9 +11,7 @@ WITH posted AS (
 SELECT
     closes.month, closes.preparer, closes.reviewer, closes.closed_at, closes.changed_records,
     posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
-    posted.posted_to,
-    sum(posted.used) OVER (PARTITION BY posted.currency) AS all_used,
-    sum(posted.billed) OVER (PARTITION BY posted.currency) AS all_billed
+    posted.posted_to
 FROM reconciliation.closes AS closes
 LEFT JOIN posted ON posted.month = closes.month AND posted.number = closes.number
 LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM posted.currency

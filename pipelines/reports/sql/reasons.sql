@@ -1,5 +1,6 @@
--- What is in the difference of a currency and in no open break, by reason. What breaks and lines
--- without usage do not explain of a partner's month has the likely cause of that month.
+-- What is in the difference of a currency and in no open break, by reason and by the months of
+-- `recent`. What breaks and lines without usage do not explain of a partner's month has the likely
+-- cause of that month.
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
@@ -23,11 +24,12 @@ WITH found AS (
     FROM found
     GROUP BY ALL
 ), parts AS (
-    SELECT found.currency, found.reason, found.difference
+    SELECT found.month, found.currency, found.reason, found.difference
     FROM found
     WHERE found.reason IS NOT NULL
     UNION ALL BY NAME
     SELECT
+        coalesce(months.month, explained.month) AS month,
         coalesce(months.currency, explained.currency) AS currency,
         coalesce(months.difference, 0) - coalesce(explained.difference, 0) AS difference,
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
@@ -44,8 +46,13 @@ WITH found AS (
         AND explained.month IS NOT DISTINCT FROM months.month
         AND explained.currency IS NOT DISTINCT FROM months.currency
 )
-SELECT parts.reason, parts.currency, count(*) AS number, sum(parts.difference) AS amount
+SELECT
+    parts.reason, parts.currency, newest.month, count(*) AS number,
+    sum(parts.difference) AS difference,
+    CASE parts.reason WHEN 'not due yet' THEN 'Not due yet' WHEN 'uncertain breaks'
+        THEN 'Uncertain breaks' ELSE 'Other reasons' END AS part
 FROM parts
-WHERE parts.difference <> 0
-GROUP BY parts.reason, parts.currency
+LEFT JOIN (SELECT DISTINCT recent.month FROM recent) AS newest ON newest.month = parts.month
+WHERE parts.difference <> 0 OR parts.reason = 'uncertain breaks'
+GROUP BY parts.reason, parts.currency, newest.month
 ORDER BY parts.reason
