@@ -61,11 +61,13 @@ def test_parts_add_up_to_the_totals(figures: Figures) -> None:
         }
         assert sums["months"] == sums["recent"] == each["difference"]
         assert sums["partners"] == sums["ageing"] == open_sum
-        assert sums["reasons"] == each["other"]
+        assert sums["reasons"] == each["difference"]
         for month in shown["recent"]:
-            left = [row for row in shown["reasons"] if row["month"] == month["month"]]
-            parts = month["open_difference"] + sum(row["difference"] for row in left)
-            assert parts == month["difference"]
+            parts = [row for row in shown["reasons"] if row["month"] == month["month"]]
+            assert sum(row["difference"] for row in parts) == month["difference"]
+        parts = [row for row in shown["reasons"] if row["part"] == "open breaks"]
+        assert sum(row["difference"] for row in parts) == open_sum
+        assert sum(row["number"] for row in parts) == each["open_breaks"]
     open_breaks = sum(values(figures, "currencies", "open_breaks"))
     assert sum(values(figures, "severities", "breaks")) == open_breaks
     assert sum(values(figures, "ageing", "breaks")) == open_breaks

@@ -108,7 +108,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     before = text_of(render_report(read_published(stores)))
     assert (
         "Sep 2026 not signed off 3 open breaks EUR&nbsp;+5.59 (2), KWD&nbsp;+1.366 (1). "
-        "Other reasons: EUR&nbsp;\u22121.49. Balanced: JPY. "
+        "Other differences: EUR&nbsp;\u22121.49. Balanced: JPY. "
         "Jul 2026 signed off 05 Nov 2026, unchanged since 1 open break EUR&nbsp;+0.01 (1). "
         "No amounts: KWD, JPY." in before
     )

@@ -1,11 +1,11 @@
--- What is in the difference of a currency and in no open break, by reason and by the months of
--- `recent`. What breaks and lines without usage do not explain of a partner's month has the likely
--- cause of that month.
+-- The difference of a currency by reason and by the months of `recent`. What breaks and lines without
+-- usage do not explain of a partner's month has the likely cause of that month.
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
         CASE WHEN breaks.state = 'resolved' THEN 'resolved breaks'
-             WHEN breaks.uncertain IS NOT NULL THEN 'uncertain breaks' END AS reason
+             WHEN breaks.uncertain IS NOT NULL THEN 'uncertain breaks'
+             ELSE 'open breaks' END AS reason
     FROM reconciliation.breaks AS breaks
     WHERE breaks.gone_at IS NULL
     UNION ALL BY NAME
@@ -26,7 +26,6 @@ WITH found AS (
 ), parts AS (
     SELECT found.month, found.currency, found.reason, found.difference
     FROM found
-    WHERE found.reason IS NOT NULL
     UNION ALL BY NAME
     SELECT
         coalesce(months.month, explained.month) AS month,
@@ -49,10 +48,10 @@ WITH found AS (
 SELECT
     parts.reason, parts.currency, newest.month, count(*) AS number,
     sum(parts.difference) AS difference,
-    CASE parts.reason WHEN 'not due yet' THEN 'Not due yet' WHEN 'uncertain breaks'
-        THEN 'Uncertain breaks' ELSE 'Other reasons' END AS part
+    if(parts.reason IN ('open breaks', 'not due yet', 'uncertain breaks'), parts.reason,
+        'other differences') AS part
 FROM parts
 LEFT JOIN (SELECT DISTINCT recent.month FROM recent) AS newest ON newest.month = parts.month
-WHERE parts.difference <> 0 OR parts.reason = 'uncertain breaks'
+WHERE parts.difference <> 0 OR parts.reason IN ('open breaks', 'uncertain breaks')
 GROUP BY parts.reason, parts.currency, newest.month
 ORDER BY parts.reason

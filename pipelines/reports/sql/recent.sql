@@ -15,18 +15,8 @@ WITH closes AS (
 SELECT
     months.currency, newest.month, any_value(closes.state) AS state,
     any_value(closes.closed_at) AS closed_at, any_value(closes.changed_records) AS changed_records,
-    sum(months.difference) AS difference, sum(months.open_breaks)::BIGINT AS open_breaks,
-    coalesce(sum(open.difference), 0) AS open_difference,
-    bool_and(months.is_balanced) AS is_balanced
+    sum(months.difference) AS difference, bool_and(months.is_balanced) AS is_balanced
 FROM months
 LEFT JOIN newest ON newest.month = months.month
 LEFT JOIN closes ON closes.month = newest.month
-LEFT JOIN (
-    SELECT breaks.month, breaks.currency, sum(breaks.difference) AS difference
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-    GROUP BY breaks.month, breaks.currency
-) AS open
-    ON open.month IS NOT DISTINCT FROM months.month
-    AND open.currency IS NOT DISTINCT FROM months.currency
 GROUP BY months.currency, newest.month
