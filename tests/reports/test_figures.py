@@ -65,7 +65,7 @@ def test_parts_add_up_to_the_totals(figures: Figures) -> None:
         for month in shown["recent"]:
             parts = [row for row in shown["reasons"] if row["month"] == month["month"]]
             assert sum(row["difference"] for row in parts) == (month["difference"] or 0)
-        parts = [row for row in shown["reasons"] if row["part"] == "open breaks"]
+        parts = [row for row in shown["reasons"] if row["reason"] == "open breaks"]
         assert sum(row["difference"] for row in parts) == open_sum
         assert sum(row["number"] for row in parts) == each["open_breaks"]
     open_breaks = sum(values(figures, "currencies", "open_breaks"))

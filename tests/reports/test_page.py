@@ -110,7 +110,8 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     assert (
         "Oct 2026 not signed off No amounts: EUR, KWD, JPY. "
         "Sep 2026 signed off 05 Nov 2026, unchanged since 3 open breaks EUR&nbsp;+5.59 (2), "
-        "KWD&nbsp;+1.366 (1). Other differences: EUR&nbsp;\u22121.49. Balanced: JPY. Other months "
+        "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
+        "Lines without usage: EUR&nbsp;+0.01. Balanced: JPY. Other months "
         "4 open breaks EUR&nbsp;+0.01 (1), KWD&nbsp;\u22122.500 (1), JPY&nbsp;\u2212100 (2). "
         "Not due yet: EUR&nbsp;\u22123.00, KWD&nbsp;\u22122.000. Signed off: Sep 2026;" in before
     )

@@ -1,7 +1,7 @@
 -- Those with the most open breaks come first, then those with the most bills: amounts of two
--- currencies cannot be compared. `place` is their order in all parts of the report. `too_little` and
--- `too_much` are the sums of the open breaks with less and with more billed than used, `other` is
--- what of the difference is in no open break.
+-- currencies cannot be compared. `place` is their order in all parts of the report. `too_little`
+-- and `too_much` are the sums of the open breaks with less and with more billed than used, `other`
+-- is what of the difference is in no open break.
 SELECT
     summary.currency,
     coalesce(sum(summary.used_amount), 0) AS used,

@@ -1,5 +1,5 @@
--- With which partners breaks are open: the two of each currency with the largest sum, then all others
--- in one row. The amounts of a currency add up to those of its open breaks.
+-- With which partners breaks are open: the two of each currency with the largest sum, then all
+-- others in one row. The amounts of a currency add up to those of its open breaks.
 WITH open AS (
     SELECT
         breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.currency,

@@ -1,5 +1,5 @@
--- The difference of a currency by reason and by the months of `recent`. What breaks and lines without
--- usage do not explain of a partner's month has the likely cause of that month.
+-- The difference of a currency by reason and by the months of `recent`. What breaks and lines
+-- without usage do not explain of a partner's month has the likely cause of that month.
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
@@ -47,9 +47,7 @@ WITH found AS (
 )
 SELECT
     parts.reason, parts.currency, newest.month, count(*) AS number,
-    sum(parts.difference) AS difference,
-    if(parts.reason IN ('open breaks', 'not due yet', 'uncertain breaks'), parts.reason,
-        'other differences') AS part
+    sum(parts.difference) AS difference
 FROM parts
 LEFT JOIN (SELECT DISTINCT recent.month FROM recent) AS newest ON newest.month = parts.month
 WHERE parts.difference <> 0 OR parts.reason IN ('open breaks', 'uncertain breaks')

@@ -1,5 +1,5 @@
--- The month of the data and the two before it, and what was signed off last of each; all other months
--- together are a row without a month. `difference` is NULL where a currency has no amounts.
+-- The month of the data and the two before it, and what was signed off last of each; all other
+-- months together are a row without a month. `difference` is NULL where a currency has no amounts.
 WITH closes AS (
     SELECT closes.*
     FROM reconciliation.closes AS closes
