@@ -133,6 +133,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     figures = read_published(stores)
     text = text_of(render_report(figures))
     assert "Uncertain breaks: EUR&nbsp;\u22124.40. No difference so far: JPY." in text
+    assert "Read it again first: partner-sync sync ." in text
     assert not re.search("balanced|no longer open|unchanged since", text, re.IGNORECASE)
     assert "Open breaks: 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
