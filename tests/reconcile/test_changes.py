@@ -104,3 +104,15 @@ def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
     assert stores.rows(due) == [("acme", False), ("zen", True)]  # zen has no list of bills
     publish(stores, billing=[bill("o", line("x"))])
     assert stores.rows(due)[0] == ("acme", True)
+
+
+def test_a_month_is_judged_by_the_newest_list_of_its_connection(stores: Stores) -> None:
+    late, verdicts = used("u", day="2026-11-04"), "SELECT connection, verdict FROM finance.{}"
+    for connection in ("zen", "acme"):
+        read(stores, Reading(partners([FIRST]), "partners", connection))
+        read(stores, Reading([bill("o", line("x"))], "billing", connection))
+        stores.clock.now += timedelta(days=40 * (connection == "acme"))
+        read(stores, Reading([late], connection=connection))
+    publish(stores)
+    months = verdicts.format("partner_months WHERE used > 0 ORDER BY ALL")
+    assert stores.rows(months) == [("acme", "out of balance"), ("zen", "tentative")]

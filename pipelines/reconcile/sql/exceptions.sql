@@ -33,6 +33,11 @@ WITH pairs AS (
     LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = rows.currency
     GROUP BY rows.connection, rows.key, rows.currency
     WINDOW one AS (PARTITION BY rows.connection, rows.key)
+), as_of AS (
+    SELECT loads.connection, max(loads.ended_at)::DATE AS day
+    FROM meta.loads AS loads
+    WHERE loads.stream IN ('partners', 'usage', 'billing')
+    GROUP BY loads.connection
 )
 SELECT
     pairs.* EXCLUDE (
@@ -44,7 +49,7 @@ SELECT
         WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
             THEN 'unknown partner'
         WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            > getvariable('as_of')::DATE
+            > as_of.day
             AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
         WHEN pairs.is_taken_back THEN 'balanced'
         WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
@@ -67,3 +72,4 @@ SELECT
         ELSE 'other amount'
     END AS status
 FROM pairs
+LEFT JOIN as_of ON as_of.connection = pairs.connection
