@@ -288,3 +288,17 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
+
+
+def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
+    nobody = {"partner": None}
+    publish(
+        stores,
+        partners=partners([FIRST]),
+        usage=[used("u", **nobody), used("v", **nobody), used("w", day="2026-07-10")],
+        billing=[bill("b", line("u"), **nobody), bill("c", line("v"), month="2026-08-01")],
+    )
+    pairs = "SELECT key, status FROM reconciliation.matches WHERE key <> 'w' ORDER BY key"
+    assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "balanced")]
+    months = "SELECT partner, strftime(month, '%m') FROM reconciliation.summary ORDER BY month"
+    assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]

@@ -9,7 +9,7 @@ LEFT JOIN known_partners AS known
     ON known.connection = sides.connection AND known.partner = sides.partner
 GROUP BY sides.hash
 HAVING bool_or(sides.apart IS NOT NULL) OR NOT getvariable('has_amount')
-    OR (getvariable('has_partners') AND count(sides.partner) > count(known.partner))
+    OR (getvariable('has_partners') AND count(*) > count(known.partner))
     OR CASE getvariable('match_by')
         WHEN 'usage' THEN count(*) <> 2 OR count(*) FILTER (sides.side = 'usage') <> 1
             OR bit_xor(hash(sides.partner, sides.currency, sides.amount,

@@ -28,10 +28,11 @@ WITH sides AS (
     UNION ALL BY NAME
     SELECT
         exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
-        exceptions.status NOT IN ('balanced', 'within tolerance', 'tentative') AS is_wrong,
+        exceptions.status NOT IN ('within tolerance', 'tentative') AS is_wrong,
         exceptions.status = 'tentative' AS is_tentative,
         if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated
     FROM reconciliation.exceptions AS exceptions
+    WHERE exceptions.status <> 'balanced'
     UNION ALL BY NAME
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency,
