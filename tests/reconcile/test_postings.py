@@ -80,6 +80,8 @@ def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
     assert sorted(taken.rows(POSTED)) == sorted([TAKEN, back])
     restate(taken, "8.00", "7.00")
     assert taken.rows("SELECT sum(difference)::INTEGER FROM finance.corrections") == [(3,)]
+    restate(taken, "5.00", "7.00")
+    assert taken.rows(POSTED)[-1] == back
 
 
 def test_an_erased_correction_is_posted_back(taken: Stores) -> None:
@@ -152,3 +154,18 @@ def test_an_amount_that_gains_a_digit_is_posted_exactly(taken: Stores) -> None:
         restate(taken, amount, "7.00")
     posted = [(row[4], row[5]) for row in taken.rows(POSTED)]
     assert posted == [("8.00000", "3.00000"), ("8.00100", "0.00100"), ("8.00123", "0.00023")]
+
+
+@pytest.mark.long
+def test_a_correction_says_what_was_signed_off_though_an_earlier_month_is_open_again(
+    closed: Stores,
+) -> None:
+    publish(closed, partners=partners([FIRST]), billing=BILLS)
+    close(closed, OCTOBER)
+    restate(closed, "6.00", "7.00")
+    reopen_month(closed, OCTOBER, "cid", "an invoice was wrong")
+    for amount in ("8.00", "5.00"):
+        restate(closed, amount, "7.00")
+    amounts = ("5.00", "6.00", "1.00", "11"), ("6.00", "8.00", "2.00", "10")
+    back = ("8.00", "5.00", "-3.00", "10")
+    assert [row[3:] for row in closed.rows(POSTED)] == [*amounts, back]

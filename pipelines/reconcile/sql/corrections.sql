@@ -17,7 +17,7 @@ WITH posted AS (
     SELECT
         before.month, before.number, before.side, before.connection, before.id, before.partner,
         before.currency, false AS is_changed, sum(before.difference) AS posted,
-        arg_min_null(before.amount_before, (before.posted_to, before.seen_at)) AS signed_off,
+        arg_min_null(before.amount_before, (before.seen_at, before.posted_to)) AS signed_off,
         signed_off AS amount_now
     FROM posted AS before
     GROUP BY ALL
@@ -38,7 +38,9 @@ SELECT
     CASE WHEN records.posted IS NULL THEN records.signed_off
          ELSE coalesce(records.signed_off, 0) + records.posted END AS amount_before,
     coalesce(records.amount_now, 0) - coalesce(amount_before, 0) AS difference,
-    closes.posted_to, getvariable('as_of') AS seen_at
+    -- Not before what a closed month took, although a rollback goes back.
+    closes.posted_to,
+    greatest(getvariable('as_of'), (SELECT max(posted.seen_at) FROM posted)) AS seen_at
 FROM records
 JOIN closed_months AS closes ON closes.month = records.month AND closes.number = records.number
 WHERE difference <> 0
