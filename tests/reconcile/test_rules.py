@@ -291,7 +291,7 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
 
 
 def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
-    nobody = {"partner": None}
+    nobody: dict[str, Any] = {"partner": None}
     publish(
         stores,
         partners=partners([FIRST]),
