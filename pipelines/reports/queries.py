@@ -13,9 +13,9 @@ from pipelines.config.mapping import REMEDY
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 QUERIES: Final = (
-    *("proofs", "as_of", "currencies", "months", "trend", "recent", "beside", "not_checked"),
+    *("proofs", "as_of", "currencies", "months", "trend", "places", "recent", "beside"),
     *("breaks", "more_breaks", "severities", "uncertain", "partners", "ageing", "reasons"),
-    *("apart", "late", "gaps", "last_close", "changed_closes", "newest_usage"),
+    *("apart", "late", "gaps", "last_close", "changed_closes", "newest_usage", "not_checked"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
@@ -24,10 +24,14 @@ SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
 BREAKS: Final = """
 SELECT
-    breaks.break_id, breaks.currency, coalesce(breaks.difference, 0) AS difference,
-    breaks.uncertain IS NULL AS is_open
+    breaks.break_id, breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.month,
+    breaks.currency, coalesce(breaks.difference, 0) AS difference, breaks.cause, breaks.rule,
+    CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
+         WHEN breaks.state = 'resolved' THEN 'resolved by a person'
+         WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS state
 FROM reconciliation.breaks AS breaks
-WHERE breaks.state <> 'resolved'
+ORDER BY breaks.state = 'resolved', row_number() OVER (PARTITION BY breaks.currency
+    ORDER BY abs(breaks.difference) DESC NULLS LAST, breaks.break_id), breaks.currency
 """
 NEWS: Final = """
 SELECT
@@ -40,7 +44,7 @@ GROUP BY loads.stream
 HAVING sum(loads.new + loads.changed + loads.deleted) > 0
 ORDER BY loads.stream DESC
 """
-NO_BREAK: Final[Row] = {"is_open": False}
+NO_BREAK: Final[Row] = {"state": "no longer found"}
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 
 
@@ -50,7 +54,7 @@ class Figures:
 
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
-    proofs have rows. `scans` are those that the version holds, `breaks` are open or uncertain.
+    proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
     `previous` and `closed` are earlier versions, the latter at the last close; `news` counts usage
     records and bills that changed since `previous`.
     """
@@ -65,25 +69,24 @@ class Figures:
     closed: "Figures | None" = None
     news: Sequence[Row] = ()
 
-    def change(self, now: Row, name: str = "difference") -> Decimal:
-        """Return by how much an amount of a currency has changed since this version."""
-        amounts = {row["currency"]: row[name] for row in self.tables["currencies"]}
-        return EXACT.subtract(now[name], amounts.get(now["currency"], Decimal(0)))
+    def change(self, now: Row) -> Decimal:
+        """Return by how much the difference of a currency has changed since this version."""
+        amounts = {row["currency"]: row["difference"] for row in self.tables["currencies"]}
+        return EXACT.subtract(now["difference"], amounts.get(now["currency"], Decimal(0)))
 
     def moves(self) -> dict[str, list[Row]]:
         """Return the breaks that changed since the previous version, with the change, by kind."""
-        then = self.previous.breaks if self.previous else {}
+        then = self.previous.breaks if self.previous else self.breaks
         found: dict[str, list[Row]] = {}
-        for key in sorted(then.keys() | self.breaks):
+        for key in self.breaks | then:
             was, now = then.get(key, NO_BREAK), self.breaks.get(key, NO_BREAK)
-            if was["is_open"] and now["is_open"] and was["difference"] != now["difference"]:
-                change = EXACT.subtract(now["difference"], was["difference"])
-                found.setdefault("of another amount", []).append({**now, "difference": change})
-            elif now["is_open"] and not was["is_open"]:
-                found.setdefault("new", []).append(now)
-            elif was["is_open"] and not now["is_open"]:
-                kind = "no longer open" if now is NO_BREAK else "now uncertain"
-                found.setdefault(kind, []).append(was)
+            if was["state"] == now["state"] == "open":
+                if change := EXACT.subtract(now["difference"], was["difference"]):
+                    found.setdefault("of another amount", []).append({**now, "difference": change})
+            elif now["state"] == "open":
+                found.setdefault("open again" if key in then else "new", []).append(now)
+            elif was["state"] == "open":
+                found.setdefault(now["state"], []).append(was)
         return found
 
 

@@ -22,10 +22,10 @@ WRONG: Final = {  # what a cause does not say itself
     "different": "Bill and usage differ",
 }
 TO_DO: Final = {  # what the remedy of a rule says of several causes
-    "missing on the bill": "Ask why the bill lacks it.",
-    "no bill for the month": "Ask for the bill.",
-    "recorded after the last bill": "Ask for it on the next bill.",
-    "changed after the bill": "Ask for a correction of the bill.",
+    "missing on the bill": "Find out why the bill lacks it.",
+    "no bill for the month": "Request the missing bill.",
+    "recorded after the last bill": "Request it on the next bill.",
+    "changed after the bill": "Request a correction of the bill.",
 }
 CODE: Final = re.compile(r"`([^`]+)`")
 STEPS: Final = 4  # between the lowest and the highest amount of a chart, at most

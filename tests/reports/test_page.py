@@ -90,11 +90,11 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     text = text_of(file.read_text("utf-8"))
     assert "Newest usage: 10 Sep 2026 , 54 days before : ask the service" in text
     assert (
-        "What changed since 02 Nov 2026, 02:01 UTC (version 1) Records: billing 1 changed. "
-        "Open breaks: 1 no longer open (EUR&nbsp;\u22120.05). Used: unchanged. "
-        "Billed, net: EUR&nbsp;+0.05. Difference: EUR&nbsp;+0.05." in text
+        "What changed since 02 Nov 2026, 02:01 UTC (version 1, the last with other data) "
+        "Records: billing 1 changed. Open breaks: 1 no longer found (EUR&nbsp;\u22120.05). "
+        "Difference of all months: EUR&nbsp;+0.05." in text
     )
-    assert "3 \u22124.40 +10.00 first Ltd &nbsp;+10.00, " in text
+    assert "+1.11 3 +5.60 \u22124.49 first Ltd :&nbsp;+10.00; " in text
     stores.warehouse.publish(stores.warehouse.versions()[0])
     first = write_report(stores, read_published(stores))
     assert "No earlier version is compared with billing" in first.read_text("utf-8")
@@ -109,10 +109,12 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     before = text_of(render_report(read_published(stores)))
     assert (
         "Oct 2026 not signed off No amounts: EUR, KWD, JPY. "
-        "Sep 2026 signed off 05 Nov 2026, unchanged since 3 open breaks EUR&nbsp;+5.59 (2), "
+        "Sep 2026 signed off 05 Nov 2026, unchanged since No: 3 open breaks "
+        "Difference: EUR&nbsp;+4.10, KWD&nbsp;+1.366. Open: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
-        "Lines without usage: EUR&nbsp;+0.01. Balanced: JPY. Other months "
-        "4 open breaks EUR&nbsp;+0.01 (1), KWD&nbsp;\u22122.500 (1), JPY&nbsp;\u2212100 (2). "
+        "Lines without usage: EUR&nbsp;+0.01. Other months not signed off No: 4 open breaks "
+        "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. Open: "
+        "EUR&nbsp;+0.01 (1), KWD&nbsp;\u22122.500 (1), JPY&nbsp;\u2212100 (2). "
         "Not due yet: EUR&nbsp;\u22123.00, KWD&nbsp;\u22122.000. Signed off: Sep 2026;" in before
     )
     stores = stores.changed(keep_versions=1)
@@ -123,7 +125,8 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     after = text_of(render_report(figures))
     assert "signed off 05 Nov 2026, 1 record changed since" in after
     assert (
-        "1 of them changed since: Sep 2026. Used: EUR&nbsp;0.00. Billed: EUR&nbsp;\u22120.05."
+        "1 of them changed since. Net change of the difference: Sep 2026 EUR&nbsp;\u22120.05. "
+        "This page counts a change in its own month; the list of corrections posts it to Oct 2026"
         in after
     )
 
@@ -132,15 +135,37 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     publish(stores, complete=False, billing=BILLS)
     figures = read_published(stores)
     text = text_of(render_report(figures))
-    assert "Uncertain breaks: EUR&nbsp;\u22124.40. No difference so far: JPY." in text
+    assert "Uncertain breaks: EUR&nbsp;\u22124.40. Other months" in text
     assert "Read it again first: partner-sync sync ." in text
-    assert not re.search("balanced|no longer open|unchanged since", text, re.IGNORECASE)
+    assert not re.search("balanced|no longer found|unchanged since", text, re.IGNORECASE)
     assert "Open breaks: 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
     publish(stores, billing=[BILLS[0], other, *BILLS[2:]])
     moves = read_published(stores).moves()
-    assert {kind: len(rows) for kind, rows in moves.items()} == {"of another amount": 1, "new": 4}
+    counts = {kind: len(rows) for kind, rows in moves.items()}
+    assert counts == {"of another amount": 1, "open again": 4}
     assert moves["of another amount"][0]["difference"] == Decimal("0.09")
+
+
+def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
+    stores.configure()
+    close_month(stores, Signing(date(2026, 7, 1), "ann", "bob", ""))
+    one = ("breaks", "resolve", "--month", "2026-07", "--reason", "cents")
+    Cli(stores.home)(*one, "--yes", "--no-build")
+    new = [bill(f"n{each}", line(f"gone{each}", f"{each}.00")) for each in (2, 3, 4)]
+    publish(stores, billing=[*BILLS, *new])
+    text = text_of(render_report(read_published(stores)))
+    assert (
+        "Open breaks: 3 new: first Ltd , Sep 2026, EUR&nbsp;+4.00 (billed without usage); "
+        "first Ltd , Sep 2026, EUR&nbsp;+3.00 (billed without usage); 1 more (EUR&nbsp;+2.00). "
+        "1 resolved by a person (EUR&nbsp;+0.01)." in text
+    )
+    assert (
+        "Other months signed off, unchanged since No open break. Difference: EUR&nbsp;+0.01. "
+        "Resolved breaks: EUR&nbsp;+0.01. Other months not signed off No: 3 open breaks " in text
+    )
+    assert "What to do first: 3 of 9 (most severe first, " in text
+    assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
@@ -168,7 +193,7 @@ def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     read(stores, Reading(rows, connection="other", stream="partners"))
     build(stores)
     text = text_of(render_report(read_published(stores)))
-    assert "Data as of 02 Nov 2026, 02:01 UTC (the oldest list)." in text
+    assert "Data as of 02 Nov 2026, 02:01 UTC ." in text
     assert "NOT READ other/usage NOT READ other/billing" in text
     assert text.count("NOT READ") == 2  # not of a connection from which other lists are read
     assert "other/billing is not proven complete." in text

@@ -1,7 +1,6 @@
 -- Those with the most open breaks come first, then those with the most bills: amounts of two
--- currencies cannot be compared. `place` is their order in all parts of the report. `too_little`
--- and `too_much` are the sums of the open breaks with less and with more billed than used, `other`
--- is what of the difference is in no open break.
+-- currencies cannot be compared. `place` is their order in all parts of the report. `open` is
+-- the sum of the open breaks, `other` is what of the difference is in no open break.
 SELECT
     summary.currency,
     coalesce(sum(summary.used_amount), 0) AS used,
@@ -9,21 +8,18 @@ SELECT
     coalesce(sum(summary.credited_amount), 0) AS credited,
     billed + credited AS billed_net,
     sum(summary.difference) AS difference,
-    coalesce(any_value(open.less), 0) AS too_little,
-    coalesce(any_value(open.more), 0) AS too_much,
-    sum(summary.difference) - too_little - too_much AS other,
+    coalesce(any_value(breaks.difference), 0) AS open,
+    sum(summary.difference) - open AS other,
     sum(summary.open_breaks)::BIGINT AS open_breaks,
     row_number() OVER (
         ORDER BY sum(summary.open_breaks) DESC, sum(summary.bills) DESC, summary.currency
     ) AS place
 FROM reconciliation.summary AS summary
 LEFT JOIN (
-    SELECT
-        breaks.currency, sum(breaks.difference) FILTER (breaks.difference < 0) AS less,
-        sum(breaks.difference) FILTER (breaks.difference > 0) AS more
+    SELECT breaks.currency, sum(breaks.difference) AS difference
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
     GROUP BY breaks.currency
-) AS open ON open.currency IS NOT DISTINCT FROM summary.currency
+) AS breaks ON breaks.currency IS NOT DISTINCT FROM summary.currency
 GROUP BY summary.currency
 ORDER BY place

@@ -1,4 +1,4 @@
--- The difference of a currency by reason and by the months of `recent`. What breaks and lines
+-- The difference of a currency by reason and by the places of months. What breaks and lines
 -- without usage do not explain of a partner's month has the likely cause of that month.
 WITH found AS (
     SELECT
@@ -33,8 +33,8 @@ WITH found AS (
         coalesce(months.difference, 0) - coalesce(explained.difference, 0) AS difference,
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
              WHEN months.verdict = 'within tolerance' THEN months.verdict
-             WHEN starts_with(months.cause, 'unknown partner ')
-                THEN 'known partner''s side of an unknown partner''s records'
+             WHEN starts_with(months.cause, 'unknown partner ') THEN
+                if(months.difference < 0, 'billed to', 'used by') || ' an unknown partner instead'
              WHEN starts_with(months.cause, 'other partner ') THEN 'other partner''s side of a break'
              WHEN explained.connection IS NOT NULL
                 THEN 'months with breaks and other reasons'
@@ -46,10 +46,10 @@ WITH found AS (
         AND explained.currency IS NOT DISTINCT FROM months.currency
 )
 SELECT
-    parts.reason, parts.currency, newest.month, count(*) AS number,
+    parts.reason, parts.currency, places.place, count(*) AS number,
     sum(parts.difference) AS difference
 FROM parts
-LEFT JOIN (SELECT DISTINCT recent.month FROM recent) AS newest ON newest.month = parts.month
+LEFT JOIN places ON places.month IS NOT DISTINCT FROM parts.month
 WHERE parts.difference <> 0 OR parts.reason IN ('open breaks', 'uncertain breaks')
-GROUP BY parts.reason, parts.currency, newest.month
+GROUP BY parts.reason, parts.currency, places.place
 ORDER BY parts.reason

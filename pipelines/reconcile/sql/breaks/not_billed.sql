@@ -1,6 +1,6 @@
 -- question: Is all usage of a month on a bill, once the bills are due?
 -- needs: exceptions usage.partner usage.period
--- remedy: Ask for the missing bill, why a bill lacks the usage, or for late usage on the next bill.
+-- remedy: Request the missing bill, or late usage on the next one. Find out what a bill lacks.
 WITH issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
     FROM reconciliation.bills AS bills

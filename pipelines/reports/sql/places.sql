@@ -1,0 +1,18 @@
+-- Where `recent` shows a month: 0 is the month of the data, 1 and 2 are those before it; 3 are
+-- other months that are signed off, 4 all others.
+WITH known AS (
+    SELECT months.month FROM months
+    UNION
+    SELECT breaks.month FROM reconciliation.breaks AS breaks
+    UNION
+    SELECT (date_trunc('month', as_of.as_of::DATE) - to_months(unnest([0, 1, 2])))::DATE FROM as_of
+)
+SELECT
+    known.month, closes.state, closes.closed_at, closes.changed_records,
+    date_diff('month', known.month, as_of.as_of::DATE) AS age,
+    CASE WHEN age BETWEEN 0 AND 2 THEN age
+         WHEN closes.state IN ('closed', 'outdated') THEN 3 ELSE 4 END AS place
+FROM known
+CROSS JOIN as_of
+LEFT JOIN reconciliation.closes AS closes ON closes.month = known.month
+QUALIFY closes.number IS NOT DISTINCT FROM max(closes.number) OVER (PARTITION BY known.month)
