@@ -14,8 +14,8 @@ from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Record, Stores, read
-from tests.reconcile.books import bill, line, publish
-from tests.reports.conftest import BILLS, EARLIER, HUGE, figures_of, text_of
+from tests.reconcile.books import bill, line, publish, used
+from tests.reports.conftest import BILLS, EARLIER, HUGE, USAGE, figures_of, text_of
 
 
 def test_amounts_are_exact() -> None:
@@ -68,7 +68,7 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
 
 
 def test_an_axis_has_round_numbers_and_all_amounts() -> None:
-    for used, billed, ticks in (
+    for one, other, ticks in (
         ("0", "0", ["0", "1"]),
         ("7500", "0", ["0", "2 k", "4 k", "6 k"]),
         ("8100", "0", ["0", "2.5 k", "5 k", "7.5 k"]),
@@ -76,10 +76,10 @@ def test_an_axis_has_round_numbers_and_all_amounts() -> None:
         ("0.3", "0", ["0", "0.1", "0.2", "0.3"]),
         ("12345678901234567890.12", "-5", ["0", "5,000,000 tn", "10,000,000 tn"]),
     ):
-        axis = axis_of([Decimal(used), Decimal(billed)])
+        axis = axis_of([Decimal(one), Decimal(other)])
         assert [*axis.ticks.values()] == ticks
-        assert axis.low <= min(Decimal(used), Decimal(billed), *axis.ticks)
-        assert axis.high >= max(Decimal(used), Decimal(billed), *axis.ticks)
+        assert axis.low <= min(Decimal(one), Decimal(other), *axis.ticks)
+        assert axis.high >= max(Decimal(one), Decimal(other), *axis.ticks)
         assert axis.low < axis.high
 
 
@@ -166,6 +166,19 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     )
     assert "What to do first: 3 of 9 (most severe first, " in text
     assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3
+
+
+def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
+    about: Record = {"day": "2026-10-05", "recorded": "2026-10-06T10:00:00Z"}
+    october = bill("o", line("o", "5.00"), month="2026-10-01", issued="2026-10-31T22:00:00Z")
+    publish(stores, usage=[*USAGE, used("o", "5.00", **about)], billing=[*BILLS, october])
+    page = render_report(read_published(stores))
+    months = "Nov 2026 in progress {} Oct 2026 not signed off {} Difference: none. No amounts: KWD"
+    assert months.format("No amounts: EUR, KWD, JPY.", "Yes: balanced") in text_of(page)
+    assert page.count('class="badge good">Yes') == 1
+    publish(stores, complete=False, billing=[*BILLS, october])
+    page = render_report(read_published(stores))
+    assert "Oct 2026 not signed off Not proven: no open break Difference: none." in text_of(page)
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
