@@ -133,8 +133,9 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
 
 def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores) -> None:
     publish(stores, complete=False, billing=BILLS)
-    figures = read_published(stores)
-    text = text_of(render_report(figures))
+    page = render_report(read_published(stores))
+    assert "no usage record or bill has changed. <strong>" in page
+    text = text_of(page)
     assert "Uncertain breaks: EUR&nbsp;\u22124.40. Other months" in text
     assert "Read it again first: partner-sync sync ." in text
     assert not re.search("balanced|no longer found|unchanged since", text, re.IGNORECASE)

@@ -1,6 +1,6 @@
 -- question: Do all usage records and bills belong to partners of the list?
 -- needs: partners.id usage.partner billing.partner
--- remedy: Ask the service about the identifier. No known partner's totals include the records.
+-- remedy: Ask the service about the identifier. Totals of known partners lack its records.
 SELECT
     records.*,
     concat_ws('|', records.side, records.partner, records.month, records.currency) AS subject,
