@@ -91,8 +91,8 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert "Newest usage: 10 Sep 2026 , 54 days before : ask the service" in text
     assert (
         "What changed since 02 Nov 2026, 02:01 UTC (version 1, the last with other data) "
-        "Records: billing 1 changed. Open breaks: 1 no longer found (EUR&nbsp;\u22120.05). "
-        "Difference of all months: EUR&nbsp;+0.05." in text
+        "Records: billing 1 changed. Open breaks: 8 before, 7 now. "
+        "1 no longer found (EUR&nbsp;\u22120.05). Change of the difference: EUR&nbsp;+0.05." in text
     )
     assert "+1.11 3 +5.60 \u22124.49 first Ltd :&nbsp;+10.00; " in text
     stores.warehouse.publish(stores.warehouse.versions()[0])
@@ -112,7 +112,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
         "Sep 2026 signed off 05 Nov 2026, unchanged since No: 3 open breaks "
         "Difference: EUR&nbsp;+4.10, KWD&nbsp;+1.366. Open: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
-        "Lines without usage: EUR&nbsp;+0.01. Other months not signed off No: 4 open breaks "
+        "Lines without usage: EUR&nbsp;+0.01. 6 other months not signed off No: 4 open breaks "
         "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. Open: "
         "EUR&nbsp;+0.01 (1), KWD&nbsp;\u22122.500 (1), JPY&nbsp;\u2212100 (2). "
         "Not due yet: EUR&nbsp;\u22123.00, KWD&nbsp;\u22122.000. Signed off: Sep 2026;" in before
@@ -126,8 +126,8 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     assert "signed off 05 Nov 2026, 1 record changed since" in after
     assert (
         "1 of them changed since. Net change of the difference: Sep 2026 EUR&nbsp;\u22120.05. "
-        "This page counts a change in its own month; the list of corrections posts it to Oct 2026"
-        in after
+        "These changes are in their own months above, and not in Oct 2026, to which the "
+        "corrections are posted" in after
     )
 
 
@@ -136,10 +136,10 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     page = render_report(read_published(stores))
     assert "no usage record or bill has changed. <strong>" in page
     text = text_of(page)
-    assert "Uncertain breaks: EUR&nbsp;\u22124.40. Other months" in text
+    assert "Uncertain breaks: EUR&nbsp;\u22124.40. 6 other months" in text
     assert "Read it again first: partner-sync sync ." in text
     assert not re.search("balanced|no longer found|unchanged since", text, re.IGNORECASE)
-    assert "Open breaks: 4 now uncertain (EUR&nbsp;\u22124.40, " in text
+    assert "Open breaks: 7 before, 3 now. 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
     publish(stores, billing=[BILLS[0], other, *BILLS[2:]])
     moves = read_published(stores).moves()
@@ -157,13 +157,14 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     publish(stores, billing=[*BILLS, *new])
     text = text_of(render_report(read_published(stores)))
     assert (
-        "Open breaks: 3 new: first Ltd , Sep 2026, EUR&nbsp;+4.00 (billed without usage); "
-        "first Ltd , Sep 2026, EUR&nbsp;+3.00 (billed without usage); 1 more (EUR&nbsp;+2.00). "
-        "1 resolved by a person (EUR&nbsp;+0.01)." in text
+        "Open breaks: 7 before, 9 now. 3 new: first Ltd , Sep 2026, EUR&nbsp;+4.00 "
+        "(billed without usage); first Ltd , Sep 2026, EUR&nbsp;+3.00 (billed without usage); "
+        "1 more (EUR&nbsp;+2.00). 1 resolved by a person (EUR&nbsp;+0.01)." in text
     )
     assert (
-        "Other months signed off, unchanged since No open break. Difference: EUR&nbsp;+0.01. "
-        "Resolved breaks: EUR&nbsp;+0.01. Other months not signed off No: 3 open breaks " in text
+        "Jul 2026 signed off, unchanged since No open break. Difference: EUR&nbsp;+0.01. "
+        "Resolved by a person: EUR&nbsp;+0.01. 5 other months not signed off No: 3 open breaks "
+        in text
     )
     assert "What to do first: 3 of 9 (most severe first, " in text
     assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3

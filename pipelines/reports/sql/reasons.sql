@@ -3,7 +3,7 @@
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
-        CASE WHEN breaks.state = 'resolved' THEN 'resolved breaks'
+        CASE WHEN breaks.state = 'resolved' THEN 'resolved by a person'
              WHEN breaks.uncertain IS NOT NULL THEN 'uncertain breaks'
              ELSE 'open breaks' END AS reason
     FROM reconciliation.breaks AS breaks
@@ -33,9 +33,10 @@ WITH found AS (
         coalesce(months.difference, 0) - coalesce(explained.difference, 0) AS difference,
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
              WHEN months.verdict = 'within tolerance' THEN months.verdict
-             WHEN starts_with(months.cause, 'unknown partner ') THEN
-                if(months.difference < 0, 'billed to', 'used by') || ' an unknown partner instead'
-             WHEN starts_with(months.cause, 'other partner ') THEN 'other partner''s side of a break'
+             WHEN starts_with(months.cause, 'unknown partner ')
+                THEN 'counterpart of breaks with unknown partners'
+             WHEN starts_with(months.cause, 'other partner ')
+                THEN 'counterpart of breaks with other partners'
              WHEN explained.connection IS NOT NULL
                 THEN 'months with breaks and other reasons'
              ELSE months.cause END AS reason

@@ -2,6 +2,7 @@
 SELECT
     currencies.currency, places.place,
     if(places.place < 3, any_value(places.month), NULL) AS month,
+    list(DISTINCT places.month ORDER BY places.month DESC) AS months,
     if(places.place < 4, any_value(places.state), NULL) AS state,
     any_value(places.closed_at) AS closed_at,
     sum(places.changed_records)::BIGINT AS changed_records,
