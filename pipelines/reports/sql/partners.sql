@@ -1,4 +1,4 @@
--- With which partners breaks are open: the two of each currency with the largest sum, then all
+-- With which partners breaks are open: the three of each currency with the largest sum, then all
 -- others in one row. The amounts of a currency add up to those of its open breaks.
 WITH open AS (
     SELECT
@@ -10,7 +10,7 @@ WITH open AS (
 ), ranked AS (
     SELECT
         open.*,
-        least(3, row_number() OVER (
+        least(4, row_number() OVER (
             PARTITION BY open.currency
             ORDER BY abs(open.difference) DESC, open.connection, open.partner
         )) AS rank
@@ -18,6 +18,8 @@ WITH open AS (
 )
 SELECT
     ranked.currency, ranked.rank, count(*) AS partners, sum(ranked.difference) AS difference,
+    sum(ranked.difference) FILTER (ranked.difference < 0) AS less,
+    sum(ranked.difference) FILTER (ranked.difference > 0) AS more,
     min(ranked.connection) AS connection, min(ranked.partner) AS partner, min(ranked.name) AS name
 FROM ranked
 GROUP BY ranked.currency, ranked.rank
