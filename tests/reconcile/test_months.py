@@ -198,6 +198,10 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     close_month(closed, signing())
     known = [(row["number"], row["reopened_by"]) for row in list_closes(closed)]
     assert known == [(1, "cid"), (2, None)]
+    restate(closed, "6.50", "7.00")  # against the second copy alone
+    assert [row[3:] for row in closed.rows(POSTED)[2:]] == [("6.00", "6.50", "0.50", "10")]
+    states = [(1, "reopened", 0, None), (2, "outdated", 1, "usage EUR +0.50")]
+    assert [row[1:] for row in closed.rows(STATES)] == states
 
 
 @pytest.mark.long

@@ -47,6 +47,7 @@ GONE = bill("c", line("u"), kind="credit")
 ALL_AGAIN = billed("5.00", name="d")
 BOTH_SIGNS = [BILLED, bill("c", line("u", "2.50", 0), line("u", "-0.50", 0), kind="credit")]
 UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LATER)]
+EARLIER = [billed("5.00", **LATER), billed("5.00", name="c")]
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
 RESTATED = used("u", "6.00", updated="2026-10-03T00:00:00Z")
 OTHER_LINE = billed("2.00", name="c", partner=ANOTHER)
@@ -75,6 +76,7 @@ CASES = [
     Case("fee that is credited", USED, CREDITED_FEE, verdict=BALANCED),
     Case("fee beside usage of another month", USED, FEE_ELSEWHERE),
     Case("second bill", USED, again("5.00", **LATER), TWICE + " 5.00"),
+    Case("second bill, not by its name", USED, EARLIER, TWICE[:-1] + "c 5.00"),
     Case("a part, then all of it", USED, [billed("2.00"), ALL_OF_IT], TWICE + " 2.00"),
     Case("two lines that are more", USED, [billed("4.00", "4.00")], TWICE + " 3.00"),
     Case("two lines that add up", USED, [billed("3.00", "2.00")], verdict=BALANCED),
@@ -166,6 +168,7 @@ BY_MONTH = {
     "only a void bill": f"{NO_BILL} -5.00",
     "restated": f"{CHANGED} -1.00",
     "second bill": "different: two bills of the same amount 5.00",
+    "second bill, not by its name": "different: two bills of the same amount 5.00",
     "two lines that are less": f"{AMOUNT} -1.00",
     "total above its lines": f"{AMOUNT} 0.50",
 }
@@ -288,17 +291,3 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
-
-
-def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
-    nobody: dict[str, Any] = {"partner": None}
-    publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[used("u", **nobody), used("v", **nobody), used("w", day="2026-07-10")],
-        billing=[bill("b", line("u"), **nobody), bill("c", line("v"), month="2026-08-01")],
-    )
-    pairs = "SELECT key, status FROM reconciliation.matches WHERE key <> 'w' ORDER BY key"
-    assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "balanced")]
-    months = "SELECT partner, strftime(month, '%m') FROM reconciliation.summary ORDER BY month"
-    assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]

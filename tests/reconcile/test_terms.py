@@ -1,0 +1,106 @@
+"""What counts as equal, by a tolerance or without a partner; connections are never mixed."""
+
+from typing import Any
+
+from pipelines.publish.build import build
+from tests.publish.homes import Reading, Record, Stores, read
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+
+TOLERANT = f"{MAPPING}\n[tolerance]\nline_minor = 2\nline_percent = 1\nmonth_minor = 3\n"
+BALANCED, WITHIN, WRONG = "balanced", "within tolerance", "out of balance"
+SEPTEMBER, AUGUST = "2026-09-01", "2026-08-01"
+# name, used, billed, currency, month of the bill; status of the pair, verdict of the months
+PAIRS = (
+    ("equal", "1.00", "1.00", "EUR", SEPTEMBER, BALANCED, BALANCED),
+    ("two cents", "1.00", "1.02", "EUR", SEPTEMBER, WITHIN, WITHIN),
+    ("three cents", "1.00", "1.03", "EUR", SEPTEMBER, "other amount", WRONG),
+    ("one percent", "100.00", "99.00", "EUR", SEPTEMBER, WITHIN, WITHIN),
+    ("more than one percent", "100.00", "98.99", "EUR", SEPTEMBER, "other amount", WRONG),
+    ("one percent of what is given back", "-100.00", "-101.00", "EUR", SEPTEMBER, WITHIN, WITHIN),
+    ("two yen", "10.00", "12.00", "JPY", SEPTEMBER, WITHIN, WITHIN),
+    ("three yen", "10.00", "13.00", "JPY", SEPTEMBER, "other amount", WRONG),
+    ("another month, three cents", "0.03", "0.03", "EUR", AUGUST, BALANCED, WITHIN),
+    ("another month, four cents", "0.04", "0.04", "EUR", AUGUST, BALANCED, WRONG),
+    ("another month, three yen", "3.00", "3.00", "JPY", AUGUST, BALANCED, WITHIN),
+)
+
+
+def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
+    publish(
+        stores,
+        mapping=TOLERANT,
+        partners=partners(name for name, *_ in PAIRS),
+        usage=[
+            used(name, amount, partner=name, currency=currency)
+            for name, amount, _, currency, *_ in PAIRS
+        ],
+        billing=[
+            bill(name, line(name, amount), partner=name, currency=currency, month=month)
+            for name, _, amount, currency, month, *_ in PAIRS
+        ],
+    )
+    found = stores.rows("""
+        SELECT pairs.key, pairs.status, min(months.verdict), max(months.verdict)
+        FROM reconciliation.matches AS pairs
+        JOIN reconciliation.summary AS months ON months.partner = pairs.partner
+        GROUP BY ALL ORDER BY ALL""")
+    assert found == sorted((name, status, v, v) for name, *_, status, v in PAIRS)
+    wrong = sorted(name for name, *_, status, _ in PAIRS if status == "other amount")
+    assert stores.rows("SELECT subject FROM reconciliation.breaks ORDER BY subject") == [
+        (name,) for name in wrong
+    ]
+
+
+def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
+    nobody = {"partner": None}
+    publish(
+        stores,
+        partners=partners([FIRST]),
+        usage=[used("u", **nobody), used("v", **nobody), used("w", day="2026-07-10")],
+        billing=[bill("b", line("u"), **nobody), bill("c", line("v"), month="2026-08-01")],
+    )
+    pairs = "SELECT key, status FROM reconciliation.matches WHERE key <> 'w' ORDER BY key"
+    assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "balanced")]
+    months = "SELECT partner, strftime(month, '%m') FROM reconciliation.summary ORDER BY month"
+    assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]
+
+
+PARTNERS = [{**each, "externalId": "x"} for each in partners([FIRST, "second"])]
+USAGE = [*map(used, "uvw"), used("old", day="2026-05-10"), used("x", currency=None)]
+BILLS = [
+    bill("b", line("u", "5.01"), line(None, "1.00")),
+    bill("c", line("v"), line("v")),
+    bill("d", line("nothing")),
+    bill("e", line("nothing"), kind="credit"),
+    bill("f", line("nothing"), currency="USD"),
+    bill("g", line("x"), partner="nobody", currency=None),
+]
+BEFORE = {"partners": PARTNERS, "usage": [*USAGE, used("gone")], "billing": BILLS}
+AFTER = {
+    "partners": [PARTNERS[0], {**PARTNERS[1], "externalId": "y"}],
+    "usage": [used("u", "6.00"), *USAGE[1:]],
+    "billing": [*BILLS[1:], bill("b", line("u", "5.02"))],
+}
+TABLES = (
+    *("exceptions", "matches", "break_rows", "summary", "rollforward"),
+    *("restatements", "gaps", "external_ids", "late_arrivals"),
+)
+
+
+def of_acme(stores: Stores) -> dict[str, list[tuple[Any, ...]]]:
+    rows = "FROM reconciliation.{} WHERE connection = 'acme' ORDER BY ALL"
+    return {table: stores.rows(rows.format(table)) for table in TABLES}
+
+
+def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
+    """What is found of one connection is the same, whatever another one with equal keys has."""
+    lists: dict[str, list[Record]]
+    for lists in (BEFORE, AFTER):
+        publish(stores, **lists)
+    found = of_acme(stores)
+    assert all(found.values())
+    for lists in (BEFORE, AFTER):
+        for stream, records in lists.items():
+            read(stores, Reading(records, stream, connection="another", page_size=50))
+    build(stores)
+    assert of_acme(stores) == found
