@@ -169,3 +169,16 @@ def test_a_correction_says_what_was_signed_off_though_an_earlier_month_is_open_a
     amounts = ("5.00", "6.00", "1.00", "11"), ("6.00", "8.00", "2.00", "10")
     back = ("8.00", "5.00", "-3.00", "10")
     assert [row[3:] for row in closed.rows(POSTED)] == [*amounts, back]
+
+
+def test_a_record_that_comes_after_the_close_is_posted_and_taken_back(closed: Stores) -> None:
+    for amount, day, net in (
+        ("2.00", "2026-09-10", (1, "usage EUR +2.00")),
+        ("3.00", "2026-09-10", (1, "usage EUR +3.00")),
+        ("3.00", "2026-11-10", (0, None)),  # moved to a month that is open
+    ):
+        publish(closed, mapping=TERMS, usage=[*USAGE, used("new", amount, day=day)])
+        sql = "SELECT changed_records, net_difference FROM reconciliation.closes"
+        assert closed.rows(sql) == [net]
+    posted = [(None, "2.00", "2.00", "10"), ("2.00", "3.00", "1.00", "10")]
+    assert [row[3:] for row in closed.rows(POSTED)] == [*posted, ("3.00", None, "-3.00", "10")]

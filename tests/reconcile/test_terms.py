@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pipelines.publish.build import build
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
@@ -52,7 +51,7 @@ def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
 
 
 def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
-    nobody = {"partner": None}
+    nobody: dict[str, Any] = {"partner": None}
     publish(
         stores,
         partners=partners([FIRST]),
@@ -65,7 +64,8 @@ def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Sto
     assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]
 
 
-PARTNERS = [{**each, "externalId": "x"} for each in partners([FIRST, "second"])]
+Lists = dict[str, list[Record]]
+PARTNERS: list[Record] = [{**each, "externalId": "x"} for each in partners([FIRST, "second"])]
 USAGE = [*map(used, "uvw"), used("old", day="2026-05-10"), used("x", currency=None)]
 BILLS = [
     bill("b", line("u", "5.01"), line(None, "1.00")),
@@ -75,11 +75,19 @@ BILLS = [
     bill("f", line("nothing"), currency="USD"),
     bill("g", line("x"), partner="nobody", currency=None),
 ]
-BEFORE = {"partners": PARTNERS, "usage": [*USAGE, used("gone")], "billing": BILLS}
-AFTER = {
+BEFORE: Lists = {"partners": PARTNERS, "usage": USAGE, "billing": BILLS}
+AFTER: Lists = {
     "partners": [PARTNERS[0], {**PARTNERS[1], "externalId": "y"}],
     "usage": [used("u", "6.00"), *USAGE[1:]],
-    "billing": [*BILLS[1:], bill("b", line("u", "5.02"))],
+    "billing": [*BILLS[:-1], bill("g", line("x", "4.00"), partner="nobody", currency=None)],
+}
+OTHER: Lists = {  # of the other connection
+    "partners": AFTER["partners"],
+    "usage": [*USAGE[:-1], used("x", currency="USD"), used("between", day="2026-07-10")],
+    "billing": [
+        bill("z", line("w", "4.00")),
+        *({**each, "issued": "2026-09-01T00:00:00Z"} for each in BILLS),
+    ],
 }
 TABLES = (
     *("exceptions", "matches", "break_rows", "summary", "rollforward"),
@@ -92,15 +100,18 @@ def of_acme(stores: Stores) -> dict[str, list[tuple[Any, ...]]]:
     return {table: stores.rows(rows.format(table)) for table in TABLES}
 
 
+def publish_all(stores: Stores, connection: str, *states: Lists) -> None:
+    for lists in states:
+        for stream, records in lists.items():
+            read(stores, Reading(records, stream, connection, page_size=50))
+    publish(stores)
+
+
 def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     """What is found of one connection is the same, whatever another one with equal keys has."""
-    lists: dict[str, list[Record]]
-    for lists in (BEFORE, AFTER):
-        publish(stores, **lists)
+    publish_all(stores, "acme", BEFORE, AFTER)
     found = of_acme(stores)
     assert all(found.values())
-    for lists in (BEFORE, AFTER):
-        for stream, records in lists.items():
-            read(stores, Reading(records, stream, connection="another", page_size=50))
-    build(stores)
+    assert [row[-6] for row in found["break_rows"] if row[0] == "unknown_partner"] == ["g"]
+    publish_all(stores, "another", BEFORE, OTHER)
     assert of_acme(stores) == found
