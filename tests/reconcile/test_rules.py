@@ -175,6 +175,14 @@ BY_MONTH = {
     "two lines that are less": f"{AMOUNT} -1.00",
     "total above its lines": f"{AMOUNT} 0.50",
 }
+BY_LINES = {  # where they have amounts and quantities all the same
+    "a part, then all of it": f"{OTHER}quantity 2.00",
+    "fee": f"{OTHER}quantity 9.00",
+    "late": f"{OTHER}quantity -2.00",
+    "missing": f"{OTHER}quantity -2.00",
+    "other quantity": f"{OTHER}quantity 0.00",
+    "two lines, one without an amount": f"{OTHER}quantity 0.00",
+}
 BREAKS = """
 SELECT partner, concat(rule, ': ', cause, ' ', coalesce(regexp_replace(
     difference::VARCHAR, '(\\.\\d\\d\\d*?)0+$', '\\1'), 'unknown'))
@@ -270,11 +278,11 @@ def test_bills_set_apart_count_nowhere(books: Stores) -> None:
 
 
 def test_without_references_partners_months_are_compared(stores: Stores) -> None:
-    mapping = "\n".join(each for each in MAPPING.splitlines() if not each.startswith("line_"))
-    _publish(stores, mapping)
-    found = {name: text for name, text in stores.rows(BREAKS) if "currenc" not in name}
-    assert found.pop(UNKNOWN)
-    assert found == BY_MONTH
+    for without, others in ("line_", {}), ("line_usage", BY_LINES):
+        _publish(stores, "\n".join(each for each in MAPPING.splitlines() if without not in each))
+        found = {name: text for name, text in stores.rows(BREAKS) if "currenc" not in name}
+        assert found.pop(UNKNOWN)
+        assert found == BY_MONTH | others
 
 
 def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:

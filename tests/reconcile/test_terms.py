@@ -65,7 +65,8 @@ def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Sto
 
 
 Lists = dict[str, list[Record]]
-PARTNERS: list[Record] = [{**each, "externalId": "x"} for each in partners([FIRST, "second"])]
+NAMES = (FIRST, "same", "new", "none")
+PARTNERS: list[Record] = [{**each, "externalId": "x"} for each in partners(NAMES)]
 USAGE = [*map(used, "uvw"), used("old", day="2026-05-10"), used("x", currency=None)]
 BILLS = [
     bill("b", line("u", "5.01"), line(None, "1.00")),
@@ -77,7 +78,11 @@ BILLS = [
 ]
 BEFORE: Lists = {"partners": PARTNERS, "usage": USAGE, "billing": BILLS}
 AFTER: Lists = {
-    "partners": [PARTNERS[0], {**PARTNERS[1], "externalId": "y"}],
+    "partners": [
+        *PARTNERS[:2],
+        {**PARTNERS[2], "externalId": "y"},
+        {**PARTNERS[3], "externalId": " "},
+    ],
     "usage": [used("u", "6.00"), *USAGE[1:]],
     "billing": [*BILLS[:-1], bill("g", line("x", "4.00"), partner="nobody", currency=None)],
 }
@@ -113,5 +118,11 @@ def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     found = of_acme(stores)
     assert all(found.values())
     assert [row[-6] for row in found["break_rows"] if row[0] == "unknown_partner"] == ["g"]
+    assert {row[1]: row[4:6] for row in found["external_ids"]} == {
+        FIRST: (None, "duplicate"),
+        "same": (None, "duplicate"),
+        "new": ("x", "changed"),
+        "none": ("x", "blank"),
+    }
     publish_all(stores, "another", BEFORE, OTHER)
     assert of_acme(stores) == found

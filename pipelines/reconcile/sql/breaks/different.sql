@@ -7,7 +7,7 @@ SELECT
          WHEN max(rows.updated_at) FILTER (rows.side = 'usage') OVER one
             > max(rows.issued_at) OVER one THEN 'changed after the bill'
          WHEN getvariable('match_by') = 'month'
-            AND count(rows.amount) FILTER (rows.side = 'billing') OVER one
+            AND count(DISTINCT rows.bill || '|' || rows.amount) OVER one
                 > count(DISTINCT rows.amount) FILTER (rows.side = 'billing') OVER one
             THEN 'two bills of the same amount'
          ELSE rows.status END AS cause
