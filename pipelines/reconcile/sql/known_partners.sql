@@ -2,5 +2,4 @@
 -- Partners with their names, once each.
 SELECT partners.connection, partners.partner, min(partners.name) AS name
 FROM reconciliation.partners AS partners
-WHERE partners.partner IS NOT NULL
 GROUP BY partners.connection, partners.partner

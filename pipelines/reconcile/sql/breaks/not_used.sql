@@ -9,7 +9,7 @@ WITH owned AS (
         if(billed.apart IS NULL, billed.bill, min(billed.bill) FILTER (billed.apart IS NULL)
             OVER one) AS subject
     FROM paired AS billed
-    WHERE billed.status = 'not used' AND billed.side = 'billing'
+    WHERE billed.status = 'not used'
     WINDOW one AS (PARTITION BY billed.connection, billed.key, billed.currency)
 )
 SELECT owned.*
