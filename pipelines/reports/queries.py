@@ -14,8 +14,9 @@ from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 QUERIES: Final = (
     *("proofs", "as_of", "currencies", "months", "trend", "places", "recent", "beside"),
-    *("breaks", "more_breaks", "severities", "uncertain", "partners", "ageing", "reasons"),
-    *("apart", "late", "gaps", "last_close", "changed_closes", "newest_usage", "not_checked"),
+    *("counterparts", "breaks", "more_breaks", "severities", "uncertain", "partners", "ageing"),
+    *("reasons", "apart", "late", "gaps", "last_close", "changed_closes", "newest_usage"),
+    "not_checked",
 )
 """Each becomes a temporary table, from which the next ones may read."""
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")

@@ -17,17 +17,7 @@ SELECT
     open.age_days, open.owner, rules.remedy, others.partner AS other_partner
 FROM open
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
-LEFT JOIN (
-    SELECT
-        months.connection, months.month, months.currency, months.cause,
-        min(months.partner) AS partner
-    FROM finance.partner_months AS months
-    WHERE months.cause IS NOT NULL
-    GROUP BY months.connection, months.month, months.currency, months.cause
-) AS others
-    ON open.rule = 'unknown_partner' AND others.connection = open.connection
-    AND others.month = open.month AND others.currency IS NOT DISTINCT FROM open.currency
-    AND others.cause = concat('unknown partner ', open.partner)
+LEFT JOIN counterparts AS others ON others.break_id = open.break_id
 ORDER BY
     open.level, open.place, others.partner IS NOT NULL, open.age_days DESC, open.currency,
     open.break_id

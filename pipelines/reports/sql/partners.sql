@@ -3,10 +3,11 @@
 WITH open AS (
     SELECT
         breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.currency,
-        coalesce(sum(breaks.difference), 0) AS difference
+        coalesce(sum(breaks.difference), 0) AS difference, min(others.partner) AS other_partner
     FROM reconciliation.breaks AS breaks
+    LEFT JOIN counterparts AS others ON others.break_id = breaks.break_id
     WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-    GROUP BY ALL
+    GROUP BY breaks.connection, breaks.partner, breaks.partner_name, breaks.currency
 ), ranked AS (
     SELECT
         open.*,
@@ -20,7 +21,8 @@ SELECT
     ranked.currency, ranked.rank, count(*) AS partners, sum(ranked.difference) AS difference,
     sum(ranked.difference) FILTER (ranked.difference < 0) AS less,
     sum(ranked.difference) FILTER (ranked.difference > 0) AS more,
-    min(ranked.connection) AS connection, min(ranked.partner) AS partner, min(ranked.name) AS name
+    min(ranked.connection) AS connection, min(ranked.partner) AS partner, min(ranked.name) AS name,
+    min(ranked.other_partner) AS other_partner
 FROM ranked
 GROUP BY ranked.currency, ranked.rank
 ORDER BY ranked.currency, ranked.rank

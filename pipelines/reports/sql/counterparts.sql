@@ -1,0 +1,10 @@
+-- Partners whose month is out of balance because its records are with an unknown partner.
+SELECT
+    breaks.break_id, min(months.partner) AS partner
+FROM reconciliation.breaks AS breaks
+JOIN finance.partner_months AS months
+    ON months.connection = breaks.connection AND months.month = breaks.month
+    AND months.currency IS NOT DISTINCT FROM breaks.currency
+    AND months.cause = concat('unknown partner ', breaks.partner)
+WHERE breaks.rule = 'unknown_partner'
+GROUP BY breaks.break_id
