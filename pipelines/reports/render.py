@@ -24,6 +24,7 @@ WRONG: Final = {  # what a cause does not say itself
 TO_DO: Final = {  # what the remedy of a rule says of several causes
     "missing on the bill": "Find out why the bill lacks it.",
     "no bill for the month": "Request the missing bill.",
+    "the bill is no longer in the list": "Ask why the bill was withdrawn.",
     "recorded after the last bill": "Request it on the next bill.",
     "changed after the bill": "Request a correction of the bill.",
 }

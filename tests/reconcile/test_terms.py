@@ -126,3 +126,16 @@ def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     }
     publish_all(stores, "another", BEFORE, OTHER)
     assert of_acme(stores) == found
+
+
+def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
+    names = [f"p{number}" for number in range(11)]  # fewer would be held
+    usage = [used(f"u-{name}", partner=name) for name in names]
+    bills = [bill(f"b-{name}", line(f"u-{name}"), partner=name) for name in names]
+    publish(stores, partners=partners(names), usage=usage, billing=bills)
+    publish(stores, billing=bills[1:])
+    causes = "SELECT cause, difference::INTEGER FROM reconciliation.breaks ORDER BY ALL"
+    assert stores.rows(causes) == [
+        ("billing that is no longer in the list", 0),
+        ("the bill is no longer in the list", -5),
+    ]

@@ -6,10 +6,16 @@ WITH issued AS (
     FROM reconciliation.bills AS bills
     WHERE bills.apart IS NULL
     GROUP BY bills.connection, bills.partner, bills.month
+), withdrawn AS (
+    SELECT DISTINCT versions.connection, versions.partner, versions.month
+    FROM versions
+    WHERE versions.side = 'billing' AND versions._end_reason = 'deleted' AND versions.apart IS NULL
 )
 SELECT
     used.*,
-    CASE WHEN issued.connection IS NULL THEN 'no bill for the month'
+    CASE WHEN withdrawn.connection IS NOT NULL AND issued.connection IS NULL
+            THEN 'the bill is no longer in the list'
+         WHEN issued.connection IS NULL THEN 'no bill for the month'
          WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
@@ -17,4 +23,7 @@ FROM paired AS used
 LEFT JOIN issued
     ON issued.connection = used.connection AND issued.partner = used.partner
     AND issued.month = used.month
+LEFT JOIN withdrawn
+    ON withdrawn.connection = used.connection AND withdrawn.partner = used.partner
+    AND withdrawn.month = used.month
 WHERE used.status = 'not billed' AND used.side = 'usage'
