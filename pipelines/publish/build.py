@@ -67,19 +67,19 @@ def build(stores: Stores) -> BuildResult:
 def rebuild(stores: Stores) -> BuildResult:
     """Build and publish a version from the scan files alone, without requests.
 
-    It holds the scans of the published version, or of the newest one that can be read, and those
-    that failed before; without such a version, what `build` would load. Its base is the checkpoint,
-    if scans were pruned, else none. Raises PartnerSyncError where a scan cannot be loaded that was
-    loaded before, or was pruned and is in no checkpoint; nothing is published then.
+    It holds the scans of the published version, or of all others if it cannot be read, without what
+    was rolled back, and those that failed before; without any, what `build` would load. Its base is
+    the checkpoint, if scans were pruned, else none. Raises PartnerSyncError where a scan cannot be
+    loaded that was loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
     with versions.change_versions(stores):
-        known = versions.scans_in_newest_readable(stores)
+        known = versions.known_scans(stores, stores.warehouse.published())
         if base := versions.checkpoint(stores):
-            versions.require_unchanged(stores.metadata, base)  # before any status changes
+            versions.require_unchanged(stores.metadata, base)
         held = versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
-            _require_all(known - held, every, is_based=base is not None)
+            _require_all(known - held, every, is_based=base is not None and held <= known)
             failed, is_held = set[str](), set[tuple[str, str]]()
             for scan in reversed(every):  # none is loaded behind a newer one of its list
                 about = (scan.connection, scan.stream)
@@ -87,11 +87,8 @@ def rebuild(stores: Stores) -> BuildResult:
                     is_held.add(about)
                 elif scan.status == ScanStatus.FAILED and about not in is_held:
                     failed.add(scan.scan_id)
-            for scan_id in failed:
-                set_status(session, scan_id, ScanStatus.SEALED)
-            scans = [scan for scan in every if scan.scan_id in (known | failed) - held]
-            if not known:
-                scans = buildable_scans(session, known)
+            wanted = known or {scan.scan_id for scan in buildable_scans(session, known)}
+            scans = [scan for scan in every if scan.scan_id in (wanted | failed) - held]
             if base and not scans:
                 raise PartnerSyncError(
                     f"Version {base.number} already holds every loaded scan. Nothing was rebuilt.",
@@ -100,7 +97,12 @@ def rebuild(stores: Stores) -> BuildResult:
                 )
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
-        return _Building(stores, base, inputs, known=known).run(scans)
+        built = _Building(stores, base, inputs, known=known).run(scans)
+        with stores.metadata.transaction() as session:
+            for each in built.results:
+                if each.scan_id in failed and each.held is None:
+                    set_status(session, each.scan_id, ScanStatus.SEALED)
+        return built
 
 
 def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: bool) -> None:
@@ -115,8 +117,8 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: boo
     if lost and not is_based:
         raise PartnerSyncError(
             f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the "
-            "checkpoint with their rows is lost or damaged. Nothing was rebuilt. Analysts still "
-            "see the published version.",
+            "checkpoint with their rows is lost, damaged or was rolled back. Nothing was rebuilt. "
+            "Analysts still see the published version.",
             "Restore that version's file from a backup, then run `partner-sync versions rebuild`.",
         )
 

@@ -22,8 +22,8 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
         published = stores.warehouse.published()
         loaded = versions.loaded_scans(stores.warehouse, published)
         held = versions.readable_versions(stores.warehouse)
-        undone = frozenset[str]().union(*held.values())
-        undone -= loaded  # a person may roll back to their version, and rebuild it
+        # A person may roll back to their version, and rebuild it.
+        undone = versions.scans_of_all(stores) - loaded
         with stores.metadata.transaction() as session:
             every = prunable_scans(session, loaded, before)
             kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)

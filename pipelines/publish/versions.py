@@ -73,6 +73,7 @@ def _reconcile(stores: Stores) -> None:
 
     A file without a row is kept: the metadata database may be older than the files. So is a file
     that has a row with a digest: it was published, and a person put it back after it was deleted.
+    A lost symlink is made again, to the newest version that was not rolled back.
     """
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
@@ -91,6 +92,10 @@ def _reconcile(stores: Stores) -> None:
     for number in files:
         if rows[number].status == VersionStatus.DELETED:
             stores.warehouse.drop(number)
+    if published is None:  # the link is lost, or nothing was built yet
+        known, held = known_scans(stores, None), readable_versions(stores.warehouse)
+        for version in [each for each, scans in held.items() if scans <= known][-1:]:
+            stores.warehouse.publish(version)
 
 
 @contextmanager
@@ -162,21 +167,19 @@ def previous_versions(stores: Stores, version: Version) -> list[Version]:
 
     A version that was rolled back is none of them. Any other is, if `version` cannot be read.
     """
-    held = readable_versions(stores.warehouse)
-    older = [each for each in reversed(held) if each.number < version.number]
-    if version in held:
-        return [each for each in older if held[each] < held[version]]
-    undone = _undone_scans(stores)
-    return [each for each in older if not held[each] & undone]
+    held, known = readable_versions(stores.warehouse), known_scans(stores, version)
+    others = {each: scans for each, scans in held.items() if scans != held.get(version)}
+    older = [each for each in reversed(others) if each.number < version.number]
+    return [each for each in older if others[each] <= known]
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:
     """Publish an older version (None: the newest with older data) again; return what changed.
 
-    Every scan that only later versions have is held, and no other. They are held before the link is
-    swapped: after a kill in between, analysts see the newer version until the command is run again,
-    and no build undoes the decision. Raises PartnerSyncError where the version is not kept or the
-    file was changed, LockHeld, StorageFailed.
+    Every scan that it lacks and another version has is held, before the link is swapped: after a
+    kill in between, analysts see the newer version until the command is run again, and no build
+    undoes the decision. Raises PartnerSyncError where the version is not kept or the file was
+    changed, LockHeld, StorageFailed.
     """
     if number is None and (published := stores.warehouse.published()):
         older = previous_versions(stores, published)
@@ -196,13 +199,12 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
             )
         require_unchanged(stores.metadata, kept[number])
         held = loaded_scans(stores.warehouse, kept[number])
-        every = readable_versions(stores.warehouse).items()
-        undone = set[str]().union(*(scans for each, scans in every if each.number > number)) - held
+        undone = scans_of_all(stores) - held
         why = f"rolled back to version {number}: {reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, stores.decision("rollback", str(number), reason))
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
-                if scan.status != ScanStatus.PRUNED:  # its file is deleted: nothing can load it
+                if scan.status not in {ScanStatus.PRUNED, *NOT_LOADED}:  # which no build loads
                     set_status(session, scan.scan_id, ScanStatus.HELD, why)
             for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(held))).all():
                 if scan.status in NOT_LOADED:  # by an earlier rollback
@@ -225,7 +227,7 @@ def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | 
         )
     if not pruned:
         return None
-    known = scans_in_newest_readable(stores)
+    known = known_scans(stores, stores.warehouse.published())
     held = readable_versions(stores.warehouse)
     able = [version for version, scans in held.items() if pruned <= scans]
     return min(able, key=lambda version: not held[version] <= known, default=None)
@@ -255,22 +257,22 @@ def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
     return held
 
 
-def scans_in_newest_readable(stores: Stores) -> frozenset[str]:
-    """Return the scans of the published version, else of the newest version that can be read.
+def scans_of_all(stores: Stores) -> frozenset[str]:
+    """Return the scans of all versions that can be read, also of those that were rolled back."""
+    return frozenset[str]().union(*readable_versions(stores.warehouse).values())
 
-    The latter may be one that was rolled back, so the scans that are held since are left out.
+
+def known_scans(stores: Stores, version: Version | None) -> frozenset[str]:
+    """Return the scans of a version; if it cannot be read, those of all others.
+
+    Without those that no build loads: a version that holds one was rolled back.
     """
-    published, held = stores.warehouse.published(), readable_versions(stores.warehouse)
-    if published in held:
-        return held[published]
-    return next(reversed(held.values()), frozenset[str]()) - _undone_scans(stores)
-
-
-def _undone_scans(stores: Stores) -> frozenset[str]:
-    """Return the scans that no build loads: a version that holds one was rolled back."""
+    held = readable_versions(stores.warehouse)
+    if version in held:
+        return held[version]
     undone = select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))
     with stores.metadata.transaction() as session:
-        return frozenset(session.scalars(undone))
+        return scans_of_all(stores).difference(session.scalars(undone))
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:

@@ -1,0 +1,331 @@
+"""Random sequences of commands and mishaps, beside a model of what versions and scans must be."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import select
+
+from pipelines.app.maintenance import verify_files
+from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata.scans import NOT_LOADED, ScanStatus, held_scans
+from pipelines.metadata.tables import Run
+from pipelines.publish import versions
+from pipelines.publish.build import build, rebuild
+from pipelines.publish.prune import prune
+from tests.effort import EFFORT
+from tests.publish.homes import BEGIN, DAY, Reading, Stores, add_run, read
+from tests.publish.named import erase
+
+LISTS = [("acme", "usage"), ("acme", "billing"), ("zen", "usage")]
+ROWS = "SELECT _connection, '{0}', _key, v, _scan_id, _end_reason FROM history.{0}"
+# Actions, and how often each is chosen.
+ACTIONS = {"read": 10, "build": 8, "rebuild": 3, "decide": 4, "roll_back": 4, "prune": 3}
+ACTIONS |= {"erase": 1, "damage": 2, "restore": 2, "lose_link": 1, "step_clock": 1, "keep": 1}
+Scans = frozenset[str]
+NONE: Scans = frozenset()
+
+
+class Known(NamedTuple):
+    """A scan; sorted by the time when it began."""
+
+    began: float
+    scan_id: str
+    about: tuple[str, str]
+    rows: dict[str, int]
+    complete: bool
+    run_id: str | None
+    path: Path
+
+
+class Home:
+    """A home, and what must hold in it. Nobody may see a `barred` scan without a decision."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.stores, self.chance = stores, Random(0)
+        self.scans: dict[str, Known] = {}
+        self.barred, self.approved, self.failed, self.pruned = (set[str]() for _ in range(4))
+        self.running: set[str | None] = set()
+        self.held: dict[int | None, Scans] = {None: NONE}  # by version, deleted ones too
+        self.number: int | None = None  # of the published version
+        self.backups: dict[Path, bytes] = {}  # of files that are lost or damaged
+        self.checked: int | None = None
+
+    def ordered(self, scans: Iterable[str]) -> list[Known]:
+        return sorted(self.scans[each] for each in scans)
+
+    def history(self, scans: Iterable[str]) -> list[list[Any]]:
+        """Return list, key, value, scan and reason of the end of every row."""
+        history: list[list[Any]] = []
+        for scan in self.ordered(scans):
+            now = {row[2]: row for row in history if row[:2] == [*scan.about] and not row[-1]}
+            for key in now.keys() - scan.rows.keys() if scan.complete else ():
+                now[key][-1] = "deleted"
+            for key, value in scan.rows.items():
+                if key in now and now[key][3] != value:
+                    now[key][-1] = "changed"
+                if key not in now or now[key][-1]:
+                    history.append([*scan.about, key, value, scan.scan_id, None])
+        return history
+
+    def current(self, scans: Iterable[str], about: tuple[str, str]) -> dict[str, int]:
+        rows = (row for row in self.history(scans) if (*row[:2],) == about and not row[-1])
+        return {key: value for _, _, key, value, *_ in rows}
+
+    def readable(self) -> dict[int | None, Scans]:
+        files = (each for each in self.stores.warehouse.versions() if each.path.stat().st_size)
+        return {each.number: self.held[each.number] for each in files}
+
+    def loaded(self) -> Scans:
+        return NONE.union(*self.readable().values())
+
+    def is_sound(self, number: int | None) -> bool:
+        files = {each.number: each.path for each in self.stores.warehouse.versions()}
+        return number is None or (number in files and files[number] not in self.backups)
+
+    def is_late(self, scan: Known, base: Scans) -> bool:
+        return any(each.about == scan.about and each > scan for each in self.ordered(base))
+
+    def buildable(self, base: Scans) -> list[str]:
+        out = base | self.barred | self.failed | self.pruned
+        found = [
+            each
+            for each in self.ordered(self.scans.keys() - out)
+            if each.scan_id in self.approved or each.run_id not in self.running
+        ]
+        self.barred |= {each.scan_id for each in found if self.is_late(each, base)}
+        self.approved -= self.barred
+        return [each.scan_id for each in found if each.scan_id not in self.barred]
+
+    def load(self, base: Scans, scans: Iterable[str], known: Scans = NONE) -> Scans:
+        """Return what a version holds in which scans were loaded behind those of another one."""
+        loaded = base
+        for scan in self.ordered(scans):
+            before, itself = self.current(loaded, scan.about), {scan.scan_id}
+            gone = before.keys() - scan.rows.keys() if scan.complete else ()
+            self.failed -= itself
+            if scan.path in self.backups:
+                self.failed |= itself
+                self.approved -= itself
+            elif len(gone) > 0.1 * len(before) and not itself & (known | self.approved):
+                self.barred |= itself
+            else:
+                loaded |= itself
+        return loaded
+
+    def read(self) -> None:
+        about, run_id, new = self.chance.choice(LISTS), None, len(self.scans)
+        before = self.current(self.held[self.number], about) or {f"k{n}": 0 for n in range(10)}
+        rows = before | {f"k{new + 10}": 0} | {self.chance.choice([*before]): new}
+        gone = self.chance.choice([0, 0, 1, len(rows) - 2])  # the last is more than a guard allows
+        rows = dict([*rows.items()][gone:])
+        records = [{"id": key, "v": value} for key, value in rows.items()]
+        complete = self.chance.random() < 0.75
+        if self.chance.random() < 0.15:
+            self.stores.clock.now += DAY / 24
+            run_id = add_run(self.stores, None, connection=about[0])
+            self.running.add(run_id)
+        reading = Reading(records, about[1], about[0], complete=complete, page_size=50)
+        scan_id, began = read(self.stores, reading, run_id), self.stores.clock.now.timestamp()
+        path = self.stores.archive.folder.joinpath(*about, f"{scan_id}.jsonl.zst")
+        self.scans[scan_id] = Known(began, scan_id, about, rows, complete, run_id, path)
+
+    def publish(self, base: Scans, scans: Scans, what: Callable[[Stores], Any]) -> None:
+        """Do what publishes a version that holds scans; check which are kept."""
+        before = [*self.readable().values()][::-1]
+        assert what(self.stores).is_new == (scans != base)
+        if scans == base:
+            return
+        self.number = self.stores.warehouse.require_published().number
+        self.held[self.number] = scans
+        states = dict.fromkeys(each for each in [scans, *before] if each <= scans)
+        limit, kept = self.stores.settings.keep_versions, {*self.readable().values()}
+        assert {*[*states][:limit]} <= kept
+        assert len(kept) <= limit + 1  # with the checkpoint
+
+    def refuse(self, what: Callable[..., Any], *arguments: Any) -> None:
+        with pytest.raises(PartnerSyncError):
+            what(self.stores, *arguments)
+
+    def build(self) -> None:
+        base = self.held[self.number]
+        is_readable = self.number in {None, *self.readable()}
+        scans = self.buildable(base) if is_readable else []
+        if not is_readable or (scans and not self.is_sound(self.number)):
+            self.refuse(build)
+        else:
+            self.publish(base, self.load(base, scans), build)
+
+    def rebuild(self) -> None:
+        known = self.readable().get(self.number, self.loaded() - self.barred)
+        keeper = versions.checkpoint(self.stores)
+        base = self.held[keeper.number] if keeper else NONE
+        again = {each for each in self.failed if not self.is_late(self.scans[each], base)}
+        is_lost = self.pruned and not (keeper and base <= known and self.is_sound(keeper.number))
+        if is_lost or any(self.scans[each].path in self.backups for each in known - base):
+            self.refuse(rebuild)
+        elif wanted := {*(known or self.buildable(NONE)), *again} - base:
+            self.publish(base, self.load(base, wanted, known), rebuild)
+        elif keeper:
+            self.refuse(rebuild)
+
+    def decide(self) -> None:
+        """End all runs; approve or reject one of the scans that are held."""
+        with self.stores.metadata.transaction() as session:
+            for run in session.scalars(select(Run)):
+                run.ended_at = self.stores.clock.now
+            held = {self.scans[each.scan_id].about: each.scan_id for each in held_scans(session)}
+        self.running.clear()
+        for scan_id in self.chance.sample(sorted(held.values()), min(1, len(held))):
+            status = self.chance.choice([ScanStatus.REJECTED, *[ScanStatus.APPROVED] * 2])
+            self.stores.set_status(scan_id, status, "checked")
+            if status == ScanStatus.APPROVED:
+                self.barred.remove(scan_id)
+                self.approved.add(scan_id)
+
+    def roll_back(self) -> None:
+        number, readable = self.chance.choice([None, *self.held]), self.readable()
+        target, known = number, readable.get(self.number, self.loaded() - self.barred)
+        if number is None and self.number:
+            older = {each: held for each, held in readable.items() if (each or 0) < self.number}
+            older = {n: held for n, held in older.items() if held != readable.get(self.number)}
+            target = max((n or 0 for n, held in older.items() if held <= known), default=None)
+        if target is None or not self.is_sound(target):
+            self.refuse(versions.rollback, number, "wrong")
+            return
+        versions.rollback(self.stores, number, "wrong")
+        self.number = target
+        self.barred |= self.loaded() - self.held[target] - self.pruned
+        self.barred -= self.held[target]
+        self.approved -= self.barred
+        self.failed -= self.barred
+
+    def prune(self) -> None:
+        before = self.stores.clock.now + self.chance.randint(-12, 2) * DAY / 2
+        readable, kept, statuses = self.readable(), self.loaded(), self.stores.statuses()
+        try:
+            dry, done = (prune(self.stores, before, dry_run=dry) for dry in (True, False))
+        except PartnerSyncError:
+            assert self.backups
+            return
+        assert dry == done
+        newest = {each.about: each for each in self.ordered(self.scans.keys() - self.pruned)}
+        old = {each.scan_id for each in self.scans.values() if each not in newest.values()}
+        old = {each for each in old if self.scans[each].began < before.timestamp()}
+        had_keeper = any(self.pruned <= scans for scans in readable.values())
+        self.pruned |= old & readable.get(self.number, NONE)
+        self.approved -= self.pruned
+        for scan_id in self.barred & old - kept:
+            if statuses[scan_id] != "held":
+                del self.scans[scan_id]
+        self.barred &= self.scans.keys()
+        assert not had_keeper or any(self.pruned <= scans for scans in self.readable().values())
+        paths = {self.scans[each].path for each in self.scans.keys() - self.pruned}
+        for file in self.backups.keys() - paths - {self.published_file()}:
+            if not file.exists() or not file.stat().st_size:  # what it held may be gone
+                file.unlink(missing_ok=True)
+                del self.backups[file]
+
+    def published_file(self) -> Path | None:
+        published = self.stores.warehouse.published()
+        return published.path if published else None
+
+    def erase(self) -> None:
+        keys = sorted({key for scan in self.scans.values() for key in scan.rows})
+        if self.backups or not keys:
+            return
+        key, before = self.chance.choice(keys), self.held[self.number]
+        has_key = any(row[2] == key for row in self.history(before))
+        erase(self.stores, key)
+        for scan in self.scans.values():
+            scan.rows.pop(key, None)
+        if has_key:
+            self.number = self.stores.warehouse.require_published().number
+            assert self.number not in self.held
+            self.held[self.number] = before
+
+    def damage(self) -> None:
+        """Lose, empty or change a scan file or a version."""
+        files = [self.scans[each].path for each in self.scans.keys() - self.pruned]
+        if self.chance.random() < 0.5:
+            files = [each.path for each in self.stores.warehouse.versions()]
+        files = sorted({*files} - self.backups.keys())
+        for file in self.chance.sample(files, min(1, len(files))):
+            content = self.backups[file] = file.read_bytes()
+            file.chmod(0o644)
+            file.write_bytes(self.chance.choice([b"", b"", content + b"x"]))
+            if self.chance.random() < 0.3:
+                file.unlink()
+
+    def restore(self) -> None:
+        for file, content in self.backups.items():
+            file.unlink(missing_ok=True)
+            file.write_bytes(content)
+        self.backups.clear()
+        self.verify()
+
+    def lose_link(self) -> None:
+        self.stores.warehouse.home.link.unlink(missing_ok=True)
+        self.number = None
+        self.verify()
+
+    def verify(self) -> None:
+        with versions.change_versions(self.stores):  # makes a link that is lost
+            sound = (each for each, held in self.readable().items() if not held & self.barred)
+            self.number = self.number or max((each or 0 for each in sound), default=None)
+        folder, published = self.stores.home.versions, self.published_file()
+        known = {each for each in self.backups if each.exists() or each.parent != folder}
+        known |= self.backups.keys() & {published}
+        assert len(verify_files(self.stores)["damaged"]) == len(known)
+
+    def step_clock(self) -> None:
+        self.stores.clock.now += (100 if self.stores.clock.now < BEGIN else -100) * DAY
+
+    def keep(self) -> None:
+        self.stores = self.stores.changed(keep_versions=self.chance.randint(1, 4))
+
+    def check(self) -> None:
+        """Check what holds after every action."""
+        published, statuses = self.stores.warehouse.published(), self.stores.statuses()
+        assert (published and published.number) == self.number
+        assert statuses.keys() == self.scans.keys() >= self.loaded()
+        assert self.barred == {each for each, status in statuses.items() if status in NOT_LOADED}
+        for name in ("approved", "failed", "pruned"):
+            assert getattr(self, name) == {each for each in statuses if statuses[each] == name}
+        for scan in {each.about: each for each in self.ordered(self.scans)}.values():
+            assert statuses[scan.scan_id] != "superseded"  # a person can decide about it
+        if self.number != self.checked and self.number in self.readable():
+            self.checked, seen = self.number, self.held[self.number]
+            streams = {self.scans[each].about[1] for each in seen}
+            query = " UNION ALL ".join(ROWS.format(each) for each in streams)
+            found = {tuple(row) for row in self.stores.rows(query)}
+            assert found == {tuple(row) for row in self.history(seen)}
+            assert versions.loaded_scans(self.stores.warehouse, published) == seen
+
+
+def script(seed: int, steps: int = 40) -> list[tuple[str, int]]:
+    chance = Random(seed)
+    names = chance.choices([*ACTIONS], [*ACTIONS.values()], k=steps)
+    return [(name, chance.randrange(10**6)) for name in names]
+
+
+def perform(stores: Stores, steps: Iterable[tuple[str, int]]) -> None:
+    stores.configure()
+    home = Home(stores)
+    for name, seed in [*steps, ("restore", 0)]:
+        home.chance = Random(seed)
+        getattr(home, name)()
+        home.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sequence(stores: Stores, seed: int) -> None:
+    perform(stores, script(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 100 + 10 * EFFORT))
+def test_more_sequences(stores: Stores, seed: int) -> None:
+    perform(stores, script(seed))
