@@ -144,28 +144,6 @@ def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it
     assert {published.statuses()[scan] for scan in (bad, later)} == {"sealed"}
 
 
-def test_a_held_scan_waits_for_a_person_or_a_newer_one(published: Stores) -> None:
-    held = read(published, Reading(FEW))
-    built = build(published)
-    assert (built.version, built.is_new) == (published.warehouse.published(), False)
-    assert "8 of 10 rows are no longer in the list" in str(built.results[0].held)
-    newer = read(published, Reading(FEW))
-    assert build(published).is_new is False
-    assert (published.statuses()[held], published.statuses()[newer]) == ("superseded", "held")
-    decide(published, ScanStatus.REJECTED, newer)
-    assert build(published).is_new is False
-    assert len(published.keys()) == 10
-    newer = read(published, Reading(FEW))
-    read(published, Reading([{"id": "b1"}], stream="billing"))
-    assert build(published).is_new
-    assert (len(published.keys()), published.statuses()[newer]) == (10, "held")
-    decide(published, ScanStatus.APPROVED, newer)
-    assert build(published).is_new
-    assert published.keys() == ["u1", "u2"]
-    decided = "SELECT kind, subject, reason, details FROM meta.decisions ORDER BY number"
-    assert published.rows(decided)[1:] == [("approved", newer, "checked", '{"rows": 2}')]
-
-
 def test_nothing_is_built_on_a_file_that_was_lost_or_changed(published: Stores) -> None:
     (lost,) = published.warehouse.versions()
     lost.path.unlink()

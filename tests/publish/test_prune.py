@@ -8,51 +8,17 @@ from sqlalchemy import delete
 
 from pipelines.app import versions
 from pipelines.app.checkup import run_checks
-from pipelines.app.maintenance import verify_files
-from pipelines.app.trace import trace
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
+from tests.publish.homes import BEGIN, DAY, Reading, Stores, read
 from tests.publish.named import load, roll_back
 
-HISTORY = "SELECT * FROM history.usage ORDER BY ALL"
 
-
-def names(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[tuple[str, str]]:
-    return [(row["kind"], row["name"]) for row in prune(stores, before, dry_run=dry_run)]
-
-
-def files(stores: Stores) -> list[str]:
-    return sorted(file.name.partition(".")[0] for file in stores.archive.folder.glob("*/*/*"))
-
-
-@pytest.mark.long
-def test_old_scans_go_and_a_rebuild_starts_from_the_version_that_holds_them(
-    published: Stores,
-) -> None:
-    scans = [load(published, *range(1, 12), amount=f"{n}.20") for n in range(2, 6)]
-    everything = files(published)
-    before = published.clock.now - DAY
-    expected = [("scan", "acme/usage 2026-11-02 02:00"), ("scan", "acme/usage 2026-11-03 02:00")]
-    expected += [("scan", "acme/usage 2026-11-04 02:00")]
-    assert names(published, before, dry_run=True) == expected
-    assert files(published) == everything
-    assert names(published, before) == expected
-    assert files(published) == scans[2:]
-    assert published.versions()[3] == "checkpoint"
-    assert names(published, before) == []
-    for number in range(6, 10):  # more than are kept
-        load(published, *range(1, 12), amount=f"{number}.20")
-    assert [n for n, status in published.versions().items() if status == "checkpoint"] == [3]
-    history = published.rows(HISTORY)
-    (found, *_others) = trace(published, "acme", "usage", "u1")["versions"]
-    assert "was pruned. The row is unchanged since its load" in found["message"]
-    assert rebuild(published).is_new
-    assert published.rows(HISTORY) == history
-    assert published.rows("SELECT count(*) FROM meta.loads") == [(9,)]
+def names(stores: Stores, before: datetime) -> list[tuple[str, str]]:
+    return [(row["kind"], row["name"]) for row in prune(stores, before)]
 
 
 def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_refused(
@@ -70,61 +36,6 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
         version.path.write_bytes(b"")
     with pytest.raises(PartnerSyncError, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
         rebuild(published)
-
-
-@pytest.mark.long
-def test_the_checkpoint_stays_where_the_link_is_lost(published: Stores) -> None:
-    published = published.changed(keep_versions=1)
-    for last in (11, 12):
-        load(published, *range(1, last + 1))
-    prune(published, published.clock.now - DAY)
-    published.warehouse.home.link.unlink()
-    for last in (13, 14):  # more than are kept
-        load(published, *range(1, last + 1))
-    assert rebuild(published).is_new
-    assert published.rows("SELECT count(*) FROM meta.loads") == [(5,)]
-
-
-def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
-    undone = load(published, *range(1, 12), 99)
-    roll_back(published, 1)
-    load(published, *range(1, 12))
-    published.warehouse.drop(1)
-    prune(published, published.clock.now)
-    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
-    assert undone in files(published)
-
-
-def test_a_version_that_lacks_a_pruned_scan_goes_whatever_its_age(published: Stores) -> None:
-    late = read(published, Reading([{"id": "b1"}], stream="billing"))
-    before = published.clock.now + DAY / 2
-    for status in (ScanStatus.HELD, ScanStatus.APPROVED):
-        published.set_status(late, status)
-        load(published, *range(1, 12), amount=f"{len(status)}.20")
-    read(published, Reading([{"id": "b1"}], stream="billing"))
-    build(published)
-    prune(published, before)
-    gone = dict.fromkeys((1, 2), "deleted")
-    assert published.versions() == gone | {3: "checkpoint", 4: "published"}
-
-
-def test_a_version_behind_the_checkpoint_that_lacks_a_pruned_scan_goes(published: Stores) -> None:
-    published = published.changed(keep_versions=4)
-    pruned = load(published, *range(1, 12))
-    before = published.clock.now + DAY / 2
-    roll_back(published, 1)
-    load(published, *range(1, 11), 15)
-    roll_back(published, 2)
-    load(published, *range(1, 13))
-    without = published.warehouse.versions()[2].path
-    backup = without.read_bytes()
-    prune(published, before)
-    kept = {2: "checkpoint", 4: "published"}
-    assert published.versions() == {1: "deleted", 3: "deleted"} | kept
-    without.write_bytes(backup)
-    roll_back(published, 3)
-    assert published.statuses()[pruned] == ScanStatus.PRUNED
-    assert verify_files(published)["damaged"] == []
 
 
 @pytest.mark.long
@@ -150,26 +61,6 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
     )
     with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
         versions.rollback(published, None, "once more")  # 5 is what was rolled back
-
-
-@pytest.mark.parametrize(
-    ("status", "stays"),
-    [
-        (ScanStatus.FAILED, True),
-        (ScanStatus.SEALED, True),
-        (ScanStatus.SUPERSEDED, False),
-        (ScanStatus.REJECTED, False),
-    ],
-)
-def test_what_waits_stays_and_what_will_never_be_loaded_goes_with_its_row(
-    published: Stores, status: ScanStatus, *, stays: bool
-) -> None:
-    scan, newest = (read(published, Reading(usage(*range(1, 12)))) for _ in range(2))
-    published.set_status(scan, status)
-    published.archive.folder.joinpath("acme/usage/lost.jsonl.zst.open").touch()
-    prune(published, published.clock.now + DAY)
-    assert (scan in files(published), scan in published.statuses()) == (stays, stays)
-    assert published.statuses()[newest] == "sealed"
 
 
 def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:
