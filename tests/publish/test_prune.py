@@ -8,6 +8,7 @@ from sqlalchemy import delete
 
 from pipelines.app import versions
 from pipelines.app.checkup import run_checks
+from pipelines.app.maintenance import verify_files
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
@@ -15,6 +16,10 @@ from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, read
 from tests.publish.named import load, roll_back
+
+
+def files(stores: Stores) -> list[str]:
+    return sorted(file.name.partition(".")[0] for file in stores.archive.folder.glob("*/*/*"))
 
 
 def names(stores: Stores, before: datetime) -> list[tuple[str, str]]:
@@ -36,6 +41,35 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
         version.path.write_bytes(b"")
     with pytest.raises(PartnerSyncError, match="1 scans of 2026-11-02 to 2026-11-02 were pruned"):
         rebuild(published)
+
+
+def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
+    undone = load(published, *range(1, 12), 99)
+    roll_back(published, 1)
+    load(published, *range(1, 12))
+    published.warehouse.drop(1)
+    prune(published, published.clock.now)
+    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
+    assert undone in files(published)
+
+
+def test_a_version_behind_the_checkpoint_that_lacks_a_pruned_scan_goes(published: Stores) -> None:
+    published = published.changed(keep_versions=4)
+    pruned = load(published, *range(1, 12))
+    before = published.clock.now + DAY / 2
+    roll_back(published, 1)
+    load(published, *range(1, 11), 15)
+    roll_back(published, 2)
+    load(published, *range(1, 13))
+    without = published.warehouse.versions()[2].path
+    backup = without.read_bytes()
+    prune(published, before)
+    kept = {2: "checkpoint", 4: "published"}
+    assert published.versions() == {1: "deleted", 3: "deleted"} | kept
+    without.write_bytes(backup)
+    roll_back(published, 3)
+    assert published.statuses()[pruned] == ScanStatus.PRUNED
+    assert verify_files(published)["damaged"] == []
 
 
 @pytest.mark.long

@@ -7,9 +7,33 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Decision
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from pipelines.publish.versions import rollback
-from tests.publish.homes import Reading, Record, Stores, read, usage
-from tests.publish.named import load
+from pipelines.publish.versions import previous_versions, rollback
+from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
+from tests.publish.named import load, roll_back
+
+
+def publish_three(stores: Stores) -> None:
+    for count in (4, 5, 6):
+        read(stores, Reading(usage(*range(count))))
+        build(stores)
+
+
+three = home_of(publish_three)  # versions 1 to 3, of three scans: 4, 5 and 6 rows
+
+
+def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None:
+    older = previous_versions(three, three.warehouse.require_published())
+    assert [each.number for each in older] == [2, 1]
+    roll_back(three, 1)
+    assert [*three.statuses().values()] == ["sealed", "superseded", "held"]
+    roll_back(three, 3)
+    assert [*three.statuses().values()] == ["sealed"] * 3
+    assert len(three.keys()) == 6
+    roll_back(three, 2)
+    *_others, rejected = three.statuses()
+    three.set_status(rejected, ScanStatus.REJECTED)
+    roll_back(three, 3)
+    assert [*three.statuses().values()] == ["sealed"] * 3
 
 
 def test_a_rollback_from_a_damaged_version_passes_what_was_rolled_back(published: Stores) -> None:
