@@ -1,5 +1,6 @@
 -- The largest of each currency come first: amounts of two currencies cannot be compared. A break
--- whose counterpart is known comes later: both together may be nothing.
+-- whose counterpart is known comes later: both together may be nothing. What was found today comes
+-- first.
 WITH open AS (
     SELECT
         breaks.*, others.partner AS other_partner,
@@ -20,5 +21,5 @@ SELECT
 FROM open
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
 LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM open.currency
-ORDER BY open.level, open.place, currencies.place, open.break_id
+ORDER BY open.level, open.place, open.age_days > 0, currencies.place, open.break_id
 LIMIT 10
