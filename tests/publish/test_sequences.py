@@ -290,7 +290,7 @@ def perform(stores: Stores, steps: Iterable[tuple[str, int]], keep_versions: int
         home.check()
 
 
-LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 8 + 10 * EFFORT)]
+LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 8 + 4 * EFFORT)]
 
 
 @pytest.mark.parametrize("seed", [18, *LONG])

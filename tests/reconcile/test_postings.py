@@ -135,8 +135,8 @@ def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
 def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> None:
     restate(taken, "8.25", "7.00")
     page = text_of(render_report(read_published(taken)))
-    said = "Used: EUR&nbsp;+3.25. Billed: EUR&nbsp;0.00. Booked to Oct 2026, Nov 2026 ( details )."
-    assert said in page
+    assert "Sep 2026 EUR&nbsp;\u22123.25. These changes are in their own months above" in page
+    assert "not in Oct 2026, Nov 2026, to which the corrections are posted ( details )." in page
     assert SEPTEMBER < OCTOBER < date(2026, 11, 1)
 
 
