@@ -283,22 +283,3 @@ def test_without_references_partners_months_are_compared(stores: Stores) -> None
         found = {name: text for name, text in stores.rows(BREAKS) if "currenc" not in name}
         assert found.pop(UNKNOWN)
         assert found == BY_MONTH | others
-
-
-def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
-    last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
-    stranger = used("v", "7.00", day="2026-11-02", partner="nobody")
-    publish(
-        stores,
-        mapping=f'time_zone = "America/New_York"\n{MAPPING}',
-        partners=partners([FIRST]),
-        usage=[last_day, stranger],
-        billing=[billed("5.00", month="2026-09-01")],
-    )
-    balances = (
-        "SELECT rated, late, billed, closing FROM finance.balances WHERE partner = 'first Ltd'"
-    )
-    assert [[*map(str, row)] for row in stores.rows(balances)] == [["5.00", "0.00", "5.00", "0.00"]]
-    late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
-    assert stores.rows(late) == [(0, 0)]
-    assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]

@@ -139,3 +139,22 @@ def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
         ("billing that is no longer in the list", 0),
         ("the bill is no longer in the list", -5),
     ]
+
+
+def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
+    last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
+    stranger = used("v", "7.00", day="2026-11-02", partner="nobody")
+    publish(
+        stores,
+        mapping=f'time_zone = "America/New_York"\n{MAPPING}',
+        partners=partners([FIRST]),
+        usage=[last_day, stranger],
+        billing=[bill("b", line("u"))],
+    )
+    balances = (
+        "SELECT rated, late, billed, closing FROM finance.balances WHERE partner = 'first Ltd'"
+    )
+    assert [[*map(str, row)] for row in stores.rows(balances)] == [["5.00", "0.00", "5.00", "0.00"]]
+    late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
+    assert stores.rows(late) == [(0, 0)]
+    assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
