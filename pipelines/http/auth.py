@@ -58,7 +58,9 @@ class SigningTransport(Transport):
 
         async def sign() -> None:
             nonlocal token  # a short one expires while the request waits for a slot
-            token = await self._fresh_token()
+            if (fresh := await self._fresh_token()) is not token:
+                await self.limiter.wait_for_pause()  # another may have been asked for it meanwhile
+            token = fresh
             request.headers["Authorization"] = f"Bearer {token.value}"
 
         attempt = await self.send_in_slot(request, sign)

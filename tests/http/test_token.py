@@ -117,6 +117,21 @@ def test_the_provider_is_not_asked_earlier_than_it_says(status: int, tmp_path: P
     metadata.close()
 
 
+class Pausing(Script):
+    """The service asks others for a pause while a token is on its way."""
+
+    def _token(self) -> Reply:
+        self.limiter.block([0, 20, 5][len(self.token_requests)])
+        return super()._token()
+
+
+def test_a_pause_that_begins_while_a_token_is_renewed_is_kept() -> None:
+    script = Pausing(page_reply(), expires_in=10)
+    assert script.page().status == 200
+    assert [moment for moment, _ in script.token_requests] == [0, 20]
+    assert [moment for moment, _ in script.requests] == [25]
+
+
 def test_claims_are_read_unverified() -> None:
     claims = {"actor": "partner", "sub": "demo"}
     script = Script(page_reply(), tokens=[json_reply(access_token=jwt.encode(claims, "k" * 32))])
