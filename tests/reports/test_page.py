@@ -13,8 +13,8 @@ from pipelines.reports.queries import Figures
 from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Record, Stores, read
-from tests.reconcile.books import bill, line, publish, used
+from tests.publish.homes import Reading, Record, Stores, home_of, read
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, EARLIER, HUGE, USAGE, figures_of, text_of
 
 
@@ -181,6 +181,22 @@ def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
     publish(stores, complete=False, billing=[*BILLS, october])
     page = render_report(read_published(stores))
     assert "Oct 2026 not signed off Not proven: no open break Difference: none." in text_of(page)
+
+
+advance = home_of(
+    lambda stores: publish(
+        stores,
+        partners=partners([FIRST]),
+        usage=[used("a"), used("b", day="2027-03-01")],
+        billing=[bill("a", line("a")), bill("b", line("b"), month="2027-03-01")],
+    )
+)
+
+
+def test_a_month_that_is_billed_in_advance_is_not_right_yet(advance: Stores) -> None:
+    text = text_of(render_report(read_published(advance)))
+    months = "Sep 2026 not signed off Yes: balanced Difference: none. Mar 2027 not signed off {}"
+    assert months.format("No open break so far. Difference: none.") in text
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
