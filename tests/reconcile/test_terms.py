@@ -139,6 +139,8 @@ def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
         ("billing that is no longer in the list", 0),
         ("the bill is no longer in the list", -5),
     ]
+    publish(stores, billing=[{**bills[0], "status": "void"}, *bills[1:]])
+    assert stores.rows(f"{causes[:-12]} WHERE gone_at IS NULL") == [("no bill for the month", -5)]
 
 
 def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:

@@ -7,9 +7,11 @@ WITH issued AS (
     WHERE bills.apart IS NULL
     GROUP BY bills.connection, bills.partner, bills.month
 ), withdrawn AS (
-    SELECT DISTINCT versions.connection, versions.partner, versions.month
-    FROM versions
-    WHERE versions.side = 'billing' AND versions._end_reason = 'deleted' AND versions.apart IS NULL
+    SELECT DISTINCT gone.connection, gone.partner, gone.month
+    FROM versions AS gone
+    ANTI JOIN reconciliation.bills AS now
+        ON now.connection = gone.connection AND now.bill = gone.id
+    WHERE gone.side = 'billing' AND gone._end_reason = 'deleted' AND gone.apart IS NULL
 )
 SELECT
     used.*,
