@@ -97,11 +97,12 @@ def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
 def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
     late = used("u", day="2026-11-04")
     publish(stores, partners=partners([FIRST]), usage=[late], billing=[bill("o", line("x"))])
+    read(stores, Reading([late], connection="old"))
     stores.clock.now += timedelta(days=40)
     read(stores, Reading([late], connection="zen"))
     publish(stores, usage=[late])
     due = "SELECT connection, is_due FROM finance.unbilled_usage ORDER BY ALL"
-    assert stores.rows(due) == [("acme", False), ("zen", True)]  # zen has no list of bills
+    assert stores.rows(due) == [("acme", False), ("old", False), ("zen", True)]  # acme has bills
     publish(stores, billing=[bill("o", line("x"))])
     assert stores.rows(due)[0] == ("acme", True)
 

@@ -85,11 +85,15 @@ SELECT
     coalesce(names.partner, exceptions.partner, 'no partner') AS partner, exceptions.month,
     exceptions.currency, exceptions.used_quantity AS quantity, exceptions.used_amount AS used,
     coalesce((exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
-        <= (coalesce((
-            SELECT max(bills.ended_at) FROM meta.loads AS bills
-            WHERE bills.connection = exceptions.connection AND bills.stream = 'billing'
-                AND bills.complete
-        ), basis.as_of) AT TIME ZONE basis.time_zone)::DATE, true) AS is_due,
+        <= ((
+            SELECT coalesce(
+                max(lists.ended_at) FILTER (lists.stream = 'billing' AND lists.complete),
+                max(lists.ended_at)
+            )
+            FROM meta.loads AS lists
+            WHERE lists.connection = exceptions.connection
+                AND lists.stream IN ('partners', 'usage', 'billing')
+        ) AT TIME ZONE basis.time_zone)::DATE, true) AS is_due,
     exceptions.key AS usage, exceptions.connection, exceptions.partner AS partner_id
 FROM reconciliation.exceptions AS exceptions
 CROSS JOIN reconciliation.basis AS basis
