@@ -1,7 +1,7 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal, localcontext
 from functools import cache
@@ -103,7 +103,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
-    made.filters |= {"day": format_day, "marked": _marked}
+    made.filters |= {"day": format_day, "marked": _marked, "total": _total}
     made.globals |= {"axis_of": axis_of, "number": counted, "wrong": WRONG, "to_do": TO_DO}
     return made
 
@@ -111,6 +111,12 @@ def _environment() -> Environment:
 def _visible(value: object) -> object:
     """Make control characters of foreign text visible, wherever it is put into the page."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    """Add what is known; None where nothing is."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Decimal(0)) if known else None
 
 
 def _marked(text: str) -> Markup:

@@ -199,6 +199,23 @@ def test_a_month_that_is_billed_in_advance_is_not_right_yet(advance: Stores) -> 
     assert months.format("No open break so far. Difference: none.") in text
 
 
+unknown = home_of(
+    lambda stores: publish(
+        stores,
+        partners=partners([FIRST]),
+        usage=[used("a"), used("b", amount=None), used("c", amount=None, partner=None)],
+        billing=[bill("a", line("a")), {**bill("v", status="void"), "total": None}],
+    )
+)
+
+
+def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) -> None:
+    text = text_of(render_report(read_published(unknown)))
+    for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
+        assert shown in text
+    assert "Void 1: not known" in text
+
+
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     stores.configure()
     cli = Cli(stores.home)
