@@ -203,7 +203,11 @@ unknown = home_of(
     lambda stores: publish(
         stores,
         partners=partners([FIRST]),
-        usage=[used("a"), used("b", amount=None), used("c", amount=None, partner=None)],
+        usage=[
+            used("a"),
+            {**used("b"), "amount": None},
+            {**used("c", partner=None), "amount": None},
+        ],
         billing=[bill("a", line("a")), {**bill("v", status="void"), "total": None}],
     )
 )
@@ -214,6 +218,32 @@ def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) ->
     for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
         assert shown in text
     assert "Void 1: not known" in text
+
+
+paid = home_of(
+    lambda stores: publish(
+        stores,
+        partners=partners([FIRST]),
+        usage=[
+            used("a"),
+            used("b", day="2026-08-10"),
+            {**used("c", day="2026-07-10"), "amount": None},
+        ],
+        billing=[
+            bill("a", line("a")),
+            bill("b", line("b"), month="2026-08-01"),
+            {**bill("c", month="2026-07-01"), "total": None, "lines": [line("c", None)]},
+            {**bill("d"), "total": None},
+        ],
+    )
+)
+
+
+def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> None:
+    figures = read_published(paid)
+    assert [row["is_balanced"] for row in figures.tables["months"]] == [False, True, False]
+    text = text_of(render_report(figures))
+    assert "Sep 2026 not signed off No open break. Difference: none." in text
 
 
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:

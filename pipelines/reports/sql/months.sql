@@ -1,10 +1,22 @@
+-- A month in which an amount is missing is not known to be balanced.
+WITH unknown AS (
+    SELECT used.month, used.currency, true AS is_unknown
+    FROM reconciliation.used AS used
+    WHERE used.amount IS NULL
+    UNION
+    SELECT bills.month, bills.currency, true AS is_unknown
+    FROM reconciliation.bills AS bills
+    WHERE bills.amount IS NULL AND coalesce(bills.apart, 'credit note') = 'credit note'
+)
 SELECT
     summary.currency, summary.month,
     coalesce(sum(summary.used_amount), 0) AS used,
     coalesce(sum(summary.billed_amount), 0) + coalesce(sum(summary.credited_amount), 0) AS billed,
     sum(summary.difference) AS difference,
     coalesce(sum(summary.open_breaks), 0)::BIGINT AS open_breaks,
-    bool_and(summary.verdict = 'balanced') AS is_balanced
+    bool_and(summary.verdict = 'balanced' AND unknown.is_unknown IS NULL) AS is_balanced
 FROM reconciliation.summary AS summary
+LEFT JOIN unknown ON unknown.month IS NOT DISTINCT FROM summary.month
+    AND unknown.currency IS NOT DISTINCT FROM summary.currency
 GROUP BY summary.currency, summary.month
 ORDER BY summary.currency, summary.month NULLS FIRST
