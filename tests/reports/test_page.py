@@ -246,6 +246,22 @@ def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> Non
     assert "Sep 2026 not signed off No open break. Difference: none." in text
 
 
+strange = home_of(
+    lambda stores: publish(
+        stores,
+        partners=partners([FIRST, "second"]),
+        usage=[used("a"), used("b", partner="second")],
+        billing=[bill(each, line(each), partner="nobody") for each in ("a", "b")],
+    )
+)
+
+
+def test_several_counterparts_of_one_break_are_counted(strange: Stores) -> None:
+    text = text_of(render_report(read_published(strange)))
+    assert "The other side is of first Ltd and 1 more. " in text
+    assert "(counterpart first Ltd and 1 more)" in text
+
+
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     stores.configure()
     cli = Cli(stores.home)

@@ -1,6 +1,8 @@
 -- Partners whose month is out of balance because its records are with an unknown partner.
 SELECT
-    breaks.break_id, min(months.partner) AS partner
+    breaks.break_id,
+    concat(min(months.partner), nullif(printf(' and %d more', count(DISTINCT months.partner) - 1),
+        ' and 0 more')) AS partner
 FROM reconciliation.breaks AS breaks
 JOIN finance.partner_months AS months
     ON months.connection = breaks.connection AND months.month = breaks.month
