@@ -3,7 +3,9 @@
 WITH open AS (
     SELECT
         breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.currency,
-        coalesce(sum(breaks.difference), 0) AS difference, min(others.partner) AS other_partner
+        coalesce(sum(breaks.difference), 0) AS difference,
+        CASE WHEN count(DISTINCT others.partner) = 1 AND count(others.partner) = count(*)
+            THEN min(others.partner) END AS other_partner  -- of all breaks, or of none
     FROM reconciliation.breaks AS breaks
     LEFT JOIN counterparts AS others ON others.break_id = breaks.break_id
     WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
