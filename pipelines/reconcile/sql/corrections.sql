@@ -38,8 +38,8 @@ SELECT
     CASE WHEN records.posted IS NULL THEN records.signed_off
          ELSE coalesce(records.signed_off, 0) + records.posted END AS amount_before,
     coalesce(records.amount_now, 0) - coalesce(amount_before, 0) AS difference,
-    -- Not before what a closed month took, although a rollback goes back.
     closes.posted_to,
+    -- Not before what a closed month took, although a rollback goes back.
     greatest(getvariable('as_of'), (SELECT max(posted.seen_at) FROM posted)) AS seen_at
 FROM records
 JOIN closed_months AS closes ON closes.month = records.month AND closes.number = records.number
