@@ -183,22 +183,6 @@ def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
     assert "Oct 2026 not signed off Not proven: no open break Difference: none." in text_of(page)
 
 
-advance = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[used("a"), used("b", day="2027-03-01")],
-        billing=[bill("a", line("a")), bill("b", line("b"), month="2027-03-01")],
-    )
-)
-
-
-def test_a_month_that_is_billed_in_advance_is_not_right_yet(advance: Stores) -> None:
-    text = text_of(render_report(read_published(advance)))
-    months = "Sep 2026 not signed off Yes: balanced Difference: none. Mar 2027 not signed off {}"
-    assert months.format("No open break so far. Difference: none.") in text
-
-
 unknown = home_of(
     lambda stores: publish(
         stores,
@@ -218,32 +202,6 @@ def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) ->
     for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
         assert shown in text
     assert "Void 1: not known" in text
-
-
-paid = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[
-            used("a"),
-            used("b", day="2026-08-10"),
-            {**used("c", day="2026-07-10"), "amount": None},
-        ],
-        billing=[
-            bill("a", line("a")),
-            bill("b", line("b"), month="2026-08-01"),
-            {**bill("c", month="2026-07-01"), "total": None, "lines": [line("c", None)]},
-            {**bill("d"), "total": None},
-        ],
-    )
-)
-
-
-def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> None:
-    figures = read_published(paid)
-    assert [row["is_balanced"] for row in figures.tables["months"]] == [False, True, False]
-    text = text_of(render_report(figures))
-    assert "Sep 2026 not signed off No open break. Difference: none." in text
 
 
 strange = home_of(

@@ -5,6 +5,8 @@ WITH known AS (
     UNION
     SELECT breaks.month FROM reconciliation.breaks AS breaks
     UNION
+    SELECT changed.month FROM reconciliation.closes AS changed WHERE changed.state = 'outdated'
+    UNION
     SELECT (date_trunc('month', as_of.as_of::DATE) - to_months(unnest([0, 1, 2])))::DATE FROM as_of
 )
 SELECT
