@@ -219,8 +219,8 @@ strange = home_of(
 
 def test_several_counterparts_of_one_break_are_counted(strange: Stores) -> None:
     text = text_of(render_report(read_published(strange)))
-    assert "The other side is of first Ltd and 1 more. " in text
-    assert "The other side is of first Ltd. " in text
+    assert "Counterpart: first Ltd and 1 more. " in text
+    assert "Counterpart: first Ltd. " in text
     assert "(counterpart" not in text  # of both breaks
 
 
