@@ -55,7 +55,8 @@ async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
     )
     limiter = RateLimiter(metadata, "benchmark", clock)
     settings = Settings(home=folder)
-    async with ServiceClient(connection, settings, limiter, Redactor(), clock) as client:
+    client = ServiceClient(connection, settings, limiter, Redactor(), clock)
+    async with client.http:
         await client.page(PATHS[0], 0, 1, lambda _failed: None)  # a token, a connection
         print("ready", flush=True)
         sys.stdin.readline()

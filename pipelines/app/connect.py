@@ -28,8 +28,8 @@ async def open_service(
     """
     actor, clock = limiter_actor(session, connection), session.clock
     limiter = _limiter(session, connection, actor)
-    service = ServiceClient(connection, session.settings, limiter, session.redactor, clock)
-    async with service as client:
+    client = ServiceClient(connection, session.settings, limiter, session.redactor, clock)
+    async with client.http:
         await _confirm_account(session, client, accept)
         if (account := limiter_actor(session, connection)) != actor:
             # The account is known from now on. All processes that use it share its limit, so the

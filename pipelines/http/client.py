@@ -1,53 +1,72 @@
 """What the rest of partner-sync sees of the service: one request, repeated until it is answered.
 
-auth.py       token or API key
-transport.py  rate limit, deadline, cap, redaction
-retry.py      what an answer means, and which failures are repeated
+Requests are signed here, with an API key on the merchant surface and a bearer token on the partner
+surface. transport.py: deadline, cap, redaction. retry.py: what an answer means, which failures are
+repeated.
 """
 
+import asyncio
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Annotated, Any
 
+import httpx
+import jwt
 import msgspec
 
 from pipelines.archive.records import parse_page
+from pipelines.core import errors
 from pipelines.core.clock import utc_now
-from pipelines.core.errors import ServiceError, Unavailable, UnexpectedAnswer
 from pipelines.core.text import printable
 from pipelines.http import retry
-from pipelines.http.auth import SigningTransport
 from pipelines.http.retry import Attempt
+from pipelines.http.transport import Transport
 from pipelines.rate_limit.headers import read_date
 
 __all__ = ["Attempt", "ServiceClient"]
 
+RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
+WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
+SECONDS_BETWEEN_TOKENS = 1.0
 CLOCK_WARN_SECONDS = 300.0
+# h11 quotes a header value that is not allowed, so such a value must not reach it.
+HEADER_VALUE = r"[!-~]+"
 
 OnAttempt = Callable[[Attempt], object]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, repr=False)
-class ServiceClient(SigningTransport):
-    """Asks one service on behalf of one connection. Use as an async context manager.
+class _TokenAnswer(msgspec.Struct):
+    access_token: Annotated[str, msgspec.Meta(pattern=rf"\A{HEADER_VALUE}\Z")]
+    expires_in: Annotated[int, msgspec.Meta(le=10**9)] = 3600  # "Token lifetime"
 
-    The constructor raises ConfigurationError for a ca_file or proxy that cannot be used.
+
+@dataclass(frozen=True, repr=False)
+class _Token:
+    value: str
+    renew_at: float  # by the monotonic clock, as below
+    expires_at: float
+
+
+@dataclass(eq=False, repr=False)
+class ServiceClient(Transport):
+    """Asks one service on behalf of one connection, whose requests share a token.
+
+    Use it within `async with client.http`. The secret is not kept. The constructor raises
+    ConfigurationError for a ca_file or proxy that cannot be used.
     """
 
+    _token: _Token | None = None
+    _request_seconds: float = 0.0  # what the last request took
+    _not_before: float = -math.inf
+    _renewal: asyncio.Lock = field(default_factory=asyncio.Lock)
     _has_warned: bool = False
-
-    async def __aenter__(self) -> Self:
-        """Open the client."""
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        """Close connections."""
-        await self.http.aclose()
 
     async def page(self, path: str, offset: int, limit: int, on_attempt: OnAttempt) -> Attempt:
         """Return the answer to one page request; its content is a ParsedPage, within bounds.
@@ -65,6 +84,14 @@ class ServiceClient(SigningTransport):
         clean = self.redactor.clean_bytes(msgspec.json.encode(answer.content))
         return msgspec.json.decode(clean, type=dict[str, Any])
 
+    def claims(self) -> dict[str, Any]:
+        """Return the claims of the token in use, unverified; empty without a token."""
+        try:
+            token = self._token.value if self._token else ""
+            return dict(jwt.decode(token, options={"verify_signature": False}))
+        except (jwt.InvalidTokenError, RecursionError):
+            return {}
+
     async def _ask(
         self,
         path: str,
@@ -75,7 +102,7 @@ class ServiceClient(SigningTransport):
         """Return an answer of status 200 that `read` can read."""
 
         async def ask_once() -> Attempt:
-            attempt = await self.get(path, params)
+            attempt = await self._get(path, params)
             attempt.failure = attempt.failure or self._problem(attempt, path, read)
             if attempt.failure:
                 on_attempt(attempt)
@@ -84,26 +111,44 @@ class ServiceClient(SigningTransport):
 
         return await retry.ask_with_retries(ask_once, self.clock, self.connection.name)
 
+    async def _get(self, path: str, params: Mapping[str, int]) -> Attempt:
+        """Send a request in a slot. If its token is refused, the next try has a new one."""
+        request, attempt = self.http.build_request("GET", path, params=params), Attempt()
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self.limiter.hold(attempt))
+            token = await self._sign(request)
+            await self.send(request, attempt, held)
+            attempt.body = self.redactor.clean_bytes(attempt.body)
+        self._request_seconds = attempt.trip or 0.0
+        if token and attempt.status == HTTPStatus.UNAUTHORIZED:
+            if self._token is token:
+                self._token = None
+            error = retry.error_of_status(attempt, path, self.connection, self.redactor)
+            is_valid = self.clock.monotonic() < token.expires_at
+            kind = retry.TokenRefused if is_valid else errors.Unavailable
+            attempt.failure = kind(str(error), error.remedy)
+        return attempt
+
     def _problem(
         self, answer: Attempt, path: str, read: Callable[[bytes], object]
-    ) -> ServiceError | None:
+    ) -> errors.ServiceError | None:
         """Return why an answer cannot be used; None if it can."""
         if answer.status != HTTPStatus.OK:
             return retry.error_of_status(answer, path, self.connection, self.redactor)
         if re.fullmatch(r"0*[1-9][0-9]*", age := answer.headers.get("age", "").strip()):
-            return Unavailable(f"A cache answered {path}; its answer is {age[:10]} s old.")
+            return errors.Unavailable(f"A cache answered {path}; its answer is {age[:10]} s old.")
         try:
             answer.content = read(answer.body)
-        except (UnexpectedAnswer, *retry.UNREADABLE) as error:
+        except (errors.UnexpectedAnswer, *retry.UNREADABLE) as error:
             is_html = answer.body.lstrip().startswith(b"<")
             reason = "It is a page of HTML, perhaps of a proxy." if is_html else printable(error)
-            return Unavailable(
+            return errors.Unavailable(
                 f"The answer to {path} is not what was asked for. {reason}",
                 "Check base_url of the connection and the network, then run `partner-sync sync`.",
             )
         return self._clock_problem(answer)
 
-    def _clock_problem(self, answer: Attempt) -> ServiceError | None:
+    def _clock_problem(self, answer: Attempt) -> errors.ServiceError | None:
         """Compare the clocks by `Date`: warn once, or return an error if they differ by far.
 
         The service wrote it between sending and receiving, cut off to whole seconds.
@@ -116,7 +161,7 @@ class ServiceClient(SigningTransport):
             f"which says {utc_now(self.clock):%Y-%m-%d %H:%M:%S} UTC."
         )
         if abs(ahead) > self.settings.max_clock_difference_hours * 3600:
-            return UnexpectedAnswer(
+            return errors.UnexpectedAnswer(
                 difference,
                 "Compare both with a third clock (`timedatectl` shows this machine's), correct "
                 "the wrong one, then run `partner-sync check`.",
@@ -125,3 +170,67 @@ class ServiceClient(SigningTransport):
             logger.warning("Connection %s: %s", self.connection.name, difference)
             self._has_warned = True
         return None
+
+    async def _sign(self, request: httpx.Request) -> _Token | None:
+        """Sign a request that has its slot: a short token would expire while it waits for one."""
+        if self.connection.surface == "merchant":
+            request.headers["x-api-key"] = self._secret()
+            return None
+        before, token = self._token, await self._fresh_token()
+        if token is not before:  # a pause may have been asked for meanwhile, longer than it lives
+            await self.limiter.wait_for_pause()
+            before, token = token, await self._fresh_token()
+        if token is not before:
+            await self.limiter.wait_for_pause()
+        request.headers["Authorization"] = f"Bearer {token.value}"
+        return token
+
+    def _secret(self) -> str:
+        secret = self.connection.read_secret()
+        self.redactor.add(secret)
+        self.redactor.add(f"{self.connection.client_id}:{secret}")  # as HTTP Basic spells both
+        if self.connection.surface == "merchant" and not re.fullmatch(HEADER_VALUE, secret):
+            raise errors.ConfigurationError(
+                f"The API key of connection `{self.connection.name}` contains characters "
+                "that are invalid in an HTTP header. Nothing was requested.",
+                "Copy the key again.",
+            )
+        return secret
+
+    async def _fresh_token(self) -> _Token:
+        """Return a token that does not expire before a request with it arrives."""
+        async with self._renewal:
+            now, token = self.clock.monotonic(), self._token
+            if not token or now >= min(token.renew_at, token.expires_at - self._request_seconds):
+                token = self._token = await self._new_token()
+            return token
+
+    async def _new_token(self) -> _Token:
+        """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
+        await self.clock.sleep(self._not_before - self.clock.monotonic())
+        await self.limiter.wait_for_pause()  # also one that a run before was asked for
+        asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
+        self._not_before = asked_at + SECONDS_BETWEEN_TOKENS
+        body = {
+            "client_id": self.connection.client_id,
+            "client_secret": self._secret(),
+            "audience": self.connection.audience,
+            "grant_type": "client_credentials",
+        }
+        answer = Attempt()
+        await self.send(self.http.build_request("POST", url, json=body), answer, AsyncExitStack())
+        if answer.failure:
+            raise answer.failure
+        if answer.status == HTTPStatus.OK:
+            with suppress(*retry.UNREADABLE):
+                given = msgspec.json.decode(answer.body, type=_TokenAnswer, strict=False)
+                self.redactor.add(given.access_token)
+                expires_at = asked_at + given.expires_in
+                margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * given.expires_in))
+                return _Token(given.access_token, expires_at - margin, expires_at)
+        kinds = retry.KINDS | dict.fromkeys([400, 403], errors.AccessDenied)
+        raise kinds.get(answer.status, errors.UnexpectedAnswer)(
+            f"The identity provider {url} gave no token (status {answer.status}).",
+            "Check auth_url, client_id, secret and audience of connection "
+            f"`{self.connection.name}` in connections.toml, then run `partner-sync check`.",
+        )

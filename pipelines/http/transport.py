@@ -8,7 +8,6 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -41,7 +40,6 @@ FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
     httpx.DecodingError: "The answer to {path} cannot be decompressed.",
     httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
 }
-Sign = Callable[[], Awaitable[None]]
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
@@ -61,22 +59,6 @@ class Transport:
 
     def __post_init__(self) -> None:
         self.http = self._open_http()
-
-    async def send_in_slot(self, request: httpx.Request, sign: Sign | None = None) -> Attempt:
-        """Send a request in a slot of the rate limit, signed when its slot is there.
-
-        Raises Postponed, StorageFailed, and what `sign` raises.
-        """
-        attempt = Attempt()
-        async with AsyncExitStack() as held:
-            await held.enter_async_context(self.limiter.hold(attempt))
-            if sign:
-                await sign()
-            await self.send(request, attempt, held)
-            attempt.body = self.redactor.clean_bytes(attempt.body)
-            if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
-                self.limiter.block(asked)
-        return attempt
 
     async def send(self, request: httpx.Request, attempt: Attempt, held: AsyncExitStack) -> None:
         """Send a request and receive the answer, whose body may still hold a credential.
@@ -103,6 +85,8 @@ class Transport:
         except EXPECTED as error:
             attempt.failure = self._explained(error, request.url)
         attempt.received_at = self.clock.time()
+        if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
+            self.limiter.block(asked)
 
     def _read_head(self, response: httpx.Response, attempt: Attempt) -> None:
         """Note what is known when the headers of an answer have arrived."""

@@ -103,7 +103,8 @@ class Harness:
         """Open a client, ask, close it."""
 
         async def main() -> T:
-            async with self.client() as client:
+            client = self.client()
+            async with client.http:
                 return await ask(client)
 
         return asyncio.run(main())

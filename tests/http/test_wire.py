@@ -47,7 +47,8 @@ class Wire(Harness):
             server = await asyncio.start_server(self.accept, "127.0.0.1", 0, ssl=context)
             scheme, port = "https" if context else "http", server.sockets[0].getsockname()[1]
             self.connection = merchant(f"{scheme}://127.0.0.1:{port}", ca_file=ca_file)
-            async with server, self.client() as client:
+            client = self.client()
+            async with server, client.http:
                 return await self.ask_page(client)
 
         return asyncio.run(main())
