@@ -17,8 +17,7 @@ from pipelines.app.progress import LoggedProgress
 from pipelines.app.results import ReadRequest
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
-from pipelines.config.settings import Settings
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Settings, Stream
 
 SCHEDULED_AT_TAG = "partner-sync/scheduled_at"  # the schedule's tick, ISO 8601
 BACKFILL_TAG = "dagster/backfill"

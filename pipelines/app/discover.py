@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
-from pipelines.config.streams import MOST_RECORDS, Stream
+from pipelines.config.settings import MOST_RECORDS, Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable

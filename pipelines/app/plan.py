@@ -7,7 +7,7 @@ from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.session import AppSession
 from pipelines.archive.records import ParsedPage
 from pipelines.config.connections import Connection
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.errors import Forbidden, PartnerSyncError
 from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pipelines.app.checkup import exit_code
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding
 from pipelines.metadata.runs import Outcome

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
-from pipelines.config.settings import load_settings
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream, load_settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import Redactor

@@ -19,7 +19,7 @@ from pipelines.app.results import ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable

@@ -1,27 +1,57 @@
-"""Settings: the environment over `config/settings.toml` over defaults."""
+"""Settings: the environment over `config/settings.toml` over defaults.
+
+Among them are the lists that are read: the three of the interface document, and more.
+"""
 
 import os
 import re
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
+from pipelines.config import values
 from pipelines.config.connections import Connection, read_connections
 from pipelines.config.home import Home
-from pipelines.config.streams import Stream, Streams
-from pipelines.config.values import PREFIX, Cron, Memory, Table, Variable, Zone, read_toml, validate
 from pipelines.core.errors import ConfigurationError
 
+MOST_RECORDS: Final = 500  # a page, as the interface document has it
+DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
+    "partners": {"path": "/v2/partners"},
+    "usage": {"path": "/v2/usage", "limit": MOST_RECORDS},
+    "billing": {"path": "/v2/billing"},
+}
+# A list, or names with commas between them, as an environment variable has them.
+Variables = Annotated[
+    tuple[values.Variable, ...],
+    BeforeValidator(lambda text: re.findall(r"[^\s,]+", text) if isinstance(text, str) else text),
+]
 
-def _split(names: Any) -> Any:
-    """Accept names with commas between them, as an environment variable has them."""
-    return tuple(re.findall(r"[^\s,]+", names)) if isinstance(names, str) else names
+
+class Stream(values.Table):
+    """One list of the service: `[streams.<name>]` of settings.toml over its defaults."""
+
+    name: values.StreamName
+    path: values.ListPath
+    """path of the list; preset for the three documented lists"""
+    surface: values.Surface = "partner"
+    """partner or merchant"""
+    limit: int = Field(default=100, ge=1, le=MOST_RECORDS)
+    """records per page; 500 for `usage`"""
+    key: str | None = None
+    """field that identifies a record; default: the first scan detects it"""
+    allow_empty: bool = False
+    """load an empty list without approval"""
+    max_deleted_share: float = Field(default=0.1, ge=0, le=1)
+    """share of rows that may be deleted without approval"""
+    contract: values.Contract = "evolve"
+    """new columns and wider types: evolve, freeze or discard"""
 
 
-class Settings(Table):
+class Settings(values.Table):
     """All settings, validated and frozen."""
 
     home: Path
@@ -38,11 +68,11 @@ class Settings(Table):
     """number of sets of scans to keep, each in its newest version"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: forever"""
-    memory_limit: Memory = "128MB"
+    memory_limit: values.Memory = "128MB"
     """memory that DuckDB uses before it spills to disk; minimum 64MB"""
-    schedule: Cron = "0 2 * * *"
+    schedule: values.Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
-    time_zone: Zone = "UTC"
+    time_zone: values.Zone = "UTC"
     """time zone of the schedule; days are always UTC"""
     start_date: date = date(2025, 1, 1)
     """first day that can be selected in Dagster"""
@@ -50,15 +80,17 @@ class Settings(Table):
     """hours after which published rows are stale"""
     break_alert_amount: Decimal = Field(default=Decimal(0), ge=0)
     """amount, in any currency, from which an open break is a finding; 0: never"""
-    notify: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
+    notify: Variables = ()
     """names of environment variables with Apprise URLs that receive findings"""
-    notify_summary: Annotated[tuple[Variable, ...], BeforeValidator(_split)] = ()
+    notify_summary: Variables = ()
     """the same, for a summary of usage and billing with each new version"""
     log_format: Literal["text", "json"] = "text"
     """format of messages on standard error: text, or json (one object per line)"""
     use_proxy: bool = False
     """use the proxy of the environment variables http_proxy and https_proxy"""
-    streams: Streams = Field(default={})
+    streams: Annotated[
+        dict[str, Stream], BeforeValidator(partial(values.name_tables, known=DOCUMENTED))
+    ] = Field(default={})
     """settings of each stream, such as key and limit"""
 
     @property
@@ -99,13 +131,9 @@ class Settings(Table):
 def load_settings(home: Home | None = None) -> Settings:
     """Return the settings of a home. Raises ConfigurationError that names every fault."""
     home = home or Home.from_environment()
-    names = {PREFIX + name.upper(): name for name in Settings.model_fields}
-    given = {name: text for name, text in os.environ.items() if name.startswith(PREFIX)}
-    if unknown := sorted(given.keys() - names.keys()):
-        raise ConfigurationError(
-            f"There is no setting {', '.join(unknown)}.", "Remove it, or correct its name."
-        )
-    variables = {names[name]: text for name, text in given.items() if text}
-    settings = read_toml(home.settings_file) | variables | {"home": home.root}
-    remedy = f"Correct {home.settings_file} or the environment variables {PREFIX}*."
-    return validate(TypeAdapter(Settings), settings, "the settings", remedy)
+    names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
+    given = {name: text for name, text in os.environ.items() if name.startswith(values.PREFIX)}
+    variables = {names.get(name, name): text for name, text in given.items() if text}
+    settings = values.read_toml(home.settings_file) | variables | {"home": home.root}
+    remedy = f"Correct {home.settings_file} or the environment variables {values.PREFIX}*."
+    return values.validate(TypeAdapter(Settings), settings, "the settings", remedy)

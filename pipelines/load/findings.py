@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.history import Delta

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 import duckdb
 
 from pipelines.archive.scan_file import SealedScan
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.errors import LoadFailed
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable

@@ -14,7 +14,7 @@ import pandas  # noqa: F401, ICN001
 import pyarrow.dataset  # noqa: F401
 from sqlalchemy import select
 
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.load.load import LoadResult, load_scan

@@ -44,7 +44,7 @@ WRONG_SETTINGS = {
     '[streams.usage]\npath = "/v1/usage"': "streams.usage.path: must be a path such as",
     "[streams.usage]\npage = 5": "streams.usage.page: no such field",
     "not toml": "settings.toml is not valid TOML",
-    "PARTNER_SYNC_SCHEDUL": "There is no setting PARTNER_SYNC_SCHEDUL",  # of the environment
+    "PARTNER_SYNC_SCHEDUL": "PARTNER_SYNC_SCHEDUL: no such field",  # of the environment
     "PARTNER_SYNC_STREAMS": "streams: must be a table",
 }
 WRONG_SCHEDULES = (

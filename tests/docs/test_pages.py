@@ -11,8 +11,7 @@ from pydantic import TypeAdapter
 
 from pipelines.checks.catalogue import CHECKS
 from pipelines.config.connections import Connection
-from pipelines.config.settings import Settings
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Settings, Stream
 from pipelines.config.values import PREFIX
 from pipelines.load.findings import TEXTS
 from sandbox import clients, keys

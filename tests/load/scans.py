@@ -13,7 +13,7 @@ import duckdb
 from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.load.load import LoadResult, load_scan
 from tests.archive.scans import HEADER, exchange, page, proof

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.config.streams import Stream
+from pipelines.config.settings import Stream
 from pipelines.core.errors import LoadFailed
 from pipelines.load.load import LoadResult, load_scan
 from tests.load.scans import NEVER_HELD, Reading, Warehouse
