@@ -51,7 +51,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         name="nightly",
         job_name=READ_JOB,
         cron_schedule=settings.schedule,
-        execution_timezone=settings.time_zone,
+        execution_timezone=settings.time_zone.key,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Reads every connection of connections.toml in a run of its own.",
     )
@@ -86,6 +86,6 @@ def maintenance_schedule(settings: Settings) -> dg.ScheduleDefinition:
         name="weekly_maintenance",
         job=maintenance,
         cron_schedule=MAINTENANCE_CRON,
-        execution_timezone=settings.time_zone,
+        execution_timezone=settings.time_zone.key,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )

@@ -125,6 +125,6 @@ def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
     if isinstance(value, Decimal):
         text = f"{value:f}"
     else:  # texts, whole numbers and lists look the same in JSON and TOML, but for this character
-        text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
     comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
     return [*comments, f"# {name} =" if value is None else f"{name} = {text}"]

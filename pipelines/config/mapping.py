@@ -8,6 +8,7 @@ from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter
 
@@ -91,7 +92,7 @@ class Tolerance(values.Table):
 class Mapping(values.Table):
     """The whole file."""
 
-    time_zone: values.Zone = "UTC"
+    time_zone: ZoneInfo = ZoneInfo("UTC")
     """time zone in which a month begins"""
     grace_days: int = Field(default=1, ge=0, le=366)
     """days after a month in which its bills may still come"""

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
@@ -72,7 +73,7 @@ class Settings(values.Table):
     """memory that DuckDB uses before it spills to disk; minimum 64MB"""
     schedule: values.Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
-    time_zone: values.Zone = "UTC"
+    time_zone: ZoneInfo = ZoneInfo("UTC")
     """time zone of the schedule; days are always UTC"""
     start_date: date = date(2025, 1, 1)
     """first day that can be selected in Dagster"""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
-from zoneinfo import ZoneInfo
 
 import httpx
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -25,6 +24,7 @@ FAULTS = {
     "missing": "must be given",
     "model_type": "must be a table",
     "dict_type": "must be a table",
+    "zoneinfo_str": "must be a time zone such as Europe/Berlin",
     "tuple_type": 'must be a list, such as ["billing"]',
 }
 T = TypeVar("T")
@@ -61,13 +61,6 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
-def _zone(name: str) -> str:
-    try:
-        return ZoneInfo(name).key
-    except (KeyError, ValueError, OSError):
-        raise ValueError("must be a time zone such as Europe/Berlin") from None
-
-
 def _has_memory(text: str) -> bool:
     found = re.fullmatch(r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B", text)
     unit = (1024 if found[3] else 1000) ** (1 + "KMGT".index(found[2].upper())) if found else 0
@@ -95,7 +88,6 @@ Cron = Annotated[
     _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *"),
     _match(rf"(?i)(?!\S+ \S+ ({NEVER}) ).*", "must be a day that exists in its months"),
 ]
-Zone = Annotated[str, AfterValidator(_zone)]
 Memory = Annotated[
     str, _must(_has_memory, "must be 64MB or more, such as 128MB: a small build needs that much")
 ]

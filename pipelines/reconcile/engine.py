@@ -208,7 +208,7 @@ class _Engine:
         for name, value in terms.items():
             self.db.execute(f"SET VARIABLE {name} = $1", [value])
         basis = {name: terms[name] for name in ("match_by", "grace_days")}
-        basis |= {"time_zone": mapping.time_zone, "digest": self.inputs.digest}
+        basis |= {"time_zone": mapping.time_zone.key, "digest": self.inputs.digest}
         self.db.execute(CREATE_BASIS, basis)
 
     def _create_tables(self) -> None:

@@ -171,7 +171,7 @@ class Sides:
         """Return the expression of the date in a column: a date, a time or a month."""
         if period is None:
             return "NULL::DATE"
-        value, zone = period.value, self._mapping.time_zone
+        value, zone = period.value, self._mapping.time_zone.key
         if period.type.startswith("TIMESTAMP") and zone == "UTC":
             return f"CAST(make_timestamp(epoch_us({value})) AS DATE)"  # a sixth of the time
         if period.type.startswith("TIMESTAMP"):

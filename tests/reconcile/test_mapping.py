@@ -78,7 +78,7 @@ def test_another_mapping_is_replaced_only_on_demand(session: Stores) -> None:
     assert file.read_text() == OWN
     accept(session, replace=True)
     found = mapped(session)
-    assert (found.time_zone, found.grace_days) == ("Europe/Berlin", 3)
+    assert (found.time_zone.key, found.grace_days) == ("Europe/Berlin", 3)
     assert found.tolerance.line_percent == Decimal("0.5")
     assert (found.billing.organization, found.usage.amount) == ("partnerId", "amount")
     assert found.billing.credit_kinds == ('b"ez\x7fahlt\\ü\n',)
