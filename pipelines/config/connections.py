@@ -67,25 +67,20 @@ class Connection(values.Table):
         """Return the secret. Raises ConfigurationError where it is absent or open to others."""
         if self.secret and (value := os.environ.get(self.secret)):
             return value
-        file = self.secret_file
-        if file is None:
-            raise ConfigurationError(
-                f"Connection `{self.name}`: the environment variable {self.secret} is not set, so "
-                "there are no credentials. Nothing was requested.",
-                f"Set {self.secret}, or add secret_file to the connection.",
-            )
-        try:
-            text, mode = file.read_text(encoding="utf-8").strip(), file.stat().st_mode
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        else:
-            if text and not mode & OPEN_TO_OTHERS:
-                return text
-            why = "other users can read it" if text else "it is empty"
+        why = f"the environment variable {self.secret} is not set"
+        remedy = f"Set {self.secret}, or add secret_file to the connection."
+        if file := self.secret_file:
+            remedy = f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`."
+            try:
+                text, mode = file.read_text(encoding="utf-8").strip(), file.stat().st_mode
+                if text and not mode & OPEN_TO_OTHERS:
+                    return text
+                why = "other users can read it" if text else "it is empty"
+            except (OSError, UnicodeDecodeError) as error:
+                why = str(error.strerror if isinstance(error, OSError) else "it is not UTF-8 text")
+            why = f"secret_file {file} cannot be used: {why}"
         raise ConfigurationError(
-            f"Connection `{self.name}`: secret_file {file} cannot be used: {why}. Nothing was "
-            "requested.",
-            f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`.",
+            f"Connection `{self.name}` has no credentials: {why}. Nothing was requested.", remedy
         )
 
 
