@@ -61,10 +61,9 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
 
     Raises ConfigurationError, and creates nothing, where it does not exist or has no connection.
     """
-    home = (home or Home.from_environment()).require()
     settings = load_settings(home)
     settings.connections()
-    home.prepare()
+    home = settings.places.prepare()
     archive, warehouse = Archive(home.archive), Warehouse(home, memory_limit=settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:

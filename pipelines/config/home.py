@@ -35,15 +35,6 @@ class Home:
         given = os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME
         return cls(Path(given).expanduser().absolute())
 
-    def require(self) -> "Home":
-        """Return this home. Raises ConfigurationError where it does not exist."""
-        if not self.root.is_dir():
-            raise ConfigurationError(
-                f"The home {self.root} does not exist.",
-                f"Run `partner-sync init`, or set {PREFIX}HOME to an existing home.",
-            )
-        return self
-
     def prepare(self) -> "Home":
         """Create the folders: ours 0700, those that analysts read 0755."""
         try:

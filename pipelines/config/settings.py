@@ -130,8 +130,13 @@ class Settings(values.Table):
 
 
 def load_settings(home: Home | None = None) -> Settings:
-    """Return the settings of a home. Raises ConfigurationError that names every fault."""
+    """Return the settings of a home. Raises ConfigurationError: no home, or every fault in it."""
     home = home or Home.from_environment()
+    if not home.root.is_dir():
+        raise ConfigurationError(
+            f"The home {home.root} does not exist.",
+            f"Run `partner-sync init`, or set {values.PREFIX}HOME to an existing home.",
+        )
     names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
     given = {name: text for name, text in os.environ.items() if name.startswith(values.PREFIX)}
     variables = {names.get(name, name): text for name, text in given.items() if text}

@@ -14,7 +14,10 @@ from pipelines.reconcile.statements import RULES, TABLES
 from tests.assets.homes import STREAMS
 
 
-def test_importing_reads_no_setting_and_loading_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_importing_reads_no_setting_and_loading_does(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTNER_SYNC_HOME", str(home.root))
     monkeypatch.setenv("PARTNER_SYNC_MISSPELLED", "1")
     importlib.reload(definitions)
     with pytest.raises(dg.Failure, match="PARTNER_SYNC_MISSPELLED: no such field"):

@@ -185,5 +185,5 @@ def test_folders_are_private_where_they_should_and_a_home_has_to_exist(home: Hom
     modes = [folder.stat().st_mode & 0o777 for folder in folders]
     assert modes == [0o700, 0o700, 0o700, 0o755]
     with pytest.raises(ConfigurationError, match="does not exist") as caught:
-        Home(home.root / "none").require()
+        load_settings(Home(home.root / "none"))
     assert "partner-sync init" in caught.value.remedy
