@@ -58,8 +58,7 @@ class _Token:
 class ServiceClient(Transport):
     """Asks one service on behalf of one connection, whose requests share a token.
 
-    Use it within `async with client.http`. The secret is not kept. The constructor raises
-    ConfigurationError for a ca_file or proxy that cannot be used.
+    Use it within `async with client.http`. The secret is not kept.
     """
 
     _token: _Token | None = None

@@ -10,6 +10,7 @@ import re
 import ssl
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -57,8 +58,34 @@ class Transport:
     clock: Clock
     network: httpx.AsyncBaseTransport | None = None
 
-    def __post_init__(self) -> None:
-        self.http = self._open_http()
+    @cached_property
+    def http(self) -> httpx.AsyncClient:
+        """The client that sends. Raises ConfigurationError for a ca_file or proxy it cannot use."""
+        for name in ("httpx", "httpcore"):  # else they log what an answer may echo
+            logging.getLogger(name).setLevel(logging.WARNING)
+        connection, ca_file = self.connection, self.connection.ca_file
+        try:
+            return httpx.AsyncClient(
+                base_url=connection.base_url,
+                headers=HEADERS,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+                event_hooks={"response": [_keep_location]},
+                transport=self.network,
+                verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
+                trust_env=self.settings.use_proxy,
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
+                f"{error.strerror or error}. Nothing was requested.",
+                "Correct ca_file in connections.toml.",
+            ) from None
+        except (ValueError, ImportError, httpx.InvalidURL):
+            raise ConfigurationError(
+                "The proxy of the environment variables cannot be used. Nothing was requested.",
+                "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
+            ) from None
 
     async def send(self, request: httpx.Request, attempt: Attempt, held: AsyncExitStack) -> None:
         """Send a request and receive the answer, whose body may still hold a credential.
@@ -112,34 +139,6 @@ class Transport:
                 seconds = self.settings.request_timeout_seconds
                 return Unavailable(message.format(**values, seconds=seconds))
         return error
-
-    def _open_http(self) -> httpx.AsyncClient:
-        """Return httpx's client. Raises ConfigurationError for a wrong ca_file or proxy."""
-        for name in ("httpx", "httpcore"):  # else they log what an answer may echo
-            logging.getLogger(name).setLevel(logging.WARNING)
-        connection, ca_file = self.connection, self.connection.ca_file
-        try:
-            return httpx.AsyncClient(
-                base_url=connection.base_url,
-                headers=HEADERS,
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-                event_hooks={"response": [_keep_location]},
-                transport=self.network,
-                verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
-                trust_env=self.settings.use_proxy,
-            )
-        except OSError as error:
-            raise ConfigurationError(
-                f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
-                f"{error.strerror or error}. Nothing was requested.",
-                "Correct ca_file in connections.toml.",
-            ) from None
-        except (ValueError, ImportError, httpx.InvalidURL):
-            raise ConfigurationError(
-                "The proxy of the environment variables cannot be used. Nothing was requested.",
-                "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
-            ) from None
 
 
 async def _receive(response: httpx.Response) -> bytes:

@@ -131,7 +131,7 @@ def test_proxy_variables_count_only_if_a_setting_says_so(monkeypatch: pytest.Mon
     for proxy in ("ftp://127.0.0.1:9", "127.0.0.1:port", "http://[::1"):
         monkeypatch.setenv("http_proxy", proxy)
         with pytest.raises(ConfigurationError, match="proxy of the environment variables"):
-            Harness(use_proxy=True).client()
+            _ = Harness(use_proxy=True).client().http
 
 
 def test_certificates(tmp_path: Path) -> None:
@@ -143,4 +143,4 @@ def test_certificates(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
     for file in (tmp_path / "missing.pem", tmp_path / "empty.pem"):
         with pytest.raises(ConfigurationError, match="Cannot read ca_file"):
-            Harness(merchant(ca_file=file)).client()
+            _ = Harness(merchant(ca_file=file)).client().http
