@@ -54,11 +54,7 @@ class Unavailable(ServiceError):
     """A failure that may pass."""
 
 
-class AccessDenied(ServiceError):
-    """The service does not accept the credentials."""
-
-
-class Forbidden(AccessDenied):
+class Forbidden(ServiceError):
     """The credentials do not open this route: actor, scope, mapping or trial."""
 
 

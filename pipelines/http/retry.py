@@ -22,7 +22,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class TokenRefused(errors.AccessDenied):
+class TokenRefused(errors.ServiceError):
     """The service does not accept a token. The next try has a new one."""
 
 
@@ -39,7 +39,7 @@ UNCHANGED = "Nothing more was read; analysts still see the last published versio
 # What msgspec raises for a body that is not the JSON that was expected.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 KINDS: dict[int | None, type[errors.ServiceError]] = {
-    401: errors.AccessDenied,
+    401: errors.ServiceError,
     403: errors.Forbidden,
     429: errors.RateLimited,
     **dict.fromkeys(TRANSIENT, errors.Unavailable),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.core.errors import AccessDenied, Forbidden, RateLimited, ServiceError, Unavailable
+from pipelines.core.errors import Forbidden, RateLimited, ServiceError, Unavailable
 from pipelines.core.errors import UnexpectedAnswer as Unexpected
 from pipelines.http.retry import TRIES, UNCHANGED
 from tests.http.support import Reply, Script, http_date, json_reply, merchant, page_reply
@@ -39,9 +39,9 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "429": (problem(429, "slow down"), RateLimited, "slow down", "max_requests_per_window"),
     "organization disabled": (
         problem(401, "API access is not active for this organization."),
-        *(AccessDenied, "the organization of connection `shop` is disabled", "activate"),
+        *(ServiceError, "the organization of connection `shop` is disabled", "activate"),
     ),
-    "bad key": (problem(401, ""), AccessDenied, "connection `shop` are not accepted", "API key"),
+    "bad key": (problem(401, ""), ServiceError, "connection `shop` are not accepted", "API key"),
     "trial ended": (
         problem(403, "The trial has ended and billing is not enabled."),
         *(Forbidden, "the free trial of connection `shop` has ended", "Enable billing"),

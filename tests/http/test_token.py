@@ -65,7 +65,7 @@ def test_a_401_renews_the_token_once_for_all_and_repeats(count: int) -> None:
 
 def test_a_second_401_is_an_error() -> None:
     script = Script(page_reply(), refused=["token-1", "token-2"])
-    with pytest.raises(errors.AccessDenied, match="connection `acme` are not accepted") as got:
+    with pytest.raises(errors.ServiceError, match="connection `acme` are not accepted") as got:
         script.page()
     assert "client_id, secret and audience" in got.value.remedy
     assert len(script.token_requests) == 2
@@ -80,7 +80,7 @@ def test_a_token_that_expired_on_its_way_was_not_refused() -> None:
 
 ECHO = json_reply(error="invalid_client", error_description=SECRET).body
 ENDLESS = b'{"access_token": "ab", "expires_in": %d}' % 10**400
-WRONG, DENIED = errors.UnexpectedAnswer, errors.AccessDenied
+WRONG, DENIED = errors.UnexpectedAnswer, errors.ServiceError
 REFUSALS = {
     "wrong secret": (Reply(401, ECHO), DENIED, "gave no token (status 401)"),
     "bad request": (Reply(400), DENIED, "gave no token (status 400)"),
@@ -98,6 +98,7 @@ def test_a_refused_token_request(reply: Reply, error: type[Exception], words: st
     script = Script(page_reply(), tokens=[reply] * 5)
     with pytest.raises(error) as got:
         script.page()
+    assert type(got.value) is error
     assert words in str(got.value)
     assert SECRET not in repr(got.value)
     assert script.requests == []
