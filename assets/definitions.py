@@ -3,11 +3,10 @@
 import dagster as dg
 
 from assets import automation, sensors
-from assets.exports import export
 from assets.keys import SERVICE
 from assets.raw import raw_assets
 from assets.resources import HomeResource, expected_failures
-from assets.warehouse import REBUILD_JOB, warehouse_assets
+from assets.warehouse import REBUILD_JOB, export, warehouse_assets
 from pipelines.config.settings import Settings, load_settings
 
 

@@ -1,4 +1,4 @@
-"""Assets behind `raw`: the tables of the warehouse and the published version, without partitions.
+"""Assets behind `raw`: tables of the warehouse, the published version, exports; no partitions.
 
 A version holds all days and connections, so one step builds all of it.
 """
@@ -10,9 +10,10 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import check_results, check_specs
-from assets.keys import PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
+from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
+from pipelines.app.export import export_tables
 from pipelines.app.notify import notify_summary
 from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
@@ -131,3 +132,19 @@ def build_metadata(built: BuildResult, version: Version) -> dict[str, Any]:
         "scans failed": len(built.failed),
         **rows,
     }
+
+
+class ExportConfig(dg.Config):
+    """What to export to where, as for `partner-sync export`."""
+
+    target: str = "csv"
+    tables: list[str] | None = None
+
+
+@dg.asset(key=EXPORTS, deps=[PUBLISHED], group_name="reports", kinds={"file"})
+def export(context: dg.AssetExecutionContext, config: ExportConfig, home: HomeResource) -> None:
+    """Tables of the published version. Materialize it by hand: no schedule does."""
+    with home.session() as session:
+        rows = export_tables(session, config.target, config.tables or ())
+    shown = {row["table"]: f"{row['rows']} rows: {row['exported_to']}" for row in rows}
+    context.add_output_metadata(shown)
