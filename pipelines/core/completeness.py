@@ -99,7 +99,5 @@ class Completeness(Proof, frozen=True, kw_only=True):
 
 
 def _without(ranges: Ranges, rows: Collection[int]) -> Ranges:
-    if not rows:
-        return ranges
     kept = (row for first, end in ranges for row in range(first, end) if row not in rows)
-    return tuple((row, row + 1) for row in kept)
+    return tuple((row, row + 1) for row in kept) if rows else ranges

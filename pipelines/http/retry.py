@@ -4,6 +4,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -116,26 +117,19 @@ class Attempt(Slot):
         return None if self.failure is None else str(self.failure) or "Cancelled."
 
 
-class Problem(msgspec.Struct):
-    """The members of problem+json that are read; what is no text is shown as it is."""
-
-    type: Any = ""
-    title: Any = ""
-    detail: Any = ""
-    retry_after_seconds: float | None = 0.0
-
-
-def read_problem(body: bytes) -> Problem:
-    """Return the problem in a body; without members if the body is anything else."""
+def read_problem(body: bytes) -> dict[str, Any]:
+    """Return the members of the problem+json in a body; none if the body is anything else."""
     try:
-        return msgspec.json.decode(body, type=Problem, strict=False)
+        return msgspec.json.decode(body, type=dict[str, Any])
     except UNREADABLE:
-        return Problem()
+        return {}
 
 
 def wait_seconds(answer: Attempt, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
-    in_body = read_problem(answer.body).retry_after_seconds or 0.0
+    in_body, given = 0.0, read_problem(answer.body).get("retry_after_seconds")
+    with suppress(msgspec.ValidationError):
+        in_body = msgspec.convert(given, float, strict=False)
     return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
 
 
@@ -144,13 +138,14 @@ def error_of_status(
 ) -> errors.ServiceError:
     """Return the error that an answer other than 200 means."""
     problem = read_problem(answer.body)
-    slug = str(problem.type).rpartition("/")[2]
-    words = f"{answer.status} {slug} {problem.title} {problem.detail}".lower().replace("_", " ")
+    kind, title, detail = (str(problem.get(name) or "") for name in ("type", "title", "detail"))
+    slug = kind.rpartition("/")[2]
+    words = f"{answer.status} {slug} {title} {detail}".lower().replace("_", " ")
     message, remedy = next(
         meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
     )
     # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
-    quote = redactor.clean(str(problem.detail or problem.title or "")).strip()
+    quote = redactor.clean(detail or title).strip()
     said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
     location = answer.headers.get("location", "no address")
     message = message.format(name=connection.name, url=connection.base_url, location=location)
