@@ -1,6 +1,5 @@
 """Expected failures; anything else is a defect and keeps its traceback."""
 
-from datetime import datetime
 from enum import IntEnum
 
 
@@ -43,11 +42,7 @@ class RateLimited(ServiceError):
 
 
 class Postponed(ServiceError):
-    """The service asks to wait longer than a run may; `until` is the earliest time to go on."""
-
-    def __init__(self, message: str, until: datetime, remedy: str = "") -> None:
-        super().__init__(message, remedy)
-        self.until = until
+    """The service asks to wait longer than a run may."""
 
 
 class Unavailable(ServiceError):

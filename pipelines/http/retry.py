@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import tenacity
@@ -19,7 +19,6 @@ from pipelines.rate_limit.headers import read_retry_after
 from pipelines.rate_limit.limiter import Slot
 from pipelines.rate_limit.memory import LONGEST_BLOCK
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
@@ -155,7 +154,9 @@ def error_of_status(
     )
 
 
-async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connection: str) -> T:
+async def ask_with_retries(
+    ask: Callable[[], Awaitable[Attempt]], clock: Clock, connection: str
+) -> Attempt:
     """Ask until there is an answer or no try is left, after 1, 2, 4 … 30 s and a random second.
 
     Where an answer asks for a longer wait, the rate limiter makes all requests of the actor wait.
@@ -183,16 +184,10 @@ async def ask_with_retries(ask: Callable[[], Awaitable[T]], clock: Clock, connec
     )
     try:
         return await retrying(ask)
-    except errors.Postponed as error:
-        moment = f"{error.until:%Y-%m-%d %H:%M} UTC"
-        raise errors.Postponed(
-            "The service asks for a longer pause than a run may take. This run of connection "
-            f"`{connection}` ends. No request is sent before {moment}. {UNCHANGED}",
-            error.until,
-            f"Run `partner-sync sync` after {moment} to resume. To ignore the pause, run "
-            f"`partner-sync connections unblock {connection}`.",
-        ) from None
     except errors.ServiceError as error:
         tried = f" Tried {TRIES[type(error)]} times." if type(error) in TRIES else ""
         remedy = error.remedy or "Run `partner-sync sync` later to resume."
+        if isinstance(error, errors.Postponed):
+            tried = f" This run of connection `{connection}` ends."
+            remedy += f" To ignore the pause, run `partner-sync connections unblock {connection}`."
         raise type(error)(f"{error}{tried} {UNCHANGED}", remedy) from None

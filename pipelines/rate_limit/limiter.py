@@ -160,8 +160,12 @@ class RateLimiter:
             ahead = now - self._clock.monotonic()
             due = self._queue(execute, known, mine, now) if mine else known.blocked_until
         if known.blocked_until - now > memory.LONGEST_WAIT:
-            until = self._clock.time() + known.blocked_until - now
-            raise Postponed("The service asks for a pause.", datetime.fromtimestamp(until, UTC))
+            until = datetime.fromtimestamp(self._clock.time() + known.blocked_until - now, UTC)
+            raise Postponed(
+                "The service asks for a longer pause than a run may take. No request is sent "
+                f"before {until:%Y-%m-%d %H:%M} UTC.",
+                f"Run `partner-sync sync` after {until:%Y-%m-%d %H:%M} UTC to resume.",
+            )
         return due - ahead
 
     def _queue(self, execute: Execute, known: RateLimitActor, mine: Slot, now: float) -> float:

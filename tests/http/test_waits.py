@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,9 @@ def test_too_long_a_wait_ends_a_run_and_is_kept(header: str, status: int, tmp_pa
         for error in script.run(ask):
             assert isinstance(error, Postponed)
             assert "This run of connection `acme` ends" in str(error)
-            assert EPOCH < error.until <= EPOCH + timedelta(days=7, minutes=1)
+            until = datetime.fromisoformat(error.remedy.partition("after ")[2][:16] + "Z")
+            assert EPOCH < until <= EPOCH + timedelta(days=7, minutes=1)
+            assert f"No request is sent before {until:%Y-%m-%d %H:%M} UTC" in str(error)
             assert "`partner-sync connections unblock acme`" in error.remedy
     assert len(script.requests) <= 3  # those under way when the pause became known
     metadata.close()
