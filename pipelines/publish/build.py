@@ -67,45 +67,30 @@ def build(stores: Stores) -> BuildResult:
 def rebuild(stores: Stores) -> BuildResult:
     """Build and publish a version from the scan files alone, without requests.
 
-    It holds the scans of the published version, or of all others if it cannot be read, without what
-    was rolled back, and those that failed before; without any, what `build` would load. Its base is
-    the checkpoint, if scans were pruned, else none. Raises PartnerSyncError where a scan cannot be
-    loaded that was loaded before, or was pruned and is in no checkpoint; nothing is published then.
+    It holds the scans of the published version, or of the one before if it cannot be read, and what
+    `build` would load on it; scans that failed are tried again. Its base is the checkpoint, if
+    scans were pruned, else none. Raises PartnerSyncError where a scan cannot be loaded that was
+    loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
     with versions.change_versions(stores):
-        known = versions.known_scans(stores, stores.warehouse.published())
-        if base := versions.checkpoint(stores):
+        known, base = versions.known_scans(stores), versions.checkpoint(stores)
+        if base:
             versions.require_unchanged(stores.metadata, base)
-        held = versions.loaded_scans(stores.warehouse, base)
+        needed = known - versions.loaded_scans(stores.warehouse, base)
         with stores.metadata.transaction() as session:
             every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
-            _require_all(known - held, every, is_based=base is not None and held <= known)
-            failed, is_held = set[str](), set[tuple[str, str]]()
-            for scan in reversed(every):  # none is loaded behind a newer one of its list
-                about = (scan.connection, scan.stream)
-                if scan.scan_id in held:
-                    is_held.add(about)
-                elif scan.status == ScanStatus.FAILED and about not in is_held:
-                    failed.add(scan.scan_id)
-            wanted = known or {scan.scan_id for scan in buildable_scans(session, known)}
-            scans = [scan for scan in every if scan.scan_id in (wanted | failed) - held]
-            if base and not scans:
-                raise PartnerSyncError(
-                    f"Version {base.number} already holds every loaded scan. Nothing was rebuilt.",
-                    'Run `partner-sync versions rollback --reason "..."` with number '
-                    f"{base.number}.",
-                )
+            _require_all(needed, every, base)
+            for scan in every:
+                if scan.status == ScanStatus.FAILED:
+                    scan.status = ScanStatus.SEALED
+            scans = [scan for scan in every if scan.scan_id in needed]
+            scans += buildable_scans(session, known)
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
-        built = _Building(stores, base, inputs, known=known).run(scans)
-        with stores.metadata.transaction() as session:
-            for each in built.results:
-                if each.scan_id in failed and each.held is None:
-                    set_status(session, each.scan_id, ScanStatus.SEALED)
-        return built
+        return _Building(stores, base, inputs, known=known).run(scans, is_outdated=bool(base))
 
 
-def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: bool) -> None:
+def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | None) -> None:
     """Raise PartnerSyncError if scans that are needed besides the base cannot be loaded again."""
     if unknown := needed.difference(scan.scan_id for scan in every):
         raise PartnerSyncError(
@@ -114,7 +99,7 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan], *, is_based: boo
             "Restore metadata.db from a backup, then run `partner-sync versions rebuild`.",
         )
     lost = [scan for scan in every if scan.status == ScanStatus.PRUNED]
-    if lost and not is_based:
+    if lost and not base:
         raise PartnerSyncError(
             f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the "
             "checkpoint with their rows is lost, damaged or was rolled back. Nothing was rebuilt. "
@@ -154,8 +139,8 @@ class _Building:
             if is_outdated or any(result.held is None for result in results):
                 logger.info("Version %s: reconciling.", number)
                 finish(self.stores, db, self.inputs)
-                if not self.known:  # a rebuild loads all scans that there ever were
-                    db.execute(MOVE_FINDINGS, {"scans": [each.scan_id for each in results]})
+                new = {each.scan_id for each in results} - self.known
+                db.execute(MOVE_FINDINGS, {"scans": [*new]})
                 version = self.stores.warehouse.commit(db, number)
         if version is not None:
             versions.publish_version(self.stores, version)

@@ -5,52 +5,41 @@ from datetime import datetime
 from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
-from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
-from pipelines.publish import versions
-from pipelines.publish.versions import Stores
+from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.publish.versions import Stores, change_versions, loaded_scans, require_unchanged
 from pipelines.warehouse.duckdb_file import Row
 
 
 def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:
-    """Delete scans that began, and versions that were built, before a time; return one row each.
+    """Delete versions that were built, and scans that began, before a time; return one row each.
 
-    A scan that a version holds goes only if the published one holds it. The oldest version that
-    holds all pruned scans becomes the checkpoint, from which `rebuild` starts. `dry_run` deletes
-    nothing. Raises PartnerSyncError where the checkpoint was changed.
+    The published version stays. A scan that a version holds goes only if all that stay hold it: the
+    oldest is the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing. Raises
+    PartnerSyncError where a version that stays was lost, changed or cannot be read.
     """
-    with versions.change_versions(stores):
-        published = stores.warehouse.published()
-        loaded = versions.loaded_scans(stores.warehouse, published)
-        held = versions.readable_versions(stores.warehouse)
-        # A person may roll back to their version, and rebuild it.
-        undone = versions.scans_of_all(stores) - loaded
+    with change_versions(stores):
+        published, files = stores.warehouse.published(), stores.warehouse.versions()
+        with stores.metadata.transaction() as session:
+            aged = select(VersionRow.number).where(VersionRow.created_at < before)
+            numbers = set(session.scalars(aged))
+        old = [each for each in files if each.number in numbers and each != published]
+        kept = [each for each in {published, *files}.difference(old) if each]
+        for each in kept:
+            require_unchanged(stores.metadata, each)
+        held = [loaded_scans(stores.warehouse, each) for each in kept]
+        loaded = frozenset.intersection(*held) if held else frozenset[str]()
+        undone = frozenset[str]().union(*held) - loaded  # a person may roll back to their version
         with stores.metadata.transaction() as session:
             every = prunable_scans(session, loaded, before)
-            kept = select(VersionRow).filter_by(status=VersionStatus.PUBLISHED)
-            rows = session.scalars(kept.order_by(VersionRow.number)).all()
-            pruned = session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
-            gone = frozenset(pruned)
         scans = [scan for scan in every if scan.scan_id not in undone]
-        gone |= loaded.intersection(scan.scan_id for scan in scans)
-        keeper = versions.checkpoint(stores, gone)
-        # Without a pruned scan, nothing could be built on a version any more.
-        lacking = {each.number for each, has in held.items() if keeper and not gone <= has}
-        old = [
-            row.number
-            for row in rows
-            if (row.created_at < before or row.number in lacking)
-            and row.number not in {each.number for each in (published, keeper) if each}
-        ]
         if not dry_run:
-            if keeper:
-                versions.require_unchanged(stores.metadata, keeper)
+            for each in old:
+                stores.warehouse.drop(each.number)
             _prune_scans(stores, scans, loaded)
-            for number in old:
-                stores.warehouse.drop(number)
     names = [f"{each.connection}/{each.stream} {each.started_at:%Y-%m-%d %H:%M}" for each in scans]
     return [
         *({"kind": "scan", "name": name} for name in names),
-        *({"kind": "version", "name": str(number)} for number in old),
+        *({"kind": "version", "name": str(each.number)} for each in old),
     ]
 
 

@@ -73,28 +73,30 @@ def _reconcile(stores: Stores) -> None:
 
     A file without a row is kept: the metadata database may be older than the files. So is a file
     that has a row with a digest: it was published, and a person put it back after it was deleted.
-    A lost symlink is made again, to the newest version that was not rolled back.
+    A lost symlink is made again, to the newest version without a scan that was rolled back.
     """
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
         rows = {row.number: row for row in session.scalars(select(VersionRow))}
-    for number in files.keys() - rows.keys():
-        rows[number] = VersionRow(number=number, created_at=utc_now(stores.clock))
-        rows[number].note, rows[number].sha256 = "Found without a row.", _digest(files[number])
-    for number, row in rows.items():
-        version, row.status = files.get(number), VersionStatus.DELETED
-        if version is not None and (row.sha256 or version == published):
-            row.status = VersionStatus.PUBLISHED
-            row.sha256 = row.sha256 or _digest(version)  # no transaction waits for that
+        undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))))
+    for number, version in files.items():
+        found = VersionRow(number=number, created_at=utc_now(stores.clock))
+        found.note = "Found without a row."
+        row = rows.setdefault(number, found)
+        if row is found or version == published:  # no transaction waits for the digest
+            row.sha256 = row.sha256 or _digest(version)
     with stores.metadata.transaction() as session:
+        for number, row in rows.items():
+            is_kept = number in files and row.sha256
+            row.status = VersionStatus.PUBLISHED if is_kept else VersionStatus.DELETED
         session.add_all(rows.values())
     for number in files:
         if rows[number].status == VersionStatus.DELETED:
             stores.warehouse.drop(number)
     if published is None:  # the link is lost, or nothing was built yet
-        known, held = known_scans(stores, None), readable_versions(stores.warehouse)
-        for version in [each for each, scans in held.items() if scans <= known][-1:]:
+        held = readable_versions(stores.warehouse)
+        for version in [each for each, scans in held.items() if not scans & undone][-1:]:
             stores.warehouse.publish(version)
 
 
@@ -139,17 +141,17 @@ def publish_version(stores: Stores, version: Version) -> None:
 
     Of versions that hold the same scans the newest stays, for the newest `keep_versions` states of
     the data; besides them, the checkpoint and the version of the last close. Versions that were
-    rolled back, which have other scans than the new one, and those that cannot be read go first.
+    rolled back, which have other scans than the new one, go, and those that cannot be read. So each
+    version that is kept holds the scans of the one before.
     """
     stores.warehouse.publish(version)
     needed, held = {checkpoint(stores), _last_closed(stores)}, readable_versions(stores.warehouse)
-    newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str] | int]()
-    past = [each for each, scans in held.items() if scans <= newest]
-    others = [each for each in stores.warehouse.versions() if each not in past]
-    for each in reversed(others + past):
-        state = held.get(each, each.number)  # one that cannot be read is like no other
-        if state not in kept and len(kept) < stores.settings.keep_versions:
-            kept.add(state)
+    newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str]]()
+    for each in reversed(stores.warehouse.versions()):
+        scans = held.get(each)
+        is_full = scans in kept or len(kept) == stores.settings.keep_versions
+        if scans is not None and scans <= newest and not is_full:
+            kept.add(scans)
         elif each not in needed:
             stores.warehouse.drop(each.number)
 
@@ -165,12 +167,12 @@ def _last_closed(stores: Stores) -> Version | None:
 def previous_versions(stores: Stores, version: Version) -> list[Version]:
     """Return the older versions that hold a part of the scans of a version, newest first.
 
-    A version that was rolled back is none of them. Any other is, if `version` cannot be read.
+    Any older one, if `version` cannot be read.
     """
-    held, known = readable_versions(stores.warehouse), known_scans(stores, version)
-    others = {each: scans for each, scans in held.items() if scans != held.get(version)}
-    older = [each for each in reversed(others) if each.number < version.number]
-    return [each for each in older if others[each] <= known]
+    held = readable_versions(stores.warehouse)
+    newest = held.get(version)
+    older = [each for each in reversed(held) if each.number < version.number]
+    return [each for each in older if newest is None or held[each] < newest]
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:
@@ -199,15 +201,15 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
             )
         require_unchanged(stores.metadata, kept[number])
         held = loaded_scans(stores.warehouse, kept[number])
-        undone = scans_of_all(stores) - held
+        undone = frozenset[str]().union(*readable_versions(stores.warehouse).values()) - held
         why = f"rolled back to version {number}: {reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, stores.decision("rollback", str(number), reason))
-            for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(undone))).all():
-                if scan.status not in {ScanStatus.PRUNED, *NOT_LOADED}:  # which no build loads
+            for scan in session.scalars(select(Scan)).all():
+                is_loaded = scan.status not in NOT_LOADED
+                if scan.scan_id in undone and is_loaded and scan.status != ScanStatus.PRUNED:
                     set_status(session, scan.scan_id, ScanStatus.HELD, why)
-            for scan in session.scalars(select(Scan).where(Scan.scan_id.in_(held))).all():
-                if scan.status in NOT_LOADED:  # by an earlier rollback
+                elif scan.scan_id in held and not is_loaded:  # by an earlier rollback
                     set_status(session, scan.scan_id, ScanStatus.SEALED)
         stores.warehouse.publish(kept[number])
     return (
@@ -216,21 +218,17 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
     )
 
 
-def checkpoint(stores: Stores, also: frozenset[str] = frozenset()) -> Version | None:
-    """Return the oldest version that holds every pruned scan (and those `also`); None without any.
+def checkpoint(stores: Stores) -> Version | None:
+    """Return the version from which a rebuild starts: the oldest that holds every pruned scan.
 
-    A rebuild starts from it. One that holds what was rolled back is better than none.
+    None, if none was pruned, or none holds them all without one that was rolled back.
     """
     with stores.metadata.transaction() as session:
-        pruned = also.union(
-            session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
-        )
-    if not pruned:
-        return None
-    known = known_scans(stores, stores.warehouse.published())
-    held = readable_versions(stores.warehouse)
-    able = [version for version, scans in held.items() if pruned <= scans]
-    return min(able, key=lambda version: not held[version] <= known, default=None)
+        found = session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
+        pruned = frozenset(found)
+    held, known = readable_versions(stores.warehouse), known_scans(stores)
+    able = (each for each, scans in held.items() if pruned <= scans <= known)
+    return next(able, None) if pruned else None
 
 
 def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
@@ -257,22 +255,11 @@ def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
     return held
 
 
-def scans_of_all(stores: Stores) -> frozenset[str]:
-    """Return the scans of all versions that can be read, also of those that were rolled back."""
-    return frozenset[str]().union(*readable_versions(stores.warehouse).values())
-
-
-def known_scans(stores: Stores, version: Version | None) -> frozenset[str]:
-    """Return the scans of a version; if it cannot be read, those of all others.
-
-    Without those that no build loads: a version that holds one was rolled back.
-    """
-    held = readable_versions(stores.warehouse)
-    if version in held:
-        return held[version]
-    undone = select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))
-    with stores.metadata.transaction() as session:
-        return scans_of_all(stores).difference(session.scalars(undone))
+def known_scans(stores: Stores) -> frozenset[str]:
+    """Return the scans of the published version; if it cannot be read, of the one before."""
+    published, held = stores.warehouse.published(), readable_versions(stores.warehouse)
+    known = [held[each] for each in held if published and each.number <= published.number]
+    return known[-1] if known else frozenset()
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:

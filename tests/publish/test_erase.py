@@ -67,7 +67,7 @@ def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
     prune(named, named.clock.now)
     checkpoint = [number for number, status in named.versions().items() if status == "checkpoint"]
-    assert checkpoint == [2]
+    assert checkpoint == [3]
     newest = read(named, Reading([*OTHERS, {"id": "late", "name": NAME}]))
     file = next(named.home.archive.rglob(f"{newest}*"))
     with named.metadata.transaction() as session:

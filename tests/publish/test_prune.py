@@ -29,13 +29,15 @@ def names(stores: Stores, before: datetime) -> list[tuple[str, str]]:
 def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_refused(
     published: Stores,
 ) -> None:
-    for last in (11, 12):
+    published = published.changed(keep_versions=4)
+    for last in (11, 12, 13):
         load(published, *range(1, last + 1))
-    prune(published, published.clock.now - DAY)
+    prune(published, published.clock.now - 2 * DAY)
+    assert published.versions() == {1: "deleted", 2: "checkpoint", 3: "published", 4: "published"}
     lost, *_others = published.warehouse.versions()
     lost.path.unlink()
-    assert [result.scan_id for result in rebuild(published).results] == ["usage-1104"]
-    assert len(published.keys()) == 12
+    assert [result.scan_id for result in rebuild(published).results] == ["usage-1105"]
+    assert len(published.keys()) == 13
     for version in published.warehouse.versions():
         version.path.chmod(0o644)
         version.path.write_bytes(b"")
@@ -43,33 +45,20 @@ def test_a_rebuild_goes_on_from_any_version_that_holds_the_pruned_scans_or_is_re
         rebuild(published)
 
 
-def test_a_rebuild_does_not_start_from_a_version_that_was_rolled_back(published: Stores) -> None:
-    undone = load(published, *range(1, 12), 99)
-    roll_back(published, 1)
-    load(published, *range(1, 12))
-    published.warehouse.drop(1)
-    prune(published, published.clock.now)
-    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
-    assert undone in files(published)
-
-
-def test_a_version_behind_the_checkpoint_that_lacks_a_pruned_scan_goes(published: Stores) -> None:
-    published = published.changed(keep_versions=4)
+def test_a_version_that_lacks_a_pruned_scan_is_no_checkpoint(published: Stores) -> None:
+    (without,) = published.warehouse.versions()
+    backup = without.path.read_bytes()
     pruned = load(published, *range(1, 12))
-    before = published.clock.now + DAY / 2
+    undone = load(published, *range(1, 13))
+    prune(published, published.clock.now - DAY / 2)
+    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
+    without.path.write_bytes(backup)
     roll_back(published, 1)
-    load(published, *range(1, 11), 15)
-    roll_back(published, 2)
-    load(published, *range(1, 13))
-    without = published.warehouse.versions()[2].path
-    backup = without.read_bytes()
-    prune(published, before)
-    kept = {2: "checkpoint", 4: "published"}
-    assert published.versions() == {1: "deleted", 3: "deleted"} | kept
-    without.write_bytes(backup)
-    roll_back(published, 3)
     assert published.statuses()[pruned] == ScanStatus.PRUNED
+    assert published.statuses()[undone] == ScanStatus.HELD
     assert verify_files(published)["damaged"] == []
+    with pytest.raises(PartnerSyncError, match="2 scans of 2026-11-02 to 2026-11-03 were pruned"):
+        rebuild(published)
 
 
 @pytest.mark.long
@@ -89,12 +78,10 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
         assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
     versions.rollback(published, None, "bad load")
     assert len(published.keys()) == 10
-    map_again("d")
-    assert published.versions() == dict.fromkeys(range(1, 5), "deleted") | dict.fromkeys(
-        (5, 6), "published"
-    )
+    map_again("d")  # 5 is what was rolled back, and 1 has the same scans
+    assert published.versions() == dict.fromkeys(range(1, 6), "deleted") | {6: "published"}
     with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
-        versions.rollback(published, None, "once more")  # 5 is what was rolled back
+        versions.rollback(published, None, "once more")
 
 
 def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:

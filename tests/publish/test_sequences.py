@@ -84,11 +84,12 @@ class Home:
         return NONE.union(*self.readable().values())
 
     def known(self) -> Scans:
-        return self.readable().get(self.number, self.loaded() - self.barred)
+        held = self.readable()
+        return NONE.union(*[held[each] for each in held if (each or 0) <= (self.number or 0)][-1:])
 
     def keeper(self) -> int | None:
-        able = [each for each, held in self.readable().items() if held >= self.pruned]
-        able.sort(key=lambda each: not self.held[each] <= self.known())
+        held, known = self.readable(), self.known()
+        able = [each for each in held if known >= held[each] >= self.pruned]
         return able[0] if able and self.pruned else None
 
     def is_sound(self, number: int | None) -> bool:
@@ -139,16 +140,17 @@ class Home:
         if self.chance.random() < 0.8:
             self.build()
 
-    def publish(self, base: Scans, scans: Scans, what: Callable[[Stores], Any]) -> None:
+    def publish(self, scans: Scans, what: Callable[[Stores], Any], *, is_new: bool) -> None:
         before = [*self.readable().values()][::-1]
-        assert what(self.stores).is_new == (scans != base)
-        if scans == base:
+        assert what(self.stores).is_new == is_new
+        if not is_new:
             return
         self.number = self.stores.warehouse.require_published().number
         self.held[self.number], self.built[self.number] = scans, self.stores.clock.now
         states = dict.fromkeys(each for each in [scans, *before] if each <= scans)
         limit, kept = self.stores.settings.keep_versions, {*self.readable().values()}
         assert {*[*states][:limit]} <= kept
+        assert all(each <= scans for each in kept)
         assert len(kept) <= limit + 1  # with the checkpoint
 
     def build(self) -> None:
@@ -158,19 +160,22 @@ class Home:
         if scans and not self.is_sound(self.number):
             refuse(build, self.stores)
         else:
-            self.publish(base, self.load(base, scans), build)
+            loaded = self.load(base, scans)
+            self.publish(loaded, build, is_new=loaded != base)
 
     def rebuild(self) -> None:
         known, keeper = self.known(), self.keeper()
         base = self.held[keeper]
-        again = {each for each in self.failed if not self.is_late(self.scans[each], base)}
-        is_lost = self.pruned and not (keeper and base <= known and self.is_sound(keeper))
-        if is_lost or any(self.scans[each].path in self.backups for each in known - base):
+        if self.pruned and not (keeper and self.is_sound(keeper)):
             refuse(rebuild, self.stores)
-        elif wanted := {*(known or self.buildable(NONE)), *again} - base:
-            self.publish(base, self.load(base, wanted, known), rebuild)
-        elif keeper:
+            return
+        self.failed.clear()
+        wanted = {*self.buildable(known), *known - base}
+        if any(self.scans[each].path in self.backups for each in known - base):
             refuse(rebuild, self.stores)
+        else:
+            loaded = self.load(base, wanted, known)
+            self.publish(loaded, rebuild, is_new=bool(keeper) or loaded != base)
 
     def decide(self) -> None:
         with self.stores.metadata.transaction() as session:
@@ -189,12 +194,10 @@ class Home:
     def roll_back(self) -> None:
         readable = self.readable()
         number = self.chance.choice([None, self.chance.choice([*self.held]), *readable])
-        target, known = number, self.known()
+        target, seen = number, readable.get(self.number)
         if number is None and self.number:
-            older = [n for n, held in readable.items() if held <= known and n and n < self.number]
-            target = max(
-                (n for n in older if readable[n] != readable.get(self.number)), default=None
-            )
+            older = [n for n in readable if n and n < self.number]
+            target = max((n for n in older if seen is None or readable[n] < seen), default=None)
         if target is None or not self.is_sound(target):
             refuse(versions.rollback, self.stores, number, "wrong")
             return
@@ -210,21 +213,21 @@ class Home:
     def prune(self) -> None:
         self.restore()
         before = self.stores.clock.now + self.chance.randint(-12, 2) * DAY / 2
-        statuses, kept, files = self.stores.statuses(), self.loaded(), self.readable()
+        statuses, files = self.stores.statuses(), self.readable()
         unpruned = self.scans.keys() - self.pruned
         dry, done = (prune(self.stores, before, dry_run=dry) for dry in (True, False))
         assert dry == done
         newest = {each.about: each.scan_id for each in self.ordered(unpruned)}
         old = {each for each in unpruned if self.scans[each].began < before.timestamp()}
         old.difference_update(newest.values())
-        self.pruned |= old & self.held[self.number]
+        after = {each for each in files if self.built[each] >= before} | {self.number}
+        self.pruned |= old.intersection(*(self.held[each] for each in after))
         self.approved -= self.pruned
+        kept = NONE.union(*(self.held[each] for each in after))
         for scan_id in {each for each in self.barred & old - kept if statuses[each] != "held"}:
             self.barred.remove(scan_id)
             del self.scans[scan_id]
-        whole = {each for each, held in files.items() if self.pruned <= held}
-        kept_files = {each for each in whole if self.built[each] >= before}
-        assert self.readable().keys() | {None} == kept_files | {self.number, self.keeper(), None}
+        assert self.readable().keys() | {None} == after | {None}
         assert not self.pruned or self.keeper()
 
     def damage(self) -> None:
