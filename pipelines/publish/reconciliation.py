@@ -14,8 +14,7 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions, erased_digests
 from pipelines.metadata.tables import Close
 from pipelines.publish.versions import Stores
-from pipelines.reconcile.engine import Inputs
-from pipelines.reconcile.statements import REMEMBERED
+from pipelines.reconcile.engine import Inputs, read_remembered
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
 DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"
@@ -63,8 +62,5 @@ def remembered(warehouse: Warehouse) -> dict[str, Any]:
         if published is None or version.number > published.number:
             continue
         with suppress(PartnerSyncError, duckdb.Error), warehouse.open(version.number) as db:
-            return {
-                table: db.execute(f"FROM reconciliation.{table}").to_arrow_table()
-                for table in REMEMBERED
-            }
+            return read_remembered(db)
     return {}

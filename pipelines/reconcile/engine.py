@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipelines.config.mapping import Mapping
 from pipelines.core.currencies import DIGITS, minor_unit
-from pipelines.core.text import printable, quote_identifier
+from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, Sides, create_views
@@ -24,20 +24,22 @@ from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statem
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
 )
-CREATE: Final = """
-CREATE SCHEMA IF NOT EXISTS reconciliation;
+# The schemas anew. What the statements read besides rows are variables.
+BEGIN: Final = """
+DROP SCHEMA IF EXISTS finance CASCADE;
+DROP SCHEMA IF EXISTS reconciliation CASCADE;
+CREATE SCHEMA reconciliation;
 CREATE TABLE reconciliation.rules (
     rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR
 );
-"""
-CREATE_BASIS: Final = """
 CREATE TABLE reconciliation.basis AS
 SELECT
-    coalesce(max(loads.ended_at), 'epoch') AS as_of, $match_by::VARCHAR AS match_by,
-    $time_zone::VARCHAR AS time_zone, $grace_days::INTEGER AS grace_days,
-    $digest::VARCHAR AS digest
+    coalesce(max(loads.ended_at), 'epoch') AS as_of,
+    getvariable('match_by')::VARCHAR AS match_by, getvariable('time_zone')::VARCHAR AS time_zone,
+    getvariable('grace_days')::INTEGER AS grace_days, getvariable('digest')::VARCHAR AS digest
 FROM meta.loads AS loads
-WHERE loads.stream IN ('partners', 'usage', 'billing')
+WHERE loads.stream IN ('partners', 'usage', 'billing');
+SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
 """
 # Their amounts get the digits behind the point that those of this version and of earlier ones have.
 CREATE_REMEMBERED: Final = """
@@ -67,7 +69,6 @@ CREATE OR REPLACE TEMP TABLE break_decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
-SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
 """
 CREATE_RESULT: Final = """
 CREATE OR REPLACE {} AS
@@ -82,12 +83,6 @@ SELECT
     found.connection, found.subject, found.partner, found.month, found.currency, found.cause,
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
 FROM ({1}) AS found
-"""
-STALE: Final = f"""
-SELECT replace(tables.table_type, 'BASE ', ''), tables.table_schema, tables.table_name
-FROM information_schema.tables AS tables
-WHERE tables.table_catalog = current_database() AND (tables.table_schema = 'finance'
-    OR (tables.table_schema = 'reconciliation' AND tables.table_name NOT IN {tuple(REMEMBERED)}))
 """
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 
@@ -119,29 +114,34 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     nothing can be, only table `rules` is there, which says why.
     """
     problem = inputs.problem
-    if inputs.mapping is not None:
-        try:
+    try:
+        if inputs.mapping is not None:
             _Engine(db, inputs, inputs.mapping).run()
-        except duckdb.Error as error:
-            problem = f"Reconciliation failed: {printable(error)}"
-        else:
             return
-        finally:
-            db.execute("SET TimeZone = 'UTC'")
-    _clear(db, inputs)
-    basis = dict.fromkeys(("match_by", "time_zone", "grace_days"))
-    db.execute(CREATE_BASIS, {**basis, "digest": inputs.digest})
+    except duckdb.Error as error:
+        problem = f"Reconciliation failed: {printable(error)}"
+    finally:
+        db.execute("SET TimeZone = 'UTC'")
+    _begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
     for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
 
 
-def _clear(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
-    """Drop what an earlier version has, without what it remembers, or another one does."""
-    for kind, schema, name in db.execute(STALE).fetchall():
-        db.execute(f"DROP {kind} {schema}.{quote_identifier(name)}")
-    db.execute(CREATE)
-    for table, rows in inputs.earlier.items():
-        _run_on_rows(db, f"CREATE OR REPLACE TABLE reconciliation.{table} AS", rows)
+def read_remembered(db: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
+    """Return what a version remembers of earlier ones, by its table. Raises duckdb.Error."""
+    return {name: db.table(f"reconciliation.{name}").to_arrow_table() for name in REMEMBERED}
+
+
+def _begin(db: duckdb.DuckDBPyConnection, inputs: Inputs, terms: dict[str, Any]) -> None:
+    """Set terms as variables and create schema `reconciliation` with what is remembered."""
+    for name, value in {**terms, "digest": inputs.digest}.items():
+        db.execute(f"SET VARIABLE {name} = $1", [value])
+    remembered = inputs.earlier
+    with suppress(duckdb.CatalogException):
+        remembered = remembered or read_remembered(db)
+    db.execute(BEGIN)
+    for table, rows in remembered.items():
+        _run_on_rows(db, f"CREATE TABLE reconciliation.{table} AS", rows)
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
@@ -173,29 +173,29 @@ class _Engine:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, inputs: Inputs, mapping: Mapping) -> None:
         self.db, self.inputs, self.mapping, self.failed = db, inputs, mapping, dict[str, str]()
+        self.sides = Sides(db, mapping)
+        self.roles = self.sides.roles
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
-        _clear(self.db, self.inputs)
-        sides = Sides(self.db, self.mapping)
-        self.roles = sides.roles
-        self._set_terms()
-        create_views(self.db, sides)
+        _begin(self.db, self.inputs, self._terms())
+        create_views(self.db, self.sides)
         self._create_tables()
         for name in STATEMENTS:
             self._evaluate(read_statement(name))
         create_finance_views(self.db, self.failed)
 
-    def _set_terms(self) -> None:
-        """Set what the statements read besides rows."""
-        mapping, roles, has = self.mapping, self.roles, self.roles.columns.keys()
-        by_usage = not roles.missing(BY_USAGE)
-        if not by_usage and (reason := roles.missing(BY_MONTH)):
+    def _terms(self) -> dict[str, Any]:
+        """Return what the statements read besides rows."""
+        mapping, has = self.mapping, self.roles.columns.keys()
+        by_usage = not self.roles.missing(BY_USAGE)
+        if not by_usage and (reason := self.roles.missing(BY_MONTH)):
             self.failed["match"] = reason
-        terms = {
+        return {
             "match_by": "usage" if by_usage else "month",
+            "time_zone": mapping.time_zone.key,
             "grace_days": mapping.grace_days,
             "line_minor": mapping.tolerance.line_minor,
             "line_share": mapping.tolerance.line_percent / 100,
@@ -205,11 +205,6 @@ class _Engine:
             "has_quantity": {"usage.quantity", "billing.line_quantity"} <= has,
             "has_amount": {"usage.amount", f"billing.{'line_' * by_usage}amount"} <= has,
         }
-        for name, value in terms.items():
-            self.db.execute(f"SET VARIABLE {name} = $1", [value])
-        basis = {name: terms[name] for name in ("match_by", "grace_days")}
-        basis |= {"time_zone": mapping.time_zone.key, "digest": self.inputs.digest}
-        self.db.execute(CREATE_BASIS, basis)
 
     def _create_tables(self) -> None:
         """Create what the statements read and write besides the views."""

@@ -6,35 +6,16 @@ from importlib.resources import files
 from typing import Final
 
 RULES: Final = (
-    "unknown_partner",
-    "not_billed",
-    "not_used",
-    "billed_twice",
-    "different",
-    "disappeared",
+    *("unknown_partner", "not_billed", "not_used", "billed_twice", "different", "disappeared"),
 )
 TABLES: Final = (
-    "breaks",
-    "ageing",
-    "summary",
-    "rollforward",
-    "restatements",
-    "late_arrivals",
-    "gaps",
-    "external_ids",
-    "corrections",
-    "closes",
+    *("breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps"),
+    *("external_ids", "corrections", "closes"),
 )
-STEPS: Final = (
-    "known_partners",
-    "sides",
-    "versions",
-    "movements",
-    "odd_keys",
-    "compared",
-    "changes",
-)  # to the others
-STATEMENTS: Final = (*STEPS, "exceptions", "paired", "matches", *RULES, *TABLES)
+STATEMENTS: Final = (
+    *("known_partners", "sides", "versions", "movements", "odd_keys", "compared", "changes"),
+    *("exceptions", "paired", "matches", *RULES, *TABLES),
+)
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
