@@ -21,7 +21,7 @@ WITH found AS (
         CASE WHEN before.gone_at IS NULL THEN before.returned_at
              ELSE getvariable('as_of') END AS returned_at
     FROM found
-    LEFT JOIN reconciliation.breaks AS before ON before.break_id = found.break_id
+    LEFT JOIN reconciliation.breaks AS before USING (break_id)
     UNION ALL BY NAME
     SELECT
         before.break_id, before.rule, before.connection, before.subject, before.partner,
@@ -31,8 +31,8 @@ WITH found AS (
              ELSE before.gone_at END AS gone_at,
         before.returned_at
     FROM reconciliation.breaks AS before
-    LEFT JOIN reconciliation.rules AS rules ON rules.rule = before.rule
-    ANTI JOIN found ON found.break_id = before.break_id
+    LEFT JOIN reconciliation.rules AS rules USING (rule)
+    ANTI JOIN found USING (break_id)
 ), billed AS (
     SELECT
         bills.connection, bills.partner, bills.month, bills.currency, sum(bills.amount) AS amount
@@ -62,9 +62,8 @@ WITH found AS (
             AND decided.last.difference IS NOT DISTINCT FROM known.difference
             AND decided.last.rows = known.rows, false) AS is_resolved
     FROM known
-    LEFT JOIN billed ON billed.connection = known.connection AND billed.partner = known.partner
-        AND billed.month = known.month AND billed.currency = known.currency
-    LEFT JOIN decided ON decided.break_id = known.break_id
+    LEFT JOIN billed USING (connection, partner, month, currency)
+    LEFT JOIN decided USING (break_id)
 ), lists AS (  -- of which a row that is absent may only not have been seen
     SELECT
         loads.connection, lists.stream,
@@ -99,9 +98,8 @@ SELECT
             AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
             THEN concat(lists.stream, ' was read before the month was due') END AS uncertain
 FROM judged
-JOIN reconciliation.rules AS rules ON rules.rule = judged.rule
-LEFT JOIN known_partners AS partners
-    ON partners.connection = judged.connection AND partners.partner = judged.partner
+JOIN reconciliation.rules AS rules USING (rule)
+LEFT JOIN known_partners AS partners USING (connection, partner)
 LEFT JOIN lists ON lists.connection = judged.connection
     AND lists.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
         WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners'

@@ -12,7 +12,6 @@ SELECT
     ) AS currency,
     known.partner IS NULL AND sides.partner IS NOT NULL AS is_stranger
 FROM sides
-SEMI JOIN odd_keys ON odd_keys.hash = sides.hash
-LEFT JOIN known_partners AS known
-    ON known.connection = sides.connection AND known.partner = sides.partner
+SEMI JOIN odd_keys USING (hash)
+LEFT JOIN known_partners AS known USING (connection, partner)
 WINDOW one AS (PARTITION BY sides.connection, sides.key)

@@ -42,5 +42,5 @@ SELECT
     -- Not before what a closed month took, although a rollback goes back.
     greatest(getvariable('as_of'), (SELECT max(posted.seen_at) FROM posted)) AS seen_at
 FROM records
-JOIN closed_months AS closes ON closes.month = records.month AND closes.number = records.number
+JOIN closed_months AS closes USING (month, number)
 WHERE difference <> 0

@@ -30,7 +30,7 @@ WITH pairs AS (
         sum(used_rows) OVER one > 0
             AND sum(if(is_taken_back, 0, billed_rows)) OVER one > 0 AS has_both
     FROM compared AS rows
-    LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = rows.currency
+    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
     GROUP BY rows.connection, rows.key, rows.currency
     WINDOW one AS (PARTITION BY rows.connection, rows.key)
 ), as_of AS (
@@ -72,4 +72,4 @@ SELECT
         ELSE 'other amount'
     END AS status
 FROM pairs
-LEFT JOIN as_of ON as_of.connection = pairs.connection
+LEFT JOIN as_of USING (connection)

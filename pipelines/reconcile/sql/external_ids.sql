@@ -6,8 +6,7 @@ WITH earlier AS (
         partners.connection, partners.partner,
         max_by(partners.external_id, partners._valid_to) AS external_id
     FROM partners_history AS partners
-    JOIN reconciliation.partners AS now
-        ON now.connection = partners.connection AND now.partner = partners.partner
+    JOIN reconciliation.partners AS now USING (connection, partner)
     WHERE partners._valid_to IS NOT NULL AND partners.external_id IS DISTINCT FROM now.external_id
     GROUP BY partners.connection, partners.partner
 ), active AS (
@@ -25,7 +24,6 @@ SELECT
          WHEN earlier.partner IS NOT NULL THEN 'changed' END AS finding,
     active.last_month
 FROM reconciliation.partners AS partners
-LEFT JOIN earlier
-    ON earlier.connection = partners.connection AND earlier.partner = partners.partner
-LEFT JOIN active ON active.connection = partners.connection AND active.partner = partners.partner
+LEFT JOIN earlier USING (connection, partner)
+LEFT JOIN active USING (connection, partner)
 ORDER BY finding NULLS LAST, partners.connection, partners.partner

@@ -22,6 +22,5 @@ SELECT
     sum(rows.amount) FILTER (rows.side = 'billing') AS billed_amount,
     0 AS difference, min(rows.partner) AS billed_partner, 'balanced' AS status
 FROM rows
-ANTI JOIN reconciliation.exceptions AS exceptions
-    ON exceptions.connection = rows.connection AND exceptions.key = rows.key
+ANTI JOIN reconciliation.exceptions AS exceptions USING (connection, key)
 GROUP BY rows.connection, rows.key, rows.currency

@@ -12,9 +12,7 @@ SELECT
     versions.*, versions._valid_from AS moved_at, false AS is_end,
     coalesce(versions._valid_from > first_read.time, false) AS is_change
 FROM versions
-LEFT JOIN first_read
-    ON first_read.connection = versions.connection AND first_read.side = versions.side
-    AND first_read._key = versions._key
+LEFT JOIN first_read USING (connection, side, _key)
 UNION ALL BY NAME
 SELECT versions.*, versions._valid_to AS moved_at, true AS is_end, true AS is_change
 FROM versions

@@ -5,8 +5,7 @@
 -- A hash of a key costs a tenth of the key.
 SELECT sides.hash
 FROM sides
-LEFT JOIN known_partners AS known
-    ON known.connection = sides.connection AND known.partner = sides.partner
+LEFT JOIN known_partners AS known USING (connection, partner)
 GROUP BY sides.hash
 HAVING bool_or(sides.apart IS NOT NULL) OR NOT getvariable('has_amount')
     OR (getvariable('has_partners') AND count(*) > count(known.partner))

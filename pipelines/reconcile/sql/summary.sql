@@ -66,9 +66,8 @@ SELECT
         ELSE 'within tolerance'
     END AS verdict
 FROM sides
-LEFT JOIN known_partners AS partners
-    ON partners.connection = sides.connection AND partners.partner = sides.partner
-LEFT JOIN reconciliation.currencies AS currencies ON currencies.currency = sides.currency
+LEFT JOIN known_partners AS partners USING (connection, partner)
+LEFT JOIN reconciliation.currencies AS currencies USING (currency)
 GROUP BY
     sides.connection, sides.partner, sides.month, sides.currency, partners.name,
     currencies.minor_unit

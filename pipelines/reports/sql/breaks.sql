@@ -11,7 +11,7 @@ WITH open AS (
                 breaks.break_id
         ) AS place
     FROM reconciliation.breaks AS breaks
-    LEFT JOIN counterparts AS others ON others.break_id = breaks.break_id
+    LEFT JOIN counterparts AS others USING (break_id)
     WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
 )
 SELECT
@@ -19,7 +19,7 @@ SELECT
     open.partner_name AS name, open.month, open.currency, open.cause, open.difference, open.rows,
     open.age_days, open.owner, rules.remedy, open.other_partner
 FROM open
-LEFT JOIN reconciliation.rules AS rules ON rules.rule = open.rule
+LEFT JOIN reconciliation.rules AS rules USING (rule)
 LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM open.currency
 ORDER BY open.level, open.place, open.age_days > 0, currencies.place, open.break_id
 LIMIT 10

@@ -13,7 +13,7 @@ SELECT
     posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
     posted.posted_to
 FROM reconciliation.closes AS closes
-LEFT JOIN posted ON posted.month = closes.month AND posted.number = closes.number
+LEFT JOIN posted USING (month, number)
 LEFT JOIN currencies ON currencies.currency IS NOT DISTINCT FROM posted.currency
 WHERE closes.state = 'outdated'
 ORDER BY closes.month DESC, currencies.place

@@ -4,7 +4,7 @@ SELECT
     sum(open.difference) AS difference
 FROM reconciliation.breaks AS open
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM open.currency
-ANTI JOIN breaks ON breaks.break_id = open.break_id
+ANTI JOIN breaks USING (break_id)
 WHERE open.state <> 'resolved' AND open.uncertain IS NULL
 GROUP BY open.currency, currencies.place
 ORDER BY currencies.place

@@ -7,7 +7,7 @@ WITH open AS (
         CASE WHEN count(DISTINCT others.partner) = 1 AND count(others.partner) = count(*)
             THEN min(others.partner) END AS other_partner  -- of all breaks, or of none
     FROM reconciliation.breaks AS breaks
-    LEFT JOIN counterparts AS others ON others.break_id = breaks.break_id
+    LEFT JOIN counterparts AS others USING (break_id)
     WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
     GROUP BY breaks.connection, breaks.partner, breaks.partner_name, breaks.currency
 ), ranked AS (

@@ -16,5 +16,5 @@ SELECT
          WHEN closes.state IN ('closed', 'outdated') THEN 3 ELSE 4 END AS place
 FROM known
 CROSS JOIN as_of
-LEFT JOIN reconciliation.closes AS closes ON closes.month = known.month
+LEFT JOIN reconciliation.closes AS closes USING (month)
 QUALIFY closes.number IS NOT DISTINCT FROM max(closes.number) OVER (PARTITION BY known.month)

@@ -17,14 +17,12 @@ SELECT
     max_by(loads.sentence, loads.valid_time) AS sentence,
     coalesce(any_value(aside.records), 0) AS in_quarantine
 FROM expected
-LEFT JOIN meta.loads AS loads
-    ON loads.connection = expected.connection AND loads.stream = expected.stream
+LEFT JOIN meta.loads AS loads USING (connection, stream)
 LEFT JOIN (
     SELECT records.connection, records.stream, count(*) AS records
     FROM quarantine.records AS records
     GROUP BY records.connection, records.stream
-) AS aside
-    ON aside.connection = expected.connection AND aside.stream = expected.stream
+) AS aside USING (connection, stream)
 GROUP BY expected.connection, expected.stream
 ORDER BY expected.connection, list_position(['partners', 'usage', 'billing'], expected.stream)
     NULLS LAST, expected.stream

@@ -24,5 +24,5 @@ SELECT
     spans.currency, spans.month::DATE AS month, coalesce(known.used, 0) AS used,
     coalesce(known.billed, 0) AS billed, coalesce(known.difference, 0) AS difference
 FROM spans
-LEFT JOIN known ON known.place = spans.place AND known.month = spans.month
+LEFT JOIN known USING (place, month)
 ORDER BY spans.place, spans.month

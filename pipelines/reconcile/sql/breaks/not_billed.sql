@@ -22,10 +22,6 @@ SELECT
          ELSE 'missing on the bill' END AS cause,
     concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
 FROM paired AS used
-LEFT JOIN issued
-    ON issued.connection = used.connection AND issued.partner = used.partner
-    AND issued.month = used.month
-LEFT JOIN withdrawn
-    ON withdrawn.connection = used.connection AND withdrawn.partner = used.partner
-    AND withdrawn.month = used.month
+LEFT JOIN issued USING (connection, partner, month)
+LEFT JOIN withdrawn USING (connection, partner, month)
 WHERE used.status = 'not billed' AND used.side = 'usage'

@@ -7,6 +7,5 @@ SELECT
     records.side || if(records.partner IS NULL, ' without a partner', ' of an unknown partner')
         AS cause
 FROM versions AS records
-ANTI JOIN known_partners AS known
-    ON known.connection = records.connection AND known.partner = records.partner
+ANTI JOIN known_partners AS known USING (connection, partner)
 WHERE records._valid_to IS NULL AND (records.apart IS NULL OR records.apart = 'credit note')
