@@ -214,7 +214,7 @@ def _read_fields(session: AppSession, opened: Reconciled) -> RawAmounts:
     mapping = read_mapping(session.settings.places.mapping_file)
     if mapping is None:
         raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
-    columns = find_roles(opened.db, mapping).columns
+    columns, _unknown = find_roles(opened.db, mapping)
     paths = {role: column.path for role, column in columns.items()}
     return RawAmounts(paths, mapping.billing.credit_kinds)
 

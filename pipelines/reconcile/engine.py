@@ -18,7 +18,7 @@ from pipelines.core.currencies import DIGITS, minor_unit
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
-from pipelines.reconcile.normalize import BY_USAGE, Sides, create_views
+from pipelines.reconcile.normalize import BY_USAGE, VIEWS, Sides
 from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
 
 BY_MONTH: Final = tuple(
@@ -174,14 +174,17 @@ class _Engine:
     def __init__(self, db: duckdb.DuckDBPyConnection, inputs: Inputs, mapping: Mapping) -> None:
         self.db, self.inputs, self.mapping, self.failed = db, inputs, mapping, dict[str, str]()
         self.sides = Sides(db, mapping)
-        self.roles = self.sides.roles
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _begin(self.db, self.inputs, self._terms())
-        create_views(self.db, self.sides)
+        for view in VIEWS:
+            self.db.execute(f"CREATE VIEW reconciliation.{view} AS {self.sides.query(view)}")
+            if view != "billed":  # which joins what holds now
+                history = self.sides.query(view, every_version=True)
+                self.db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
         self._create_tables()
         for name in STATEMENTS:
             self._evaluate(read_statement(name))
@@ -189,9 +192,9 @@ class _Engine:
 
     def _terms(self) -> dict[str, Any]:
         """Return what the statements read besides rows."""
-        mapping, has = self.mapping, self.roles.columns.keys()
-        by_usage = not self.roles.missing(BY_USAGE)
-        if not by_usage and (reason := self.roles.missing(BY_MONTH)):
+        mapping, has = self.mapping, self.sides.columns.keys()
+        by_usage = not self.sides.missing(BY_USAGE)
+        if not by_usage and (reason := self.sides.missing(BY_MONTH)):
             self.failed["match"] = reason
         return {
             "match_by": "usage" if by_usage else "month",
@@ -244,4 +247,4 @@ class _Engine:
     def _missing(self, needs: Sequence[str]) -> str:
         """Return why a statement cannot be evaluated; empty if it can."""
         failed = (self.failed[need] for need in needs if need in self.failed)
-        return next(failed, "") or self.roles.missing(need for need in needs if "." in need)
+        return next(failed, "") or self.sides.missing(need for need in needs if "." in need)

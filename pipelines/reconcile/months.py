@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -17,7 +17,6 @@ from pipelines.core.files import durable_rename, private_folder, remove_folder, 
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import scale_of
 from pipelines.reconcile.statements import REMEMBERED
 
 SIGNED_FILE: Final = 0o400
@@ -173,9 +172,12 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
 
 def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
     """Create view `month_rows` of statements, with the digits behind the point of all of them."""
-    columns = [dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries)]
+    columns: list[dict[str, Any]] = [
+        dict(zip(each.columns, each.types, strict=True)) for each in map(db.sql, queries)
+    ]
     digits = {
-        name: max(scale_of(each[name]) for each in columns) for name in ("quantity", "amount")
+        name: max(dict(each[name].children)["scale"] for each in columns)
+        for name in ("quantity", "amount")
     }
     union = " UNION ALL BY NAME ".join(TYPED.format(query=each, **digits) for each in queries)
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
@@ -196,7 +198,7 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
     for folders in months.values():
         file = next(iter(folders)) / MAPPING
         sides = Sides(db, read_mapping(file) or Mapping())
-        if reason := sides.roles.missing(NEEDS):
+        if reason := sides.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}
         yield _rows(1, today, folders.values())

@@ -12,7 +12,7 @@ import duckdb
 
 from pipelines.config.mapping import Mapping
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import DAY, NUMBERS, Column, find_roles
+from pipelines.reconcile.roles import DAY, NUMBERS, find_roles
 
 PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
@@ -124,15 +124,22 @@ VIEWS: Final = {  # of which list, how, and what a row shares with those of the 
     "bills": ("billing", BILLS, ""),
     "billed": ("billing", BILLED, "parts.reference"),
 }
-WITH_HISTORY: Final = ("partners", "used", "bills")  # `billed` joins what holds now
 
 
 class Sides:
-    """The statements of views for a mapping. `roles` are the columns that it names."""
+    """The statements of views for a mapping. `columns` has the column of each role that it names.
+
+    `unknown` says why other roles have none.
+    """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping) -> None:
-        self._mapping, self.roles = mapping, find_roles(db, mapping)
+        self._mapping, (self.columns, self.unknown) = mapping, find_roles(db, mapping)
         self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
+
+    def missing(self, needs: Iterable[str]) -> str:
+        """Return why roles are unknown; empty if all are known."""
+        unknown = dict.fromkeys(role for role in needs if role not in self.columns)
+        return "; ".join(self.unknown.get(role, f"{role} is not mapped") for role in unknown)
 
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
@@ -141,18 +148,19 @@ class Sides:
             role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
             for role, value in getattr(self._mapping, side)
         }
-        columns["day"] = self._day(self.roles.columns.get(f"{side}.period"))
-        columns["recorded_on"] = self._day(self.roles.columns.get(f"{side}.recorded"))
+        columns["day"] = self._day(f"{side}.period")
+        columns["recorded_on"] = self._day(f"{side}.recorded")
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
-        has_total = "billing.amount" in self.roles.columns
+        has_total = "billing.amount" in self.columns
         columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
-        if f"{side}.id" not in self.roles.columns:
+        if f"{side}.id" not in self.columns:
             columns["id"] = "record._key"
+        lines = (each.table for role, each in self.columns.items() if ".line_" in role)
         return query.format(
             **columns,
-            key=MONTH if self.roles.missing(BY_USAGE) else reference,
+            key=MONTH if self.missing(BY_USAGE) else reference,
             table=self._table(side),
-            lines=self._table(self.roles.lines),
+            lines=self._table(next(lines, "")),
             holds="true" if every_version else "record._valid_to IS NULL",
         )
 
@@ -161,31 +169,24 @@ class Sides:
 
     def _column(self, side: str, name: str) -> str:
         """Return the expression of a role's column."""
-        column = self.roles.columns.get(f"{side}.{name}")
+        column = self.columns.get(f"{side}.{name}")
         value = column.value if column else "NULL"
-        if name.endswith(NUMBERS):
-            return f"CAST({value} AS {self.roles.decimal(name.removeprefix('line_'))})"
+        if name.endswith(NUMBERS):  # of one type on both sides: where two meet, DuckDB rounds
+            measure = name.removeprefix("line_")
+            scales = (each.scale for role, each in self.columns.items() if role.endswith(measure))
+            return f"CAST({value} AS DECIMAL(38,{max(scales, default=0)}))"
         return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
 
-    def _day(self, period: Column | None) -> str:
+    def _day(self, role: str) -> str:
         """Return the expression of the date in a column: a date, a time or a month."""
-        if period is None:
+        if role not in self.columns:
             return "NULL::DATE"
-        value, zone = period.value, self._mapping.time_zone.key
+        period, zone = self.columns[role], self._mapping.time_zone.key
         if period.type.startswith("TIMESTAMP") and zone == "UTC":
-            return f"CAST(make_timestamp(epoch_us({value})) AS DATE)"  # a sixth of the time
+            return f"CAST(make_timestamp(epoch_us({period.value})) AS DATE)"  # a sixth of the time
         if period.type.startswith("TIMESTAMP"):
-            return f"CAST({value} AT TIME ZONE '{zone}' AS DATE)"
-        return value if period.type == "DATE" else DAY.format(value=value)
-
-
-def create_views(db: duckdb.DuckDBPyConnection, sides: Sides) -> None:
-    """Create views of both sides, and temporary ones of all versions."""
-    for view in VIEWS:
-        db.execute(f"CREATE OR REPLACE VIEW reconciliation.{view} AS {sides.query(view)}")
-    for view in WITH_HISTORY:
-        history = sides.query(view, every_version=True)
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+            return f"CAST({period.value} AT TIME ZONE '{zone}' AS DATE)"
+        return period.value if period.type == "DATE" else DAY.format(value=period.value)
 
 
 def _texts(values: Iterable[str]) -> str:

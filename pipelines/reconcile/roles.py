@@ -1,21 +1,21 @@
 """Which column has which role: the fields of a mapping, looked up in `meta.columns`."""
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import duckdb
 
 from pipelines.config.mapping import Mapping
-from pipelines.core.text import quote_identifier
 
 SIDES: Final = ("partners", "usage", "billing")
 NUMBERS: Final = ("quantity", "price", "amount")
 COLUMNS: Final = """
 SELECT
     columns.stream, replace(substring(columns.path, 3), '[*]', '[]') AS path, columns.table_name,
-    columns.column_name, columns.type
+    columns.type, if(columns.table_name = columns.stream, 'record', 'line') AS row,
+    concat(row, '."', replace(columns.column_name, '"', '""'), '"') AS value,
+    concat('current."', replace(columns.table_name, '"', '""'), '" AS ', row) AS source,
+    columns.type SIMILAR TO '(BIGINT|DECIMAL).*' AS is_number,
+    coalesce(TRY_CAST(regexp_extract(columns.type, ',(\\d+)', 1) AS INTEGER), 0) AS scale
 FROM meta.columns AS columns
 WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
     AND columns.type NOT LIKE '%[]'
@@ -26,74 +26,21 @@ DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS D
 
 
 class Column(NamedTuple):
-    """A column of `history` with the field that it holds, as a mapping names it."""
+    """A column of `history`; `path` is the field that it holds, as a mapping names it.
+
+    In statements, `value` is the column, `source` its current rows, and `row` one of them: record
+    or line. `scale` counts digits behind the decimal point.
+    """
 
     stream: str
     path: str
     table: str
-    name: str
     type: str
-
-    @property
-    def row(self) -> str:
-        """What statements call a row of its table."""
-        return "record" if self.table == self.stream else "line"
-
-    @property
-    def value(self) -> str:
-        """The column in a statement."""
-        return f"{self.row}.{quote_identifier(self.name)}"
-
-    @property
-    def source(self) -> str:
-        """Its current rows in a statement."""
-        return f"current.{quote_identifier(self.table)} AS {self.row}"
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it holds numbers."""
-        return self.type.startswith(("DECIMAL", "BIGINT"))
-
-    @property
-    def scale(self) -> int:
-        """Digits behind the decimal point."""
-        return scale_of(self.type)
-
-
-def scale_of(decimal: object) -> int:
-    """Return the digits behind the point that a type of DuckDB holds."""
-    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", str(decimal))
-    return int(found[1]) if found else 0
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The column of each role (`usage.amount`); `unknown` says why each other role has none."""
-
-    columns: dict[str, Column]
-    unknown: dict[str, str]
-
-    def missing(self, needs: Iterable[str]) -> str:
-        """Return why roles are unknown; empty if all are known."""
-        reasons = (
-            self.unknown.get(role, f"{role} is not mapped")
-            for role in needs
-            if role not in self.columns
-        )
-        return "; ".join(dict.fromkeys(reasons))
-
-    @property
-    def lines(self) -> str:
-        """The table of lines of bills; empty without one."""
-        return next((each.table for role, each in self.columns.items() if ".line_" in role), "")
-
-    def decimal(self, measure: str) -> str:
-        """Return the type of a measure (amount) on both sides.
-
-        It is one for both: where two types meet, DuckDB rounds.
-        """
-        scales = [each.scale for role, each in self.columns.items() if role.endswith(measure)]
-        return f"DECIMAL(38,{max(scales, default=0)})"
+    row: str
+    value: str
+    source: str
+    is_number: bool
+    scale: int
 
 
 def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
@@ -101,8 +48,10 @@ def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
     return [Column(*row) for row in db.execute(COLUMNS).fetchall()]
 
 
-def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
-    """Return the columns of the roles of a mapping."""
+def find_roles(
+    db: duckdb.DuckDBPyConnection, mapping: Mapping
+) -> tuple[dict[str, Column], dict[str, str]]:
+    """Return the column of each role (`usage.amount`), and why other roles have none."""
     columns = {(each.stream, each.path): each for each in read_columns(db)}
     known, unknown = dict[str, Column](), dict[str, str]()
     for role, path in mapping.fields().items():
@@ -117,8 +66,8 @@ def find_roles(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Roles:
         else:
             known[role] = column
     of_lines = [role for role in known if ".line_" in role]
-    tables = [known[role].table for role in of_lines if known[role].table != "billing"]
+    tables = [known[role].table for role in of_lines if known[role].row == "line"]
     for role in of_lines:
         if known[role].table not in tables[:1]:
             unknown[role] = f"field {known.pop(role).path} is not in the list of lines ({role})"
-    return Roles(known, unknown)
+    return known, unknown
