@@ -26,7 +26,7 @@ RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
 BREAKS: Final = """
 SELECT
     breaks.break_id, breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.month,
-    breaks.currency, coalesce(breaks.difference, 0) AS difference, breaks.cause, breaks.rule,
+    breaks.currency, breaks.difference, breaks.cause, breaks.rule,
     CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
          WHEN breaks.state = 'resolved' THEN 'resolved by a person'
          WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS state
@@ -82,7 +82,8 @@ class Figures:
         for key in self.breaks | then:
             was, now = then.get(key, NO_BREAK), self.breaks.get(key, NO_BREAK)
             if was["state"] == now["state"] == "open":
-                if change := EXACT.subtract(now["difference"], was["difference"]):
+                amounts = (each["difference"] or Decimal(0) for each in (now, was))
+                if change := EXACT.subtract(*amounts):
                     found.setdefault("of another amount", []).append({**now, "difference": change})
             elif now["state"] == "open":
                 found.setdefault("open again" if key in then else "new", []).append(now)

@@ -195,6 +195,7 @@ unknown = home_of(
         billing=[bill("a", line("a")), {**bill("v", status="void"), "total": None}],
     )
 )
+DAYS = {"b": "2026-09-10", "c": "2026-09-10", "d": "2026-08-10"}
 
 
 def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) -> None:
@@ -202,6 +203,10 @@ def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) ->
     for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
         assert shown in text
     assert "Void 1: not known" in text
+    lacking = [{**used(name, day=day), "amount": None} for name, day in DAYS.items()]
+    publish(unknown, usage=[used("a"), *lacking])
+    text = text_of(render_report(read_published(unknown)))
+    assert "1 new: first Ltd , Aug 2026, EUR&nbsp;not known (no bill for the month)." in text
 
 
 strange = home_of(
