@@ -101,7 +101,7 @@ def read_figures(
     asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     scans = [row["scan_id"] for row in _fetch(db, SCANS)]
-    breaks = {row["break_id"]: row for row in _fetch(db, BREAKS)}
+    breaks = {} if problem else {row["break_id"]: row for row in _fetch(db, BREAKS)}
     return Figures(version, problem, rules, tables, scans, breaks)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from pipelines.app.report import read_published
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.reconcile.engine import reconcile
-from tests.publish.homes import Reading, Record, Stores, home_of, read
+from tests.publish.homes import OpenHome, Reading, Record, Stores, home_of, read
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 
@@ -159,11 +160,15 @@ def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) 
         assert ("month_totals" in views) == (found["summary"] is None)
 
 
-def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: Stores) -> None:
+def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(
+    open_home: OpenHome,
+) -> None:
+    stores = open_home(repr)
     largest: list[Record] = [used(name, "9" * 36 + ".00") for name in ("u", "v")]
-    publish(stores, usage=largest)
+    publish(stores, partners=partners([FIRST]), usage=largest, billing=BILLS)
     found = dict(stores.rows(NOT_EVALUATED))
     assert "overflow" in found["summary"].lower()
+    assert "overflow" in read_published(stores).problem.lower()
     assert sorted(stores.keys()) == ["u", "v"]
 
 
