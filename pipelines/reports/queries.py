@@ -12,28 +12,16 @@ import duckdb
 from pipelines.config.mapping import REMEDY
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
+WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
+# Of a version with which another is compared.
+EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
 QUERIES: Final = (
-    *("proofs", "as_of", "currencies", "months", "trend", "places", "recent", "beside"),
-    *("counterparts", "breaks", "more_breaks", "severities", "uncertain", "partners", "ageing"),
-    *("reasons", "apart", "late", "gaps", "last_close", "changed_closes", "newest_usage"),
-    "not_checked",
+    *(*EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities"),
+    *("uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close"),
+    *("changed_closes", "newest_usage", "not_checked"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
-WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
-EARLIER: Final = (*WITHOUT_AMOUNTS, "currencies")  # of a version with which another is compared
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-RULES: Final = "SELECT rules.* FROM reconciliation.rules AS rules"
-BREAKS: Final = """
-SELECT
-    breaks.break_id, breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.month,
-    breaks.currency, breaks.difference, breaks.cause, breaks.rule,
-    CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
-         WHEN breaks.state = 'resolved' THEN 'resolved by a person'
-         WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS state
-FROM reconciliation.breaks AS breaks
-ORDER BY breaks.state = 'resolved', row_number() OVER (PARTITION BY breaks.currency
-    ORDER BY abs(breaks.difference) DESC NULLS LAST, breaks.break_id), breaks.currency
-"""
 NEWS: Final = """
 SELECT
     loads.stream, sum(loads.new)::BIGINT AS new, sum(loads.changed)::BIGINT AS changed,
@@ -45,7 +33,7 @@ GROUP BY loads.stream
 HAVING sum(loads.new + loads.changed + loads.deleted) > 0
 ORDER BY loads.stream DESC
 """
-NO_BREAK: Final[Row] = {"state": "no longer found"}
+NO_BREAK: Final[Row] = {"outcome": "no longer found"}
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 
 
@@ -81,14 +69,14 @@ class Figures:
         found: dict[str, list[Row]] = {}
         for key in self.breaks | then:
             was, now = then.get(key, NO_BREAK), self.breaks.get(key, NO_BREAK)
-            if was["state"] == now["state"] == "open":
+            if was["outcome"] == now["outcome"] == "open":
                 amounts = (each["difference"] or Decimal(0) for each in (now, was))
                 if change := EXACT.subtract(*amounts):
                     found.setdefault("of another amount", []).append({**now, "difference": change})
-            elif now["state"] == "open":
+            elif now["outcome"] == "open":
                 found.setdefault("open again" if key in then else "new", []).append(now)
-            elif was["state"] == "open":
-                found.setdefault(now["state"], []).append(was)
+            elif was["outcome"] == "open":
+                found.setdefault(now["outcome"], []).append(was)
         return found
 
 
@@ -96,12 +84,12 @@ def read_figures(
     db: duckdb.DuckDBPyConnection, version: int, queries: Sequence[str] = QUERIES
 ) -> Figures:
     """Return the figures of a version, without those of earlier ones. Raises duckdb.Error."""
-    rules = {row["rule"]: row for row in _fetch(db, RULES)}
+    rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
-    scans = [row["scan_id"] for row in _fetch(db, SCANS)]
-    breaks = {} if problem else {row["break_id"]: row for row in _fetch(db, BREAKS)}
+    scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
+    breaks = {row["break_id"]: row for row in tables["breaks"]}
     return Figures(version, problem, rules, tables, scans, breaks)
 
 
@@ -125,15 +113,9 @@ def _find_problem(rules: dict[str, Row]) -> str:
 
 
 def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
+    """Return the rows of a query, which stay as a table; none if it reads a missing one."""
     query = files("pipelines.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
-    return _fetch(db, f"CREATE TEMP TABLE {name} AS {query}", f"FROM {name}")
-
-
-def _fetch(db: duckdb.DuckDBPyConnection, *statements: str) -> list[Row]:
-    """Return the rows of the last statement; none where a table is missing."""
-    *before, last = statements
     with suppress(duckdb.CatalogException):  # one that could not be evaluated may not even be empty
-        for statement in before:
-            db.execute(statement)
-        return fetch_rows(db, last)
+        db.execute(f"CREATE TEMP TABLE {name} AS {query}")
+        return fetch_rows(db, f"FROM {name}")
     return []

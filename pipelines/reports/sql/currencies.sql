@@ -17,8 +17,8 @@ SELECT
 FROM reconciliation.summary AS summary
 LEFT JOIN (
     SELECT breaks.currency, sum(breaks.difference) AS difference
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+    FROM breaks
+    WHERE breaks.outcome = 'open'
     GROUP BY breaks.currency
 ) AS breaks ON breaks.currency IS NOT DISTINCT FROM summary.currency
 GROUP BY summary.currency

@@ -1,23 +1,19 @@
 -- With which partners breaks are open: the three of each currency with the largest sum, then all
 -- others in one row. The amounts of a currency add up to those of its open breaks.
-WITH open AS (
+WITH ranked AS (
     SELECT
-        breaks.connection, breaks.partner, breaks.partner_name AS name, breaks.currency,
+        breaks.connection, breaks.partner, breaks.name, breaks.currency,
         coalesce(sum(breaks.difference), 0) AS difference,
-        CASE WHEN count(DISTINCT others.partner) = 1 AND count(others.partner) = count(*)
-            THEN min(others.partner) END AS other_partner  -- of all breaks, or of none
-    FROM reconciliation.breaks AS breaks
-    LEFT JOIN counterparts AS others USING (break_id)
-    WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-    GROUP BY breaks.connection, breaks.partner, breaks.partner_name, breaks.currency
-), ranked AS (
-    SELECT
-        open.*,
+        CASE WHEN count(DISTINCT breaks.other_partner) = 1
+            AND count(breaks.other_partner) = count(*)
+            THEN min(breaks.other_partner) END AS other_partner,  -- of all breaks, or of none
         least(4, row_number() OVER (
-            PARTITION BY open.currency
-            ORDER BY abs(open.difference) DESC, open.connection, open.partner
+            PARTITION BY breaks.currency
+            ORDER BY abs(coalesce(sum(breaks.difference), 0)) DESC, breaks.connection,
+                breaks.partner
         )) AS rank
-    FROM open
+    FROM open_breaks AS breaks
+    GROUP BY breaks.connection, breaks.partner, breaks.name, breaks.currency
 )
 SELECT
     ranked.currency, ranked.rank, count(*) AS partners, sum(ranked.difference) AS difference,

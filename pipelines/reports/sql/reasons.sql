@@ -3,11 +3,10 @@
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
-        CASE WHEN breaks.state = 'resolved' THEN 'resolved by a person'
-             WHEN breaks.uncertain IS NOT NULL THEN 'uncertain breaks'
-             ELSE 'open breaks' END AS reason
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.gone_at IS NULL
+        CASE breaks.outcome WHEN 'open' THEN 'open breaks' WHEN 'now uncertain' THEN 'uncertain breaks'
+             ELSE breaks.outcome END AS reason
+    FROM breaks
+    WHERE breaks.outcome <> 'no longer found'
     UNION ALL BY NAME
     SELECT
         billed.connection, billed.partner, billed.month, billed.currency,

@@ -1,12 +1,8 @@
 -- `partners` is how many partners have an open break of any severity.
-WITH open AS (
-    SELECT breaks.connection, breaks.partner, breaks.severity
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-)
 SELECT
-    open.severity, count(*) AS breaks,
-    (SELECT count(DISTINCT (each.connection, each.partner)) FROM open AS each) AS partners
-FROM open
-GROUP BY open.severity
-ORDER BY list_position(['high', 'medium', 'low'], open.severity)
+    breaks.severity, count(*) AS breaks,
+    (SELECT count(DISTINCT (open_breaks.connection, open_breaks.partner)) FROM open_breaks)
+        AS partners
+FROM open_breaks AS breaks
+GROUP BY breaks.severity
+ORDER BY list_position(['high', 'medium', 'low'], breaks.severity)

@@ -1,0 +1,2 @@
+-- What became of each rule and table of reconciliation.
+SELECT rules.* FROM reconciliation.rules AS rules
