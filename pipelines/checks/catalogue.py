@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import select
 
-from pipelines.checks.check import CHECKS, Check, CheckResult, State, evaluate
+from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.config.mapping import NOT_MAPPED
 from pipelines.core.finding import Finding, Severity
@@ -89,14 +89,14 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 
 
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")
-def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[str | Finding]:
+def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
     """Is every rule and table of reconciliation evaluated?"""
     rules: dict[str, list[str]] = {}
     for rule, reason in context.not_evaluated().items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
         if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
-            yield Finding("not_reconciled", Severity.INFO, "", "", "", reason, "")
+            yield {"severity": Severity.INFO, "message": reason, "remedy": ""}
         else:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
 
@@ -116,29 +116,25 @@ def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
 
 
 @Check("partner-sync close list", scope="warehouse")
-def closed_month_changed(context: CheckContext, about: ListName) -> Iterator[Finding]:
+def closed_month_changed(context: CheckContext, _about: ListName) -> Iterator[Found]:
     """Is every closed month as it was signed off?"""
     reason = context.not_evaluated().get("closes")
-    closed = select(Close.month).filter_by(reopened_at=None)
-    months = set(context.metadata.scalars(closed))
+    months = set(context.metadata.scalars(select(Close.month).filter_by(reopened_at=None)))
     if months and reason:
         raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
     for each in context.published.changed_months:
         if each["month"] in months:
-            subject, net = f"{each['month']:%Y-%m}", each["net_difference"] or "no amount"
-            records = counted(each["changed_records"], "record")
+            month, records = f"{each['month']:%Y-%m}", counted(each["changed_records"], "record")
             message = (
-                f"{subject} is not as it was signed off: {records} changed "
-                f"since. Net difference: {net}. The copy of the close is unchanged. The "
+                f"{month} is not as it was signed off: {records} changed since. Net difference: "
+                f"{each['net_difference'] or 'no amount'}. The copy of the close is unchanged. The "
                 "differences are in finance.corrections."
             )
-            remedy = "partner-sync close list"
-            severity = Severity.WARNING
-            yield Finding("closed_month_changed", severity, *about, subject, message, remedy)
+            yield {"subject": month, "message": message}
 
 
 @Check("partner-sync init --name CONNECTION", scope="warehouse")
-def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
+def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Found]:
     """Does a connection read every published list?"""
     context.version()
     configured, loaded = context.settings.connections(), context.published.loaded
@@ -150,18 +146,19 @@ def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Finding]:
             f"Connection `{name}` no longer reads {lists}. The last scan ended at {since}. "
             "Analysts still see the rows of that time."
         )
-        severity, remedy = Severity.INFO, "To read them again, correct `skip` or settings.toml."
-        if name not in configured:
-            severity = Severity.WARNING
-            remedy = (
-                f"Run `partner-sync init --name {name}`. To keep the rows without reading them, "
-                "add these lists to its `skip`."
-            )
-        yield Finding("list_not_read", severity, name, "", "", message, remedy)
+        remedy = (
+            f"Run `partner-sync init --name {name}`. To keep the rows without reading them, "
+            "add these lists to its `skip`."
+        )
+        found = {"connection": name, "message": message, "remedy": remedy}
+        if name in configured:
+            remedy = "To read them again, correct `skip` or settings.toml."
+            found |= {"severity": Severity.INFO, "remedy": remedy}
+        yield found
 
 
 @Check(READ, Severity.ERROR, "connection")
-def run_failed(context: CheckContext, about: ListName) -> Iterator[Finding]:
+def run_failed(context: CheckContext, about: ListName) -> Iterator[Found]:
     """Did the last sync of each list of the connection finish?"""
     streams = {each.stream for each in context.lists if each.connection == about.connection}
     ended = last_runs(context.metadata, about.connection, streams)
@@ -178,7 +175,8 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[Finding]:
             messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")
             remedies[remedy] = None
     if messages:
-        yield Finding("run_failed", severity, *about, "", " ".join(messages), " ".join(remedies))
+        found = {"message": " ".join(messages), "remedy": " ".join(remedies)}
+        yield {"severity": severity, **found}
 
 
 @Check("partner-sync discover {connection}", scope="connection")

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from msgspec import structs
 
 from pipelines.checks.context import CannotKnow, CheckContext, ListName
 from pipelines.core.finding import Finding, Severity
 
-Find = Callable[[CheckContext, ListName], Iterable[str | Finding]]
+Found = str | dict[str, Any] | Finding  # a message; what a finding has of its own; or all of it
+Find = Callable[[CheckContext, ListName], Iterable[Found]]
 Scope = Literal["list", "connection", "warehouse"]  # what a check is asked about
 CHECKS: Final[list["Check"]] = []
 
@@ -63,16 +66,14 @@ class Check:
     def ask(self, context: CheckContext, about: ListName) -> CheckResult:
         """Return what the check says of one subject."""
         remedy = self.remedy.format(**about._asdict())
+        usual = Finding(self.code, self.severity, *about, "", "", remedy, self.blocks)
+        findings = list[Finding]()
         try:
-            found = list(self.find(context, about))
+            for each in self.find(context, about):
+                own = {"message": each} if isinstance(each, str) else each
+                findings.append(structs.replace(usual, **own) if isinstance(own, dict) else own)
         except CannotKnow as error:
             return CheckResult(self, about, reason=str(error))
-        findings = [
-            Finding(self.code, self.severity, *about, "", each, remedy, self.blocks)
-            if isinstance(each, str)
-            else each
-            for each in found
-        ]
         return CheckResult(self, about, tuple(findings))
 
 

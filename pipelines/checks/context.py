@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
@@ -135,32 +135,21 @@ class Published:
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
     """Read the published version; a break of this amount or more is a large one (0: none is)."""
-    version = None
+    version, found = None, dict[str, Any]()
     try:
         version = warehouse.published()
         if version is None:
             return Published()
         with warehouse.open(version.number) as db:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
-            reconciled = _read_reconciled(db, break_amount)
-            return Published(version, "", scan_ids, _read_lists(db), *reconciled)
+            # What was never evaluated has no table.
+            with suppress(duckdb.CatalogException, duckdb.BinderException):
+                found["not_evaluated"] = dict(db.execute(NOT_EVALUATED).fetchall())
+                found["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
+                found["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})
+            return Published(version, "", scan_ids, _read_lists(db), **found)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))
-
-
-def _read_reconciled(
-    db: duckdb.DuckDBPyConnection, amount: Decimal
-) -> tuple[dict[str, str] | None, list[Row], list[Row]]:
-    """Return why rules are not evaluated, None where nothing is reconciled; what is open; months.
-
-    The months are those that are not as they were signed off.
-    """
-    reasons, breaks, months = None, list[Row](), list[Row]()
-    with suppress(duckdb.CatalogException, duckdb.BinderException):  # or nothing was ever evaluated
-        reasons = dict(db.execute(NOT_EVALUATED).fetchall())
-        breaks = fetch_rows(db, OPEN_BREAKS, {"amount": amount})
-        months = fetch_rows(db, CHANGED_MONTHS)
-    return reasons, breaks, months
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
