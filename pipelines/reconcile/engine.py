@@ -141,7 +141,7 @@ def _begin(db: duckdb.DuckDBPyConnection, inputs: Inputs, terms: dict[str, Any])
         remembered = remembered or read_remembered(db)
     db.execute(BEGIN)
     for table, rows in remembered.items():
-        _run_on_rows(db, f"CREATE TABLE reconciliation.{table} AS", rows)
+        db.from_arrow(rows).create(f"reconciliation.{table}")
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
@@ -160,12 +160,6 @@ def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: st
     if statement.question:
         about = (statement.name, statement.question, not reason, reason or None, statement.remedy)
         db.execute(INSERT_RULE, about)
-
-
-def _run_on_rows(db: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -> None:
-    db.register("added_rows", rows)
-    db.execute(f"{statement} FROM added_rows")
-    db.unregister("added_rows")
 
 
 class _Engine:
@@ -222,12 +216,14 @@ class _Engine:
         units = ", ".join(f"('{code}', {minor_unit(code)})" for code in DIGITS)
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
         if self.inputs.decisions:
-            decisions = pa.Table.from_pylist(list(self.inputs.decisions))
-            _run_on_rows(self.db, "INSERT INTO break_decisions BY NAME", decisions)
+            decisions = self.db.from_arrow(pa.Table.from_pylist(list(self.inputs.decisions)))
+            decisions.query("added", "INSERT INTO break_decisions BY NAME FROM added")
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
-        name, reason = statement.name, self._missing(statement.needs.split())
+        name, needs = statement.name, statement.needs.split()
+        failed = [self.failed[need] for need in needs if need in self.failed]
+        reason = (failed or [self.sides.missing(need for need in needs if "." in need)])[0]
         schema = "" if "TEMP" in statement.kind else "reconciliation."
         sql = CREATE_RESULT.format(f"{statement.kind} {schema}{name}", statement.query)
         if name in RULES:
@@ -243,8 +239,3 @@ class _Engine:
                 with suppress(duckdb.Error):
                     self.db.execute(f"{sql} LIMIT 0")
         _insert_rule(self.db, statement, reason)
-
-    def _missing(self, needs: Sequence[str]) -> str:
-        """Return why a statement cannot be evaluated; empty if it can."""
-        failed = (self.failed[need] for need in needs if need in self.failed)
-        return next(failed, "") or self.sides.missing(need for need in needs if "." in need)
