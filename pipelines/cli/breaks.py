@@ -12,7 +12,7 @@ from pipelines.cli.program import Json, NoBuild, Reason, breaks
 from pipelines.cli.terminal import (
     confirm,
     line,
-    opened,
+    open_home,
     print_json,
     show_and_build,
     show_table,
@@ -57,8 +57,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
                 "Write them after it: `partner-sync breaks resolve --rule RULE`.",
             )
         return
-    with opened() as session:
-        found = app.breaks.read_breaks(session, chosen)
+    found = app.breaks.read_breaks(open_home(), chosen)
     rounded = app.breaks_file.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
@@ -69,22 +68,17 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         if rounded:
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:
-        _show_breaks(rows, str(chosen))
-        _show_totals(sums)
+        _show_breaks(rows, str(chosen), sums)
 
 
-def _show_breaks(rows: list[dict[str, Any]], chosen: str) -> None:
-    """Print breaks; uncertain ones are marked."""
+def _show_breaks(rows: list[dict[str, Any]], chosen: str, sums: list[dict[str, Any]]) -> None:
+    """Print breaks, uncertain ones marked, and their sums, with the part of unknown partners."""
     uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
     show_table(_named(rows), (*COLUMNS, *uncertain))
     if not rows:
         line(f"No breaks match {chosen}." if chosen else "There are no unresolved breaks.")
     if uncertain:
         line("Totals do not include uncertain breaks.", style="yellow")
-
-
-def _show_totals(sums: list[dict[str, Any]]) -> None:
-    """Print the sum of each currency, with what is in no known partner's difference."""
     for each in sums:
         currency, part = each["currency"] or "No currency", each["unknown_partners"]
         text = f"{currency}: {shown(each['difference'])} in {counted(each['breaks'], 'break')}"
@@ -103,11 +97,10 @@ def _record(
     session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool, no_build: bool
 ) -> int:
     """Show what is about to be decided and ask; then record it, and build a version with it."""
-    owned = any(each["new_owner"] for each in rows)
-    show_table(_named(rows), (*DECISION, *(["new_owner"] if owned else []), "new_reason"))
+    owner = ["new_owner"] if any(each["new_owner"] for each in rows) else []
+    show_table(_named(rows), (*DECISION, *owner, "new_reason"))
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
-    text = app.breaks.record_decisions(session, rows)
-    return show_and_build(session, text, no_build=no_build)
+    return show_and_build(session, app.breaks.record_decisions(session, rows), no_build=no_build)
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -129,10 +122,9 @@ def _add_command(kind: str, text: str) -> None:
     ) -> int:
         about = (severity.lower(), state.lower(), break_id)
         chosen = app.breaks.BreakFilter(rule, partner, month, *about)
-        verdict = app.breaks.Verdict(kind, reason, owner)
-        with opened() as session:
-            rows = app.breaks.choose_breaks(session, chosen, verdict)
-            return _record(session, rows, yes=yes, no_build=no_build)
+        verdict, session = app.breaks.Verdict(kind, reason, owner), open_home()
+        rows = app.breaks.choose_breaks(session, chosen, verdict)
+        return _record(session, rows, yes=yes, no_build=no_build)
 
 
 _add_command("assign", "Assign breaks to a person.")
@@ -148,6 +140,6 @@ def decide_from_file(
     no_build: NoBuild = False,
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
-    with opened() as session:
-        rows = app.breaks_file.read_decisions(session, file)
-        return _record(session, rows, yes=yes, no_build=no_build)
+    session = open_home()
+    rows = app.breaks_file.read_decisions(session, file)
+    return _record(session, rows, yes=yes, no_build=no_build)

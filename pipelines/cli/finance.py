@@ -1,22 +1,33 @@
-"""Commands for people who work with the rows: mapping, closes, exports and the report."""
+"""Commands for people who work with the rows: mapping, closes, exports, report, traces."""
 
 import getpass
 import webbrowser
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pipelines import app
-from pipelines.cli.program import FINANCE, Json, NoBuild, Reason, close, mapping, program
+from pipelines.cli.program import (
+    FINANCE,
+    Connection,
+    Json,
+    NoBuild,
+    Reason,
+    close,
+    mapping,
+    program,
+    trace,
+)
 from pipelines.cli.terminal import (
     line,
-    opened,
+    open_home,
     print_json,
     show,
     show_and_build,
     show_table,
+    shown,
 )
 from pipelines.core.errors import ExitCode
 
@@ -26,6 +37,9 @@ CLOSES = (
     *("closed_at", "note"),
 )
 EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
+ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
+REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
+SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
 NUMBERS_AS_TEXT = (
     "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
     "none is rounded. SUM ignores text."
@@ -35,8 +49,7 @@ NUMBERS_AS_TEXT = (
 @mapping.command()
 def propose(*, _json: Json = False) -> int:
     """Propose a field for each role in reconciliation, and show the evidence."""
-    with opened() as session:
-        rows = app.mapping.propose(session)
+    rows = app.mapping.propose(open_home())
     show(rows, [name for name in rows[0] if any(row[name] for row in rows)])
     line("Run `partner-sync mapping accept` to use these fields.")
     return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
@@ -51,9 +64,8 @@ def accept(
     no_build: NoBuild = False,
 ) -> int:
     """Write the proposed fields to mapping.toml, then build a version with them."""
-    with opened() as session:
-        text = app.mapping.accept(session, replace=replace)
-        return show_and_build(session, text, no_build=no_build)
+    session = open_home()
+    return show_and_build(session, app.mapping.accept(session, replace=replace), no_build=no_build)
 
 
 @close.command("month")
@@ -66,26 +78,24 @@ def close_month(
     no_build: NoBuild = False,
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
-    with opened() as session:
-        signing = app.close.Signing(month.date(), preparer, reviewer, remark)
-        text = app.close.close_month(session, signing)
-        return show_and_build(session, text, no_build=no_build)
+    session = open_home()
+    signing = app.close.Signing(month.date(), preparer, reviewer, remark)
+    text = app.close.close_month(session, signing)
+    return show_and_build(session, text, no_build=no_build)
 
 
 @close.command()
 def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
     """Reopen a closed month. Its copy stays."""
-    with opened() as session:
-        text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
-        return show_and_build(session, text, no_build=no_build)
+    session = open_home()
+    text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
+    return show_and_build(session, text, no_build=no_build)
 
 
 @close.command("list")
 def list_closes(*, _json: Json = False) -> None:
     """List closed months, and whether their records have changed since the sign-off."""
-    with opened() as session:
-        rows = app.close.list_closes(session)
-    show(rows, CLOSES, none="No month is closed.")
+    show(rows := app.close.list_closes(open_home()), CLOSES, none="No month is closed.")
     for problem in sorted({row["problem"] for row in rows if row["problem"]}):
         line(problem, style="yellow")
 
@@ -109,9 +119,7 @@ def export(
     _json: Json = False,
 ) -> None:
     """Export tables of the published version to files or a database, with exact amounts."""
-    with opened() as session:
-        rows = app.export.export_tables(session, target, table or (), folder)
-    show(rows, EXPORTS)
+    show(rows := app.export.export_tables(open_home(), target, table or (), folder), EXPORTS)
     if any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")
 
@@ -123,9 +131,9 @@ def report(
     _json: Json = False,
 ) -> None:
     """Write the finance report of the published version as one HTML page."""
-    with opened() as session:
-        figures = app.report.read_published(session)
-        file = app.report.write_report(session, figures)
+    session = open_home()
+    figures = app.report.read_published(session)
+    file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
     print_json(found | {"problem": figures.problem or None})
@@ -135,3 +143,76 @@ def report(
     line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())
+
+
+@trace.command()
+def record(
+    connection: Connection,
+    stream: Annotated[str, typer.Argument(help="Stream of the record.")],
+    key: Annotated[str, typer.Argument(help="Its key: `_key` of the row.")],
+    *,
+    _json: Json = False,
+) -> int:
+    """Show every row version of a record, its request, and the bytes that the service sent."""
+    found = app.trace.trace(open_home(), connection, stream, key)
+    _show_trace(found)
+    is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
+    return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
+
+
+@trace.command("break")
+def trace_break(
+    break_id: Annotated[str, typer.Argument(help="Identifier of the break.")],
+    *,
+    _json: Json = False,
+) -> int:
+    """Show the records of a break, and recalculate its amounts from what the service sent."""
+    return _show_figure(app.trace_figure.trace_break(open_home(), break_id))
+
+
+@trace.command()
+def month(
+    partner: Annotated[str, typer.Argument(help="Identifier or name of the partner.")],
+    month: Annotated[str, typer.Argument(help="Month, such as 2026-09.")],
+    *,
+    currency: Annotated[str, typer.Option(help="Currency, such as EUR. Default: all.")] = "",
+    _json: Json = False,
+) -> int:
+    """Show the records of a partner's month, and recalculate it from what the service sent."""
+    return _show_figure(app.trace_figure.trace_month(open_home(), partner, month, currency))
+
+
+def _show_figure(found: dict[str, Any]) -> int:
+    """Print rows and sums; return the exit code."""
+    print_json(found)
+    for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
+        has_problem = any(each["problem"] for each in rows)
+        show_table(rows, (*columns, "problem") if has_problem else columns)
+    proven = f"Version {found['version']} has the same sums as the records of the service."
+    problem = "A sum differs from the records of the service, or cannot be compared."
+    line(proven) if found["same"] else line(problem, found["problem"], style="red")
+    return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
+
+
+def _show_trace(found: dict[str, Any]) -> None:
+    print_json(found)
+    place = f"{found['connection']}/{found['stream']}"
+    line(f"Record {found['key']} of {place} in version {found['version']}:")
+    for each in found["versions"]:
+        ended = f"{shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else "now"
+        _show_evidence(f"From {shown(each['valid_from'])} until {ended}", each)
+    for each in found["quarantine"]:
+        _show_evidence(f"In quarantine: {each['reason']}", each)
+
+
+def _show_evidence(title: str, each: dict[str, Any]) -> None:
+    line(title, style="bold")
+    line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
+    known = (name for name in REQUEST if each[name] is not None)
+    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
+    line(f"  request: {', '.join(values)}")
+    if "digest" in each:
+        line(f"  digest: {each['digest']}")
+    line(f"  {each['message']}", each["remedy"], style="" if each["proven"] else "red")
+    raw = each["raw"] or each.get("text", "")
+    line(raw, longest=len(raw))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from pipelines import app
-from pipelines.cli import breaks, demo, finance, trace, warehouse
+from pipelines.cli import breaks, finance, warehouse
 from pipelines.cli.program import (
     RUN,
     SETUP,
@@ -21,10 +21,10 @@ from pipelines.cli.program import (
     notify,
     program,
 )
-from pipelines.cli.terminal import LOG, line, opened, run_sync, show, show_status
+from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 
-__all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
+__all__ = ["breaks", "finance", "main", "program", "warehouse"]
 Text = str | None
 Connections = Annotated[
     list[str] | None,
@@ -97,9 +97,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 @program.command(rich_help_panel=SETUP)
 def check(*, connection: Connections = None, _json: Json = False) -> int:
     """Check credentials, account and lists of each connection, with one request per list."""
-    with opened() as session:
-        rows = app.plan.check_connections(session, connection)
-    show(rows)
+    show(rows := app.plan.check_connections(open_home(), connection))
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
 
@@ -113,13 +111,12 @@ def discover(
     _json: Json = False,
 ) -> None:
     """Show the lists in the interface description, and the settings that enable them."""
-    with opened() as session:
-        rows = app.discover.discover(session, connection, description)
-        settings = session.home.settings_file
-    none = "The interface description shows no list."
-    show(rows, ("path", "surface", "state"), none=none)
+    session = open_home()
+    rows = app.discover.discover(session, connection, description)
+    columns = ("path", "surface", "state")
+    show(rows, columns, none="The interface description shows no list.")
     if lines := [each for row in rows for each in row["lines"].splitlines()]:
-        line(f"To read a list, add its lines to {settings}:")
+        line(f"To read a list, add its lines to {session.home.settings_file}:")
     for each in lines:
         line(each)
 
@@ -128,29 +125,25 @@ def discover(
 def list_connections(context: typer.Context, *, _json: Json = False) -> None:
     """List connections with surface, address, place of the secret, and streams."""
     if context.invoked_subcommand is None:
-        with opened() as session:
-            show(app.connect.list_connections(session))
+        show(app.connect.list_connections(open_home()))
 
 
 @connections.command()
 def accept(connection: Connection, *, reason: Reason) -> None:
     """Accept the account that the service now reports for a connection."""
-    with opened() as session:
-        line(app.connect.accept_account(session, connection, reason))
+    line(app.connect.accept_account(open_home(), connection, reason))
 
 
 @connections.command()
 def unblock(connection: Connection) -> None:
     """Forget a pause that the service asked for (Retry-After)."""
-    with opened() as session:
-        line(app.connect.forget_pause(session, connection))
+    line(app.connect.forget_pause(open_home(), connection))
 
 
 @notify.command("test")
 def send_test(*, _json: Json = False) -> int:
     """Send a test message to every channel of the setting `notify`."""
-    with opened() as session:
-        rows = app.notify.send_test(session)
+    rows = app.notify.send_test(open_home())
     show(rows, none="No channel is configured. Set notify in settings.toml.")
     return ExitCode.DONE if rows and all(row["sent"] for row in rows) else ExitCode.USAGE
 
@@ -166,14 +159,13 @@ def sync(
     _json: Json = False,
 ) -> int:
     """Read lists completely, then build and publish one version with all of them."""
-    with opened() as session:
-        chosen = session.lists(connection, stream)
-        requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
-        for name in connection or session.settings.connections():
-            if name not in chosen and not stream:
-                LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
-        build = None if no_build else app.sync.build_version
-        return run_sync(session, requests, build)
+    session = open_home()
+    chosen = session.lists(connection, stream)
+    requests = [app.results.ReadRequest(name, tuple(stream or ())) for name in chosen]
+    for name in connection or session.settings.connections():
+        if name not in chosen and not stream:
+            LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
+    return run_sync(session, requests, no_build=no_build)
 
 
 @program.command(rich_help_panel=RUN)
@@ -186,18 +178,14 @@ def plan(
     _json: Json = False,
 ) -> None:
     """Show how many requests and how much time the next sync takes."""
-    with opened() as session:
-        rows = app.plan.plan_sync(session, connection, ask=ask)
-    show(rows)
+    show(rows := app.plan.plan_sync(open_home(), connection, ask=ask))
     line(app.plan.total(rows))
 
 
 @program.command(rich_help_panel=RUN)
 def status(*, _json: Json = False) -> int:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
-    with opened() as session:
-        found = app.checkup.status(session)
-    show_status(found)
+    show_status(found := app.checkup.status(open_home()))
     return int(found["exit_code"])
 
 
@@ -208,8 +196,7 @@ def runs(
     _json: Json = False,
 ) -> None:
     """List runs with their time, trigger, requests and outcome."""
-    with opened() as session:
-        rows = app.checkup.recent_runs(session, limit)
+    rows = app.checkup.recent_runs(open_home(), limit)
     show(rows, none="There are no runs yet. Run `partner-sync sync`.")
 
 
@@ -223,12 +210,9 @@ def approve(
     no_build: NoBuild = False,
 ) -> int:
     """Approve the held scan of a list, then build a version that contains it."""
-    with opened() as session:
-        about = (connection, stream)
-        line(app.versions.decide_held_scan(session, *about, reason, reject=reject))
-        if reject or no_build:
-            return ExitCode.DONE
-        return run_sync(session, [], app.sync.build_version)
+    session = open_home()
+    line(app.versions.decide_held_scan(session, connection, stream, reason, reject=reject))
+    return ExitCode.DONE if reject or no_build else run_sync(session)
 
 
 def main() -> None:

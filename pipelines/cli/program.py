@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipelines.cli.terminal import OUT, show_error
+from pipelines.cli.terminal import OUT, SESSIONS, show_error
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
 INTERRUPTED = """Interrupted. Analysts see the version that was published last.
@@ -40,7 +40,8 @@ class Program(TyperGroup):
         """Run a command; exit with what it returns, or with the code of its failure."""
         OUT.quiet = False
         try:
-            code = super().invoke(ctx)
+            with SESSIONS:
+                code = super().invoke(ctx)
         except PartnerSyncError as error:
             show_error(error)
             code = error.exit_code

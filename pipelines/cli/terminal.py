@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ SYNC_COLUMNS = (
 )
 HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
+SESSIONS = ExitStack()  # that the running command has opened; its end closes them
 OUT = Console(width=None if os.isatty(1) else PIPE_WIDTH, highlight=False, soft_wrap=True)
 ERR = Console(
     stderr=True, width=None if os.isatty(2) else PIPE_WIDTH, highlight=False, soft_wrap=True
@@ -92,13 +93,12 @@ LOG.addHandler(HANDLER)
 LOG.setLevel(logging.INFO)
 
 
-@contextmanager
-def opened(home: "Home | None" = None) -> Iterator["app.session.AppSession"]:
-    """Open a home (None: that of the environment), and log as its setting `log_format` says."""
+def open_home(home: "Home | None" = None) -> "app.session.AppSession":
+    """Open a home (None: that of the environment) until the command ends; log as it is set."""
     HANDLER.as_json = False
-    with app.session.open_session(home) as session:
-        HANDLER.as_json = session.settings.log_format == "json"
-        yield session
+    session = SESSIONS.enter_context(app.session.open_session(home))
+    HANDLER.as_json = session.settings.log_format == "json"
+    return session
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -205,10 +205,13 @@ def _shown_progress() -> Iterator[OnProgress]:
 
 def run_sync(
     session: "app.session.AppSession",
-    requests: list["app.results.ReadRequest"],
-    make: "app.sync.MakeVersion | None",
+    requests: Sequence["app.results.ReadRequest"] = (),
+    make: "app.sync.MakeVersion | None" = None,
+    *,
+    no_build: bool = False,
 ) -> int:
-    """Read lists, make a version, print what became of both; return the exit code."""
+    """Read lists, make a version (by default, build it), print both; return the exit code."""
+    make = None if no_build else make or app.sync.build_version
     with _shown_progress() as on_progress:
         result = app.sync.sync(session, requests, on_progress, make)
     values, built = result.values(str(session.home.link)), result.build
@@ -232,7 +235,7 @@ def show_and_build(session: "app.session.AppSession", text: str, *, no_build: bo
     if no_build:
         line("The published version does not show it. Run `partner-sync versions build`.")
         return ExitCode.DONE
-    return run_sync(session, [], app.sync.build_version)
+    return run_sync(session)
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:

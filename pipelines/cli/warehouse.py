@@ -1,16 +1,20 @@
-"""Commands for versions and files."""
+"""Commands for versions and files, and the local copy of the service for trying them."""
 
+import os
 import sys
+import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pipelines import app
-from pipelines.cli.program import WAREHOUSE, Json, Reason, program, versions
+from pipelines.cli.program import TRY, WAREHOUSE, Json, Reason, program, versions
 from pipelines.cli.terminal import (
+    OUT,
     confirm,
     line,
-    opened,
+    open_home,
     print_json,
     run_sync,
     show,
@@ -29,16 +33,14 @@ ERASED_TOO = (
 @versions.command("list")
 def list_versions(*, _json: Json = False) -> None:
     """List versions with size, time and content; say which one is published."""
-    with opened() as session:
-        rows = app.versions.list_versions(session)
+    rows = app.versions.list_versions(open_home())
     show(rows, none="There are no versions yet. Run `partner-sync sync`.")
 
 
 @versions.command()
 def build(*, _json: Json = False) -> int:
     """Build and publish a version with the scans that are not published yet."""
-    with opened() as session:
-        return run_sync(session, [], app.sync.build_version)
+    return run_sync(open_home())
 
 
 @versions.command()
@@ -51,16 +53,13 @@ def rollback(
     reason: Reason,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
-    with opened() as session:
-        text = app.versions.rollback(session, number, reason)
-    line(text)
+    line(app.versions.rollback(open_home(), number, reason))
 
 
 @versions.command()
 def rebuild(*, _json: Json = False) -> int:
     """Build a version from the archive instead of the published version."""
-    with opened() as session:
-        return run_sync(session, [], app.versions.rebuild)
+    return run_sync(open_home(), make=app.versions.rebuild)
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -74,9 +73,7 @@ def prune(
     _json: Json = False,
 ) -> None:
     """Delete old scan files and versions. The version that holds their rows is kept."""
-    with opened() as session:
-        rows = app.maintenance.prune_files(session, days, dry_run=dry_run)
-    show(rows)
+    show(rows := app.maintenance.prune_files(open_home(), days, dry_run=dry_run))
     line(f"{'To delete' if dry_run else 'Deleted'}: {counted(len(rows), 'file')}.")
 
 
@@ -99,8 +96,7 @@ def erase(
         line(ERASED_TOO)
         confirm("Permanently delete these records?", yes=yes)
 
-    with opened() as session:
-        rows = app.maintenance.erase(session, identifier, reason, ask)
+    rows = app.maintenance.erase(open_home(), identifier, reason, ask)
     changed = counted(len(rows), "file")
     line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
 
@@ -108,9 +104,39 @@ def erase(
 @program.command(rich_help_panel=WAREHOUSE)
 def verify(*, _json: Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
-    with opened() as session:
-        found = app.maintenance.verify_files(session)
-    print_json(found)
+    print_json(found := app.maintenance.verify_files(open_home()))
     show_table(damaged := found["damaged"])
     line(f"{counted(found['files'], 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE
+
+
+@program.command(rich_help_panel=TRY)
+def demo(
+    home: Annotated[str, typer.Option(help="Folder that the demo empties and fills.")] = ".demo",
+) -> int:
+    """Start the sandbox, sync from it, and show three queries with their results."""
+    place, began = app.demo.prepare_home(Path(home)), time.monotonic()
+    with app.sandbox.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
+        session = open_home(place)
+        code = run_sync(session, [app.results.ReadRequest("demo")])
+        line(app.mapping.accept(session))
+        app.sync.build_version(session)
+        for question, answer in app.demo.answers(place.link):
+            line(question, style="bold")
+            OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
+        page = app.report.write_report(session, app.report.read_published(session))
+        line(f"The finance report: {page}")
+    line(f"The demo took {time.monotonic() - began:.0f} seconds.")
+    return code
+
+
+@program.command(
+    rich_help_panel=TRY,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def sandbox(context: typer.Context) -> None:
+    """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
+    options = ["--help" if each == "-h" else each for each in context.args]
+    command = [sys.executable, "-m", "sandbox", *options]
+    os.execv(sys.executable, command)  # noqa: S606 - our own program
