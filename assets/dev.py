@@ -15,7 +15,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.keys import register_connections
-from pipelines.app.sandbox import running_sandbox
+from pipelines.app.demo import running_sandbox
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.config.values import PREFIX

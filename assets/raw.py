@@ -13,8 +13,7 @@ import dagster as dg
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, failure
 from pipelines.app.days import lists_of_day, why_missing
-from pipelines.app.progress import LoggedProgress
-from pipelines.app.results import ReadRequest
+from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Settings, Stream

@@ -14,11 +14,11 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key,
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
+from pipelines.app.maintenance import rebuild
 from pipelines.app.notify import notify_summary
 from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.app.sync import build_version
-from pipelines.app.versions import rebuild
 from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier

@@ -8,8 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.app.progress import LoggedProgress
-from pipelines.app.results import SyncResult
+from pipelines.app.results import LoggedProgress, SyncResult
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection

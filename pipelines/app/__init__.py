@@ -22,13 +22,11 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import plan as plan
     from pipelines.app import report as report
     from pipelines.app import results as results
-    from pipelines.app import sandbox as sandbox
     from pipelines.app import session as session
     from pipelines.app import setup as setup
     from pipelines.app import sync as sync
     from pipelines.app import trace as trace
     from pipelines.app import trace_figure as trace_figure
-    from pipelines.app import versions as versions
 
 
 def __getattr__(name: str) -> ModuleType:

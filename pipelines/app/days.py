@@ -3,8 +3,7 @@
 from datetime import date
 from typing import Final
 
-from pipelines.app.progress import OnProgress
-from pipelines.app.results import ReadRequest, StreamResult
+from pipelines.app.results import OnProgress, ReadRequest, StreamResult
 from pipelines.app.session import AppSession
 from pipelines.app.sync import read_connection
 from pipelines.core.clock import utc_now

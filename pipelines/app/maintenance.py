@@ -1,4 +1,4 @@
-"""Work on the files of a home: verify them, delete old ones, erase records."""
+"""Work on versions and files: list and verify them, delete old ones, erase; held scans."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,16 +9,19 @@ from sqlalchemy import select
 from pipelines.app.session import AppSession
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.metadata import scans
+from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish import prune
+from pipelines.publish.build import rebuild
 from pipelines.publish.erase import erase
 from pipelines.publish.reconciliation import read_closes
-from pipelines.publish.versions import require_unchanged
+from pipelines.publish.versions import checkpoint, require_unchanged, rollback
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Row, Version
 
-__all__ = ["erase", "prune_files", "verify_files"]
+__all__ = ["erase", "prune_files", "rebuild", "rollback", "verify_files"]
 
 
 def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[Row]:
@@ -42,14 +45,14 @@ def verify_files(session: AppSession) -> Row:
     Returns how many `files` were read, and what is wrong with which: `damaged`.
     """
     with session.metadata.transaction() as db:
-        scans = list(db.scalars(select(Scan).order_by(Scan.started_at)))
+        known = list(db.scalars(select(Scan).order_by(Scan.started_at)))
     versions = dict.fromkeys([session.warehouse.published(), *session.warehouse.versions()])
     readers: list[Callable[[], object]] = [session.metadata.verify]
     readers += [partial(_read_version, session, each) for each in versions if each]
     readers += [partial(require_intact, *each) for each in read_closes(session).items()]
     readers += [
         partial(session.archive.open_sealed, each)
-        for each in scans
+        for each in known
         if each.sha256 and each.status != ScanStatus.PRUNED
     ]
     damaged = [
@@ -58,7 +61,7 @@ def verify_files(session: AppSession) -> Row:
             "build.",
             "remedy": "Restore metadata.db from a backup, or move the file out of the archive.",
         }
-        for file in session.archive.unknown_files(scans)
+        for file in session.archive.unknown_files(known)
     ]
     files = len(readers) + len(damaged)
     for read in readers:
@@ -72,3 +75,46 @@ def verify_files(session: AppSession) -> Row:
 def _read_version(session: AppSession, version: Version) -> None:
     require_unchanged(session.metadata, version)
     session.warehouse.open(version.number).close()
+
+
+def list_versions(session: AppSession) -> list[Row]:
+    """Return the versions whose files exist, newest first. `content` names the checkpoint."""
+    published, files = session.warehouse.published(), session.warehouse.versions()
+    marks = {checkpoint(session): " (checkpoint)"}
+    with session.metadata.transaction() as db:
+        rows = {row.number: row for row in db.query(VersionRow)}
+    return [
+        {
+            "version": version.number,
+            "published": version == published,
+            "bytes": version.path.stat().st_size,
+            "created_at": row and row.created_at,
+            "content": (row.note if row else "") + marks.get(version, ""),
+        }
+        for version in reversed(files)
+        for row in [rows.get(version.number)]
+    ]
+
+
+def decide_held_scan(
+    session: AppSession, connection: str, stream: str, reason: str, *, reject: bool = False
+) -> str:
+    """Approve or reject the held scan of a list; return what was decided, as a sentence.
+
+    The decision is about this scan only: a later scan passes the same guards.
+    """
+    session.lists([connection], [stream])
+    status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
+    with session.metadata.transaction() as db:
+        query = select(Scan).filter_by(connection=connection, stream=stream)
+        scan = db.scalar(query.filter_by(status=ScanStatus.HELD))
+        if scan is None:
+            raise PartnerSyncError(
+                f"No scan of {connection}/{stream} is held. Nothing was changed.",
+                "Run `partner-sync status` to see what waits for a decision.",
+            )
+        why = scan.reason
+        add_decision(db, session.decision("reject" if reject else "approve", scan.scan_id, reason))
+        scans.set_status(db, scan.scan_id, status, reason)
+    began = f"{scan.started_at:%Y-%m-%d %H:%M}"
+    return f"{status.capitalize()} the scan of {connection}/{stream} of {began} ({why})."

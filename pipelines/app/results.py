@@ -1,5 +1,8 @@
-"""What is asked of a sync and what it did, as values for the command line and Dagster."""
+"""What is asked of a sync, its progress and what it did, for the command line and Dagster."""
 
+import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -16,6 +19,25 @@ from pipelines.publish.build import BuildResult
 LIST_NAMES = ("connection", "stream", "requests", "rate_limited", "message", "remedy")
 CHANGES = ("new", "changed", "deleted")
 SCAN_NAMES = ("scan_id", *CHANGES, "unchanged", "quarantined", "held")
+LOG_EVERY_SECONDS = 30
+OnProgress = Callable[[str, int, int, int | None], None]
+"""Receives `connection/stream`, rows and requests so far, and the rows expected (None: unknown)."""
+logger = logging.getLogger(__name__)
+
+
+class LoggedProgress:
+    """Logs how far the read of each list is, now and then."""
+
+    def __init__(self) -> None:
+        self._logged_at: dict[str, float] = {}
+
+    def __call__(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        """Log it, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self._logged_at.setdefault(stream, now) > LOG_EVERY_SECONDS:
+            self._logged_at[stream] = now
+            of = f" of about {expected_rows:,}" if expected_rows else ""
+            logger.info("%s: %s%s rows, %s requests so far.", stream, f"{rows:,}", of, requests)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from functools import partial
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.discover import compare_description
-from pipelines.app.progress import OnProgress
-from pipelines.app.results import ReadRequest, StreamResult, SyncResult
+from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row

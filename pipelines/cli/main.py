@@ -211,7 +211,7 @@ def approve(
 ) -> int:
     """Approve the held scan of a list, then build a version that contains it."""
     session = open_home()
-    line(app.versions.decide_held_scan(session, connection, stream, reason, reject=reject))
+    line(app.maintenance.decide_held_scan(session, connection, stream, reason, reject=reject))
     return ExitCode.DONE if reject or no_build else run_sync(session)
 
 

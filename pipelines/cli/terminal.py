@@ -28,7 +28,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines import app
-from pipelines.app.progress import LoggedProgress, OnProgress
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
@@ -178,10 +177,10 @@ def print_json(value: object) -> None:
 
 
 @contextmanager
-def _shown_progress() -> Iterator[OnProgress]:
+def _shown_progress() -> Iterator["app.results.OnProgress"]:
     """Show a bar for each list on stderr until the block ends; without a terminal, log lines."""
     if not ERR.is_terminal:
-        yield LoggedProgress()
+        yield app.results.LoggedProgress()
         return
     columns = (
         TextColumn("{task.description:<20}", markup=False),

@@ -33,7 +33,7 @@ ERASED_TOO = (
 @versions.command("list")
 def list_versions(*, _json: Json = False) -> None:
     """List versions with size, time and content; say which one is published."""
-    rows = app.versions.list_versions(open_home())
+    rows = app.maintenance.list_versions(open_home())
     show(rows, none="There are no versions yet. Run `partner-sync sync`.")
 
 
@@ -53,13 +53,13 @@ def rollback(
     reason: Reason,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
-    line(app.versions.rollback(open_home(), number, reason))
+    line(app.maintenance.rollback(open_home(), number, reason))
 
 
 @versions.command()
 def rebuild(*, _json: Json = False) -> int:
     """Build a version from the archive instead of the published version."""
-    return run_sync(open_home(), make=app.versions.rebuild)
+    return run_sync(open_home(), make=app.maintenance.rebuild)
 
 
 @program.command(rich_help_panel=WAREHOUSE)
@@ -116,7 +116,7 @@ def demo(
 ) -> int:
     """Start the sandbox, sync from it, and show three queries with their results."""
     place, began = app.demo.prepare_home(Path(home)), time.monotonic()
-    with app.sandbox.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
+    with app.demo.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
         session = open_home(place)
         code = run_sync(session, [app.results.ReadRequest("demo")])
         line(app.mapping.accept(session))

@@ -12,7 +12,7 @@ import pytest
 from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
 from pipelines.app.plan import check_connections
-from pipelines.app.progress import LoggedProgress
+from pipelines.app.results import LoggedProgress
 from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home

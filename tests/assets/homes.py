@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import EXPORTS, partition_key, raw_key
-from pipelines.app.progress import LoggedProgress
+from pipelines.app.results import LoggedProgress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, read_connection
 from pipelines.archive.scan_file import OpenScan, SealedScan

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from assets import dev
-from pipelines.app.sandbox import running_sandbox
+from pipelines.app.demo import running_sandbox
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError
 from tests.assets.deployment import free_port, started

@@ -13,7 +13,7 @@ from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from assets.resources import STOPPED
 from pipelines.app.days import lists_of_day, why_missing
-from pipelines.app.progress import LoggedProgress
+from pipelines.app.results import LoggedProgress
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest
 from pipelines.config.home import Home

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.app.versions import rollback
+from pipelines.app.maintenance import rollback
 from pipelines.config.home import Home
 from tests.homes import opened, rows, sync_once
 from tests.sandbox.running import Running

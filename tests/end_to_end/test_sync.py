@@ -15,8 +15,7 @@ import duckdb
 import pytest
 
 from pipelines.app.connect import limiter_actor
-from pipelines.app.progress import LoggedProgress, OnProgress
-from pipelines.app.results import StreamResult
+from pipelines.app.results import LoggedProgress, OnProgress, StreamResult
 from pipelines.app.sync import ReadRequest, read_connection, sync
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock

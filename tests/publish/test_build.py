@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pipelines.app.progress import LoggedProgress
+from pipelines.app.results import LoggedProgress
 from pipelines.app.sync import sync
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision

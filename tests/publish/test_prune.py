@@ -6,9 +6,8 @@ from datetime import datetime
 import pytest
 from sqlalchemy import delete
 
-from pipelines.app import versions
 from pipelines.app.checkup import run_checks
-from pipelines.app.maintenance import verify_files
+from pipelines.app.maintenance import rollback, verify_files
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
@@ -76,12 +75,12 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
         kept = {1: "published", 5: "published"}
         assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
         assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
-    versions.rollback(published, None, "bad load")
+    rollback(published, None, "bad load")
     assert len(published.keys()) == 10
     map_again("d")  # 5 is what was rolled back, and 1 has the same scans
     assert published.versions() == dict.fromkeys(range(1, 6), "deleted") | {6: "published"}
     with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
-        versions.rollback(published, None, "once more")
+        rollback(published, None, "once more")
 
 
 def test_the_newest_scan_of_a_list_and_an_unpublished_version_stay(published: Stores) -> None:
