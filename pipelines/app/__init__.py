@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import breaks as breaks
-    from pipelines.app import breaks_file as breaks_file
     from pipelines.app import checkup as checkup
     from pipelines.app import close as close
     from pipelines.app import connect as connect

@@ -58,7 +58,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
             )
         return
     found = app.breaks.read_breaks(open_home(), chosen)
-    rounded = app.breaks_file.write_file(found, xlsx) if xlsx else []
+    rounded = app.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
     print_json({"breaks": rows, "totals": sums})
@@ -141,5 +141,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()
-    rows = app.breaks_file.read_decisions(session, file)
+    rows = app.breaks.read_decisions(session, file)
     return _record(session, rows, yes=yes, no_build=no_build)

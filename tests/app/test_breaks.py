@@ -6,8 +6,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipelines.app.breaks import BreakFilter, Verdict, choose_breaks, read_breaks, record_decisions
-from pipelines.app.breaks_file import read_decisions, write_file
+from pipelines.app.breaks import (
+    BreakFilter,
+    Verdict,
+    choose_breaks,
+    read_breaks,
+    read_decisions,
+    record_decisions,
+    write_file,
+)
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.build import build
