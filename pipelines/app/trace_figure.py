@@ -2,9 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from itertools import groupby
 from typing import Any, Final
 
 from pipelines.app.reconciled import Reconciled, open_reconciled, require_known
@@ -77,7 +77,6 @@ NOT_ADDED: Final = (
     "The rows of the version do not add up to the published figure. If records were erased, the "
     "figure still contains them."
 )
-REST: Final = "rest"  # of a bill: what its lines do not add up to
 Record = dict[str, Any] | UnusableRecord
 
 
@@ -92,8 +91,7 @@ class RawAmounts:
         """Return the amount that a record has. Raises UnusableRecord, which says why not."""
         if isinstance(record, UnusableRecord):
             raise record
-        is_bill = row["stream"] == "billing"
-        record_id, line = row["id"] or "", ""
+        record_id, line, is_bill = row["id"] or "", "", row["stream"] == "billing"
         found = self._at(record, f"{row['stream']}.id")
         if is_bill and str(found) != record_id and "#" in record_id:  # a line, not the bill
             record_id, _, line = record_id.rpartition("#")
@@ -101,20 +99,20 @@ class RawAmounts:
             raise UnusableRecord("The scan file has another record in its place.")
         return self._of_bill(record, line) if is_bill else _number(self._at(record, "usage.amount"))
 
-    def _at(self, record: Any, role: str) -> Any:
+    def _at(self, record: Record, role: str) -> Any:
         return _find(record, self.paths[role]) if role in self.paths else None
 
-    def _of_bill(self, record: Any, line: str) -> Decimal | None:
+    def _of_bill(self, record: Record, line: str) -> Decimal | None:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
         lines = self._at(record, "billing.line_amount") or ()
         amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
         if str(self._at(record, "billing.kind")) in self.credit_kinds:
             amounts = [None if each is None else -abs(each) for each in amounts]
         total, *amounts = amounts
-        if not line:
+        if line == "rest" and amounts:
+            return (total or Decimal(0)) - sum(filter(None, amounts))
+        if line in {"", "rest"}:
             return total
-        if line == REST:
-            return (total or Decimal(0)) - sum(filter(None, amounts)) if amounts else total
         return amounts[int(line)] if int(line) < len(amounts) else None
 
 
@@ -150,33 +148,41 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
 
 
 def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
-    amounts, figures = _read_fields(session, opened), dict[tuple[Any, ...], list[Row]]()
-    scans = defaultdict[ScanName, list[Row]](list)
-    for row in found:
-        rows = figures.setdefault(tuple(row[name] for name in FIGURE), [])
-        del row["published"]
-        if row["scan_id"]:
-            rows.append(row)
-            scans[row["connection"], row["stream"], row["scan_id"]].append(row)
+    """Return the rows with their raw amounts, and each figure with the sum of these."""
+    mapping = read_mapping(session.home.mapping_file)
+    if mapping is None:
+        raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
+    columns, _unknown = find_roles(opened.db, mapping)
+    paths = {role: column.path for role, column in columns.items()}
+    amounts = RawAmounts(paths, mapping.billing.credit_kinds)
+    rows, scans = [row for row in found if row["scan_id"]], defaultdict[ScanName, list[Row]](list)
+    for row in rows:
+        scans[row["connection"], row["stream"], row["scan_id"]].append(row)
     with localcontext(EXACT):
         for scan, of_scan in scans.items():
             _read_scan(session, amounts, scan, of_scan)
-        sums = [*_compare(figures)]
+        groups = groupby(found, lambda row: {name: row[name] for name in FIGURE})
+        compared = [_compare(figure, [*of_figure]) for figure, of_figure in groups]
+    sums = [each for each in compared if each is not None]
+    for row in rows:
+        del row["published"]
     is_same = all(each["same"] for each in sums)
     is_old = not is_same and is_outdated(session, opened.version, read_inputs(session))
-    rows = [row for row in found if row["scan_id"]]
     traced = {"version": opened.version.number, "rows": rows, "sums": sums}
     return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 
 
 def _read_scan(session: AppSession, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
-    places = {(row["page"], row["row"]) for row in rows}
-    missing: Record = UnusableRecord("The scan file has no such record.")
+    missing, records = UnusableRecord("The scan file has no such record."), dict[Place, Record]()
     try:
-        records = _read_raws(raw_records(session, scan, places))
+        raws = raw_records(session, scan, {(row["page"], row["row"]) for row in rows})
+        kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}
+        records = dict.fromkeys(raws, UnusableRecord("The record was erased."))
+        # All at once, which is ten times as fast.
+        records |= zip(kept, read_records([*kept.values()]), strict=True)
     except ArchiveDamaged as error:
-        records, missing = {}, UnusableRecord(str(error))
+        missing = UnusableRecord(str(error))
     for row in rows:
         amount, problem = None, ""
         try:
@@ -188,35 +194,18 @@ def _read_scan(session: AppSession, amounts: RawAmounts, scan: ScanName, rows: l
         row |= {"file": scan_file(*scan), "from_raw": amount, "problem": problem}
 
 
-def _compare(figures: Mapping[tuple[Any, ...], Sequence[Row]]) -> Iterator[Row]:
-    """Yield each published figure with the sum of what the raw records of its rows say."""
-    for figure, rows in figures.items():
-        found = dict(zip(FIGURE, figure, strict=True))
-        amounts = [row["from_raw"] for row in rows if row["from_raw"] is not None]
-        total = sum(amounts, Decimal(0)) if amounts else None
-        wrong = sum(bool(row["problem"]) for row in rows)
-        problem = f"See {wrong:,} of its {len(rows):,} rows." if wrong else ""
-        if not wrong and (total or 0) != (found["published"] or 0):
-            problem = NOT_ADDED
-        if rows or found["published"] is not None:
-            yield found | {"from_raw": total, "same": not problem, "problem": problem}
-
-
-def _read_raws(raws: dict[Place, bytes]) -> dict[Place, Record]:
-    """Return what is in raw records, or why nothing is; all at once, which is ten times as fast."""
-    kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}
-    found = dict(zip(kept, read_records([*kept.values()]), strict=True))
-    return {place: found.get(place, UnusableRecord("The record was erased.")) for place in raws}
-
-
-def _read_fields(session: AppSession, opened: Reconciled) -> RawAmounts:
-    """Return the fields that the records have. Raises ConfigurationError where none is mapped."""
-    mapping = read_mapping(session.settings.places.mapping_file)
-    if mapping is None:
-        raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
-    columns, _unknown = find_roles(opened.db, mapping)
-    paths = {role: column.path for role, column in columns.items()}
-    return RawAmounts(paths, mapping.billing.credit_kinds)
+def _compare(figure: Row, rows: list[Row]) -> Row | None:
+    """Return a published figure with the sum of its raw amounts; None where there is neither."""
+    rows = [row for row in rows if row["scan_id"]]
+    if not rows and figure["published"] is None:
+        return None
+    amounts = [row["from_raw"] for row in rows if row["from_raw"] is not None]
+    total = sum(amounts, Decimal(0)) if amounts else None
+    wrong = sum(bool(row["problem"]) for row in rows)
+    problem = f"See {wrong:,} of its {len(rows):,} rows." if wrong else ""
+    if not wrong and (total or 0) != (figure["published"] or 0):
+        problem = NOT_ADDED
+    return figure | {"from_raw": total, "same": not problem, "problem": problem}
 
 
 def _find(value: Any, path: str) -> Any:
