@@ -12,9 +12,9 @@ import dagster as dg
 
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, failure
-from pipelines.app.days import lists_of_day, why_missing
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession
+from pipelines.app.sync import lists_of_day
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Settings, Stream
 
@@ -70,7 +70,7 @@ def _read_partition(
         if result.scan:
             source = "archive" if result.source == "archive" else "service"
             _materialize(context, result.scan, source)
-        if why := why_missing(result, day):
+        if why := result.why_missing(day):
             yield f"{connection}/{result.stream} {day}: {why}"
 
 

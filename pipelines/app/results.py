@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from pipelines.app.checkup import exit_code
@@ -78,6 +78,18 @@ class StreamResult:
     message: str = "Interrupted before its end. Analysts still see the published version."
     remedy: str = "Run `partner-sync sync` within 24 hours to resume it."
     exit_code: ExitCode = ExitCode.NOTHING_PUBLISHED
+
+    def why_missing(self, day: date) -> str:
+        """Return why a list has no scan of a day; empty if it has one.
+
+        A scan counts for the day on which it began. That is yesterday where the run resumed an
+        interrupted scan, or where midnight passed.
+        """
+        if self.scan is None:
+            return f"{self.message} {self.remedy}".strip()
+        began = self.scan.header.day
+        why = f"This run finished a scan that began on {began}, so it counts for that day."
+        return "" if began == day else f"{why} Launch {day} again to read it."
 
     def values(self, built: BuildResult | None) -> dict[str, Any]:
         """Return what `--json` prints: the list, and what the build did with its scan."""

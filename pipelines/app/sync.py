@@ -1,6 +1,7 @@
 """The main job: read lists into scan files, then build and publish one version.
 
-A run reads the lists of one connection; a failed list does not stop the others.
+A run reads the lists of one connection; a failed list does not stop the others. What there was on a
+past day is shown from the archive.
 """
 
 import asyncio
@@ -8,7 +9,8 @@ import logging
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import partial
 
 from pipelines.app.checkup import findings_of, run_checks
@@ -37,6 +39,7 @@ from pipelines.publish.versions import Stores
 __all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
 MakeVersion = Callable[[Stores], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
+NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,35 @@ def sync(
     return SyncResult(streams, built, findings_of(run_checks(session)))
 
 
+def lists_of_day(
+    session: AppSession, day: date, request: ReadRequest, on_progress: OnProgress
+) -> list[StreamResult]:
+    """Return what there is of each requested list that the connection has.
+
+    Reads the service only if `day` is the current UTC day. Never raises an expected failure, so
+    that other days of the same run go on.
+    """
+    name = request.connection
+    try:
+        if day == utc_now(session.clock).date():
+            return read_connection(session, request, on_progress)
+        return [_archived(session, name, each.name, day) for each in request.lists(session)]
+    except PartnerSyncError as error:
+        text, remedy = str(error), error.remedy
+        return [StreamResult(name, each, message=text, remedy=remedy) for each in request.streams]
+
+
+def _archived(session: AppSession, name: str, stream: str, day: date) -> StreamResult:
+    result = StreamResult(name, stream, source="archive", message=NO_SCAN, remedy="")
+    with session.metadata.transaction() as db:
+        row = scans.newest_sealed(db, name, stream, day=day)
+    try:
+        result.scan = session.archive.open_sealed(row) if row else None
+    except PartnerSyncError as error:
+        result.message, result.remedy = str(error), error.remedy
+    return result
+
+
 def read_connection(
     session: AppSession, request: ReadRequest, on_progress: OnProgress
 ) -> list[StreamResult]:
@@ -62,54 +94,47 @@ def read_connection(
 
     Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
-    streams = request.lists(session)
-    run = _Run(session, request, on_progress, streams)
-    lock = hold_lock(session.home.locks, f"sync.{request.connection}")
+    name, now, streams = request.connection, utc_now(session.clock), request.lists(session)
+    row = Run(
+        run_id=new_id(now),
+        connection=name,
+        trigger=request.trigger,
+        scheduled_at=request.scheduled_at,
+        started_at=now,
+        owner=this_process(),
+    )
+    results = {each.name: StreamResult(name, each.name) for each in streams}
+    run = _Run(session, row, results, request.scheduled_at or now, on_progress)
     try:
-        with lock as has_waited, run.recorded():
+        with hold_lock(session.home.locks, f"sync.{name}") as has_waited, run.recorded():
             if has_waited:
                 since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
                 logger.info("Lists whose last scan began before %s are read again.", since)
             asyncio.run(run.read_lists(streams))
     except LockHeld as error:
         run.fail(error)
-    return list(run.results.values())
+    return list(results.values())
 
 
+@dataclass
 class _Run:
-    """One run: its row, and a result for each list."""
+    """One run: its row, and a result for each list.
 
-    def __init__(
-        self,
-        session: AppSession,
-        request: ReadRequest,
-        on_progress: OnProgress,
-        streams: list[Stream],
-    ) -> None:
-        name, now = request.connection, utc_now(session.clock)
-        self.session, self.on_progress = session, on_progress
-        self.connection = session.settings.connection(name)
-        self.results = {each.name: StreamResult(name, each.name) for each in streams}
-        self.row = Run(
-            run_id=new_id(now),
-            connection=name,
-            trigger=request.trigger,
-            scheduled_at=request.scheduled_at,
-            started_at=now,
-            owner=this_process(),
-        )
-        # A sealed scan that is not older is used again; an open one is resumed.
-        self.not_before = request.scheduled_at or now
-        hours = 0 if request.scheduled_at else RESUME_HOURS
-        self.resume_since = self.not_before - timedelta(hours=hours)
+    A sealed scan that began at `not_before` or later is used again.
+    """
+
+    session: AppSession
+    row: Run
+    results: dict[str, StreamResult]
+    not_before: datetime
+    on_progress: OnProgress
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Write the run's row before the block and its outcome afterwards, however it ends."""
         row, results = self.row, self.results.values()
         with self.session.metadata.transaction() as db:
-            row.started_at = utc_now(self.session.clock)
-            row.lists = self._lists()
+            row.started_at, row.lists = utc_now(self.session.clock), self._lists()
             close_dead_runs(db, row.started_at, row.connection)
             db.add(row)
         try:
@@ -122,23 +147,22 @@ class _Run:
         finally:
             with self.session.metadata.transaction() as db:
                 db.add(row)
-                row.ended_at = utc_now(self.session.clock)
+                row.ended_at, row.lists = utc_now(self.session.clock), self._lists()
                 row.outcome = max((each.state for each in results), key=list(Outcome).index)
-                row.lists = self._lists()
                 row.message = " ".join(filter(None, unread(row.lists))) or None
                 row.requests = sum(each.requests for each in results)
                 row.rate_limited = sum(each.rate_limited for each in results)
 
     def _lists(self) -> dict[str, dict[str, str]]:
         """Return how each list ended so far, as its run keeps it."""
-        return {
-            each.stream: {name: getattr(each, name) for name in ("state", "message", "remedy")}
-            for each in self.results.values()
-        }
+        names = ("state", "message", "remedy")
+        found = self.results.items()
+        return {stream: {name: getattr(each, name) for name in names} for stream, each in found}
 
     async def read_lists(self, streams: list[Stream]) -> None:
         """Read all lists at once."""
-        service = open_service(self.session, self.connection)
+        connection = self.session.settings.connection(self.row.connection)
+        service = open_service(self.session, connection)
         async with service as client, asyncio.TaskGroup() as group:
             for stream in streams:
                 group.create_task(self._read_list(stream, client))
@@ -180,26 +204,30 @@ class _Run:
         """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
         result, session = self.results[stream.name], self.session
         advance = partial(self.on_progress, f"{result.connection}/{result.stream}")
-        max_seconds = session.settings.sync_max_minutes * 60
-        header = self._new_header(stream)
-        scan = self._resumable_scan(result, header) or self._start_scan(header)
-        result.source = "read" if scan.header.run_id == self.row.run_id else "resumed"
+        header = self._new_header(stream, client)
+        scan = self._resumable_scan(header)
+        result.source = "resumed" if scan else "read"
+        if scan is None:
+            with session.metadata.transaction() as db:
+                db.add(scan_row(header))
+            scan = session.archive.create(header)
         try:
-            sealed = await read_scan(client, scan, max_seconds, advance)
+            sealed = await read_scan(client, scan, session.settings.sync_max_minutes * 60, advance)
         finally:
             result.requests, result.rate_limited = scan.requests, scan.rate_limited
         with session.metadata.transaction() as db:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
 
-    def _resumable_scan(self, result: StreamResult, new: ScanHeader) -> OpenScan | None:
+    def _resumable_scan(self, new: ScanHeader) -> OpenScan | None:
         """Return the open scan to go on with; abandon every other one of the list.
 
         One that asks for something else than a new one would is abandoned too.
         """
-        about = (result.connection, result.stream)
+        hours = 0 if self.row.scheduled_at else RESUME_HOURS
+        since = self.not_before - timedelta(hours=hours)
         with self.session.metadata.transaction() as db:
-            row = scans.scan_to_resume(db, *about, self.resume_since)
+            row = scans.scan_to_resume(db, new.connection, new.stream, since)
             if row is None:
                 return None
             try:
@@ -209,39 +237,35 @@ class _Run:
                 reason = str(error)
             if reason:
                 row.status, row.reason = scans.ScanStatus.ABANDONED, reason
-                logger.info("%s: %s The list is read again.", result.stream, reason)
+                logger.info("%s: %s The list is read again.", new.stream, reason)
                 return None
             row.run_id, began = self.row.run_id, f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
-        logger.info("%s: resuming the interrupted scan of %s.", result.stream, began)
+        logger.info("%s: resuming the interrupted scan of %s.", new.stream, began)
         return scan
 
-    def _new_header(self, stream: Stream) -> ScanHeader:
-        name, now = self.connection.name, utc_now(self.session.clock)
-        actor = limiter_actor(self.session, self.connection)
+    def _new_header(self, stream: Stream, client: ServiceClient) -> ScanHeader:
+        name, now = self.row.connection, utc_now(self.session.clock)
+        actor = limiter_actor(self.session, client.connection)
         with self.session.metadata.transaction() as db:
             last = scans.newest_sealed(db, name, stream.name)
-            # It is newer than the last one, also where the clock was set back.
-            started_at = max(now, last.started_at + timedelta.resolution) if last else now
-            return ScanHeader(
-                scan_id=new_id(started_at),
-                run_id=self.row.run_id,
-                connection=name,
-                stream=stream.name,
-                path=stream.path,
-                actor=actor,
-                started_at=started_at,
-                day=now.date(),
-                configured_key=stream.key,
-                memory=scans.list_memory(db, name, stream.name),
-                page_size=stream.limit,
-                algorithm=ALGORITHM_VERSION,
-                base_url=self.connection.base_url,
-            )
-
-    def _start_scan(self, header: ScanHeader) -> OpenScan:
-        with self.session.metadata.transaction() as db:
-            db.add(scan_row(header))
-        return self.session.archive.create(header)
+            memory = scans.list_memory(db, name, stream.name)
+        # It is newer than the last one, also where the clock was set back.
+        started_at = max(now, last.started_at + timedelta.resolution) if last else now
+        return ScanHeader(
+            scan_id=new_id(started_at),
+            run_id=self.row.run_id,
+            connection=name,
+            stream=stream.name,
+            path=stream.path,
+            actor=actor,
+            started_at=started_at,
+            day=now.date(),
+            configured_key=stream.key,
+            memory=memory,
+            page_size=stream.limit,
+            algorithm=ALGORITHM_VERSION,
+            base_url=client.connection.base_url,
+        )
 
 
 def _defect(error: Exception) -> PartnerSyncError:

@@ -12,10 +12,9 @@ from sqlalchemy import select
 from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from assets.resources import STOPPED
-from pipelines.app.days import lists_of_day, why_missing
 from pipelines.app.results import LoggedProgress
 from pipelines.app.session import open_session
-from pipelines.app.sync import ReadRequest
+from pipelines.app.sync import ReadRequest, lists_of_day
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
@@ -122,8 +121,8 @@ def test_a_scan_that_began_after_midnight_counts_for_the_day_on_which_it_began(h
         request = ReadRequest("acme", ("partners",))
         (read,) = lists_of_day(session, days_ago(1), request, LoggedProgress())
     assert read.scan
-    assert (read.scan.header.day, why_missing(read, days_ago(0))) == (days_ago(0), "")
-    why = why_missing(read, days_ago(1))
+    assert (read.scan.header.day, read.why_missing(days_ago(0))) == (days_ago(0), "")
+    why = read.why_missing(days_ago(1))
     assert f"a scan that began on {days_ago(0)}, so it counts for that day" in why
 
 
