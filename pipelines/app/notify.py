@@ -42,46 +42,22 @@ def notify_findings(session: AppSession) -> None:
     with hold_lock(session.metadata.locks, "notify"):
         now = utc_now(session.clock)
         with session.metadata.transaction() as db:
-            due = list(due_findings(db, now, REPEAT))
-            severities = open_severities(db)
+            due, severities = list(due_findings(db, now, REPEAT)), open_severities(db)
         if not due:
             return
-        title, kind = _title([event for _row, event in due], len(severities)), _kind(severities)
+        events = [event for _row, event in due]
+        counts = {each: events.count(each) for each in ("new", "cleared") if each in events}
+        parts = (f"{count} {what}" for what, count in (counts | {"open": len(severities)}).items())
+        title, kind = f"partner-sync: {', '.join(parts)} findings", apprise.NotifyType.SUCCESS
+        if severities:
+            is_error = Severity.ERROR in severities
+            kind = apprise.NotifyType.FAILURE if is_error else apprise.NotifyType.WARNING
         sent = _send(session, session.settings.notify, title, _text(due), kind)
         if any(row["sent"] for row in sent):
             with session.metadata.transaction() as db:
                 for row, _event in due:
                     row.notified_at = None if row.cleared_at else now
                     db.merge(row)
-
-
-def send_test(session: AppSession) -> list[Row]:
-    """Send a test to every channel; return a row for each."""
-    channels = dict.fromkeys((*session.settings.notify, *session.settings.notify_summary))
-    return _send(session, channels, "partner-sync: test", TEST.format(home=session.home.root))
-
-
-def notify_summary(session: AppSession, figures: Figures) -> None:
-    """Send the totals of a version. A failure to send is recorded, and a check finds it."""
-    rows = (
-        {**each, "currency": each["currency"] or "No currency"} for each in key_figures(figures)
-    )
-    lines = [SUMMARY.format(**each) for each in rows] or [figures.problem]
-    title = f"partner-sync: usage and billing, version {figures.version}"
-    _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
-
-
-def _title(events: Sequence[str], still_open: int) -> str:
-    counts = {"new": events.count("new"), "cleared": events.count("cleared"), "open": still_open}
-    parts = [f"{count} {what}" for what, count in counts.items() if count or what == "open"]
-    return f"partner-sync: {', '.join(parts)} findings"
-
-
-def _kind(severities: Sequence[str]) -> apprise.NotifyType:
-    """Return what kind of message open findings of these severities are."""
-    if Severity.ERROR in severities:
-        return apprise.NotifyType.FAILURE
-    return apprise.NotifyType.WARNING if severities else apprise.NotifyType.SUCCESS
 
 
 def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
@@ -94,6 +70,20 @@ def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
 
 
+def send_test(session: AppSession) -> list[Row]:
+    """Send a test to every channel; return a row for each."""
+    channels = dict.fromkeys((*session.settings.notify, *session.settings.notify_summary))
+    return _send(session, channels, "partner-sync: test", TEST.format(home=session.home.root))
+
+
+def notify_summary(session: AppSession, figures: Figures) -> None:
+    """Send the totals of a version. A failure to send is recorded, and a check finds it."""
+    rows = [each | {"currency": each["currency"] or "No currency"} for each in key_figures(figures)]
+    lines = [SUMMARY.format(**each) for each in rows] or [figures.problem]
+    title = f"partner-sync: usage and billing, version {figures.version}"
+    _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
+
+
 def _send(
     session: AppSession,
     channels: Iterable[str],
@@ -103,16 +93,13 @@ def _send(
 ) -> list[Row]:
     """Send a message to channels, record it, and return a row for each."""
     text = session.redactor.clean(text)
-    message = {"title": title, "body": text, "notify_type": kind}
-    errors = {name: _send_to(session, name, message) for name in channels}
-    with session.metadata.transaction() as db:
-        for name, error in errors.items():
-            sent_at = utc_now(session.clock)
+    message, rows = {"title": title, "body": text, "notify_type": kind}, list[Row]()
+    for name in channels:
+        error, sent_at = _send_to(session, name, message), utc_now(session.clock)
+        with session.metadata.transaction() as db:
             db.add(Notification(sent_at=sent_at, channel=name, text=text, error=error))
-    return [
-        {"channel": name, "sent": error is None, "message": error or ""}
-        for name, error in errors.items()
-    ]
+        rows.append({"channel": name, "sent": error is None, "message": error or ""})
+    return rows
 
 
 def _send_to(session: AppSession, name: str, message: dict[str, Any]) -> str | None:
