@@ -6,9 +6,7 @@ A month is closed as it is published, so that its copy holds what analysts saw.
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
-from itertools import count
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from zoneinfo import ZoneInfo
 
 import duckdb
@@ -71,84 +69,67 @@ IN_QUARANTINE: Final = """
 SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
 """
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
+Refusals = Iterator[tuple[str, str]]
+"""Why a month cannot be closed, and what to do; the first counts."""
 
 
-class Signing(NamedTuple):
-    """Who signs off a month; `month` is its first day."""
-
-    month: date
-    preparer: str
-    reviewer: str
-    note: str = ""
-
-
-def close_month(session: AppSession, signing: Signing) -> str:
+def close_month(
+    session: AppSession, month: date, preparer: str, reviewer: str, note: str = ""
+) -> str:
     """Copy a month of the published version and record who signed it off; return a sentence.
 
-    Raises ConfigurationError where that is not allowed, StorageFailed; nothing is written then.
+    `month` is its first day. Raises ConfigurationError where that is not allowed, StorageFailed;
+    nothing is written then.
     """
-    file, month = session.home.mapping_file, signing.month
+    file = session.home.mapping_file
     with change_versions(session):
         mapping = file.read_bytes() if file.exists() else b""
         version = session.warehouse.require_published()
         require_unchanged(session.metadata, version)
+        closes = read_closes(session).values()
+        number = max((each.number for each in closes if each.month == month), default=0) + 1
+        while (folder := copy_folder(session, month, number)).exists():  # a close was killed
+            number += 1
+        about: Row = {"month": month, "number": number, "version": version.number, "note": note}
+        about |= {"preparer": preparer.strip(), "reviewer": reviewer.strip()}
+        close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
         with session.warehouse.open(version.number) as db:
-            for why, remedy in _refusals(session, signing, version, db):
+            for why, remedy in _refusals(session, close, version, db):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
-            number, folder = _new_copy(session, month)
-            people = {"preparer": signing.preparer.strip(), "reviewer": signing.reviewer.strip()}
-            about = signing._asdict() | people | {"number": number, "version": version.number}
-            close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
             close.manifest_sha256 = write_copy(db, close, folder, mapping)
-            open_breaks = fetch_rows(db, OPEN_BREAKS, {"month": month})
+            open_breaks = [
+                f"{counted(each['breaks'], 'break')} of {each['currency'] or 'no currency'} "
+                f"{format_amount(each['difference'], each['currency'], signed=True)}"
+                for each in fetch_rows(db, OPEN_BREAKS, {"month": month})
+            ]
             ((aside,),) = db.execute(IN_QUARANTINE).fetchall()
         with session.metadata.transaction() as rows:
             rows.add(close)
+    still = f"Still open: {', '.join(open_breaks)}." if open_breaks else "No break of it is open."
     return (
         f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
-        f"The SHA-256 of its manifest is {close.manifest_sha256}. {_still_open(open_breaks)}"
+        f"The SHA-256 of its manifest is {close.manifest_sha256}. {still}"
         + (f" Records in quarantine, which amounts may lack: {aside:,}." if aside else "")
     )
 
 
-def _still_open(breaks: list[Row]) -> str:
-    """Return, as a sentence, which breaks of a month are open."""
-    found = (
-        f"{counted(each['breaks'], 'break')} of {each['currency'] or 'no currency'} "
-        f"{format_amount(each['difference'], each['currency'], signed=True)}"
-        for each in breaks
-    )
-    return f"Still open: {', '.join(found)}." if breaks else "No break of it is open."
-
-
-def _new_copy(session: AppSession, month: date) -> tuple[int, Path]:
-    """Return the first number above all closes of a month of which there is no folder, and that."""
-    closes = read_closes(session).values()
-    last = max((each.number for each in closes if each.month == month), default=0)
-    folders = ((number, copy_folder(session, month, number)) for number in count(last + 1))
-    return next(each for each in folders if not each[1].exists())
-
-
 def _refusals(
-    session: AppSession, signing: Signing, version: Version, db: duckdb.DuckDBPyConnection
-) -> Iterator[tuple[str, str]]:
-    """Yield why a month cannot be closed, and what to do; the first counts."""
-    people = {name.strip().casefold() for name in (signing.preparer, signing.reviewer)}
+    session: AppSession, close: Close, version: Version, db: duckdb.DuckDBPyConnection
+) -> Refusals:
+    people = {close.preparer.casefold(), close.reviewer.casefold()}
     if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
-    yield from _closed(session, signing.month, db)
+    yield from _closed(session, close.month, db)
     if is_outdated(session, version, read_inputs(session)):
         yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
     for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
         if not is_evaluated:
             yield f"summary is not evaluated: {reason}", REMEDY
-    yield from _not_proven(session, signing.month, db)
+    yield from _not_proven(session, close.month, db)
 
 
-def _closed(
-    session: AppSession, month: date, db: duckdb.DuckDBPyConnection
-) -> Iterator[tuple[str, str]]:
+def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield that a month is closed, or that records moved between it and another closed one."""
     present = mapping_digest(session.home.mapping_file)
     standing = {f: each for f, each in read_closes(session).items() if each.reopened_at is None}
@@ -173,9 +154,7 @@ def _closed(
                 yield why, remedy
 
 
-def _not_proven(
-    session: AppSession, month: date, db: duckdb.DuckDBPyConnection
-) -> Iterator[tuple[str, str]]:
+def _not_proven(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield what is not proven complete after the month and its grace.
 
     Of connections that are not configured any more, those count that have records of the month.

@@ -79,8 +79,7 @@ def close_month(
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
-    signing = app.close.Signing(month.date(), preparer, reviewer, remark)
-    text = app.close.close_month(session, signing)
+    text = app.close.close_month(session, month.date(), preparer, reviewer, remark)
     return show_and_build(session, text, no_build=no_build)
 
 

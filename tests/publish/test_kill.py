@@ -24,7 +24,7 @@ import pytz
 from sqlalchemy import Connection, Engine, event
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.close import Signing, close_month, list_closes
+from pipelines.app.close import close_month, list_closes
 from pipelines.app.maintenance import verify_files
 from pipelines.core.errors import PartnerSyncError
 from pipelines.publish.build import build, rebuild
@@ -112,7 +112,7 @@ def open_books(stores: Stores) -> None:
 
 
 def close_september(stores: Stores) -> None:
-    close_month(stores, Signing(date(2026, 9, 1), "ann", "bob"))
+    close_month(stores, date(2026, 9, 1), "ann", "bob")
 
 
 def close_again(killed: Stores) -> None:

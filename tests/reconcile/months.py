@@ -3,11 +3,12 @@
 from datetime import date
 from typing import Any
 
-from pipelines.app.close import Signing, close_month
+from pipelines.app.close import close_month
 from pipelines.publish.build import build
 from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
+Signing = tuple[date, str, str, str]
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
 TERMS = f"grace_days = 2\n{MAPPING}"
@@ -34,11 +35,11 @@ SERVICE = {  # whose lists are expected
 
 
 def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
-    return Signing(month, preparer, reviewer, "as agreed")
+    return month, preparer, reviewer, "as agreed"
 
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:
-    close_month(stores, signing(month))
+    close_month(stores, *signing(month))
     build(stores)
 
 

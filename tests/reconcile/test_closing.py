@@ -23,18 +23,18 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", refuse)
         with pytest.raises(StorageFailed, match="No space left on device"):
-            close_month(books, signing())
+            close_month(books, *signing())
     assert list(folder.iterdir()) == []
     assert list_closes(books) == []
     (folder / ".001.part").mkdir()  # as a killed process leaves it
     (folder / ".001.part" / "used.parquet").touch(0o400)
-    close_month(books, signing())
+    close_month(books, *signing())
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 
 def test_records_in_quarantine_are_named(books: Stores) -> None:
     publish(books, mapping=TERMS, billing=[*BILLS, {"id": None}])
-    assert "in quarantine, which amounts may lack: 1." in close_month(books, signing())
+    assert "in quarantine, which amounts may lack: 1." in close_month(books, *signing())
 
 
 def test_commands_close_list_and_reopen(books: Stores) -> None:

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.close import Signing, close_month, list_closes, reopen_month
+from pipelines.app.close import close_month, list_closes, reopen_month
 from pipelines.app.maintenance import verify_files
 from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
@@ -33,6 +33,7 @@ from tests.reconcile.months import (
     SERVICE,
     TERMS,
     USAGE,
+    Signing,
     close,
     restate,
     signing,
@@ -87,9 +88,9 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
 def test_a_month_is_not_closed(books: Stores) -> None:
     for by, prepare, why in REFUSALS:
         prepare(books)
-        named = f"{by.month:%Y-%m} cannot be closed: .*{why}.* Nothing was written"
+        named = f"{by[0]:%Y-%m} cannot be closed: .*{why}.* Nothing was written"
         with pytest.raises(ConfigurationError, match=named) as error:
-            close_month(books, by)
+            close_month(books, *by)
         assert error.value.remedy
     assert not books.home.closes.exists()
     assert list_closes(books) == []
@@ -120,7 +121,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
     assert closed.rows(POSTED) == []
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
-        close_month(closed, signing())
+        close_month(closed, *signing())
 
 
 @pytest.mark.long
@@ -195,7 +196,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     build(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
-    close_month(closed, signing())
+    close_month(closed, *signing())
     known = [(row["number"], row["reopened_by"]) for row in list_closes(closed)]
     assert known == [(1, "cid"), (2, None)]
     restate(closed, "6.50", "7.00")  # against the second copy alone

@@ -124,7 +124,7 @@ def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
     mapping = f'time_zone = "Asia/Tokyo"\n{mapping}'
     publish(books, mapping=mapping, partners=partners([FIRST]), billing=BILLS)
     with pytest.raises(ConfigurationError, match="1 record would be in both months or in none"):
-        close_month(books, signing(OCTOBER))
+        close_month(books, *signing(OCTOBER))
     reopen_month(books, SEPTEMBER, "cid", "another time zone")
     build(books)
     close(books)

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from pipelines.app.close import Signing, close_month
+from pipelines.app.close import close_month
 from pipelines.app.report import read_published
 from pipelines.publish.build import build
 from pipelines.reports.render import render_report
@@ -65,7 +65,7 @@ two_months = home_of(
 
 def test_a_closed_month_from_which_all_records_were_moved_is_named(two_months: Stores) -> None:
     two_months.configure()
-    close_month(two_months, Signing(date(2026, 6, 1), "ann", "bob", ""))
+    close_month(two_months, date(2026, 6, 1), "ann", "bob")
     build(two_months)
     moved = [used("b", day="2026-05-05")], [bill("b", line("b"), month="2026-05-01")]
     publish(two_months, usage=[*A["usage"], *moved[0]], billing=[*A["billing"], *moved[1]])

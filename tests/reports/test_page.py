@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from pipelines.app.close import Signing, close_month
+from pipelines.app.close import close_month
 from pipelines.app.report import read_published, write_report
 from pipelines.publish.build import build
 from pipelines.reports.queries import Figures
@@ -104,7 +104,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
 
 def test_the_change_since_the_last_close(stores: Stores) -> None:
     stores.configure()
-    close_month(stores, Signing(date(2026, 9, 1), "ann", "bob", ""))
+    close_month(stores, date(2026, 9, 1), "ann", "bob")
     build(stores)  # as the command does: it holds the same scans
     before = text_of(render_report(read_published(stores)))
     assert (
@@ -150,7 +150,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
 
 def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     stores.configure()
-    close_month(stores, Signing(date(2026, 7, 1), "ann", "bob", ""))
+    close_month(stores, date(2026, 7, 1), "ann", "bob")
     one = ("breaks", "resolve", "--month", "2026-07", "--reason", "cents")
     Cli(stores.home)(*one, "--yes", "--no-build")
     new = [bill(f"n{each}", line(f"gone{each}", f"{each}.00")) for each in (2, 3, 4)]
