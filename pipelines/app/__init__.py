@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import report as report
     from pipelines.app import results as results
     from pipelines.app import session as session
-    from pipelines.app import setup as setup
     from pipelines.app import sync as sync
     from pipelines.app import trace as trace
     from pipelines.app import trace_figure as trace_figure

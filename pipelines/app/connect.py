@@ -1,21 +1,72 @@
-"""Opens the service for one connection and confirms whose account it is."""
+"""Connections: adds one, opens its service, and confirms whose account it is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
 from sqlalchemy import update
 
 from pipelines.app.session import AppSession
-from pipelines.config.connections import Connection
+from pipelines.config import connections
+from pipelines.config.connections import PARTNER_FIELDS, Connection, check_field
+from pipelines.config.home import Home
+from pipelines.config.settings import Settings
 from pipelines.core.clock import utc_now
 from pipelines.core.errors import PartnerSyncError
+from pipelines.core.files import write_durably
 from pipelines.http.client import ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, forget_block
+
+__all__ = ["check_field"]
+ASKED = ("base_url", *PARTNER_FIELDS, "secret")
+KEY_EXAMPLE = '\n# [streams.usage]\n# key = "usageId"\n'
+
+
+def questions(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return a question for each field that a connection needs and that `options` lack."""
+    given = {field for field, value in options.items() if value}
+    given |= {"secret"} if options["secret_file"] else set()
+    given |= set(PARTNER_FIELDS) if options["surface"] == "merchant" else set()
+    known = Connection.model_fields
+    return {field: str(known[field].description) for field in ASKED if field not in given}
+
+
+def add_connection(name: str, options: Mapping[str, Any]) -> list[str]:
+    """Write commented files and a connection; return what was written, in sentences."""
+    home, known = Home.from_environment().prepare(), Connection.model_fields
+    fields = {field: options[field] for field in known if field != "name" and options.get(field)}
+    if not home.connections_file.exists():
+        write_durably(home.connections_file, commented(Connection).encode())
+    if not home.settings_file.exists():
+        write_durably(home.settings_file, commented_settings().encode())
+    connections.add_connection(home.connections_file, name, fields)
+    return [
+        f"Added connection `{name}` to {home.connections_file}.",
+        f"Every setting is explained in {home.settings_file}.",
+    ]
+
+
+def commented_settings() -> str:
+    """Return a settings file in which every setting is explained and has its default."""
+    return commented(Settings, {"home", "streams"}) + KEY_EXAMPLE
+
+
+def commented(model: type[BaseModel], skipped: Collection[str] = ()) -> str:
+    """Return a TOML file with each field of a model as a comment: description and default."""
+    lines = ["# Remove the first # of a line to set it."]
+    for name, field in model.model_fields.items():
+        if field.description and name not in skipped:
+            is_given = field.default not in (None, PydanticUndefined)
+            value = json.dumps(field.default, default=str) if is_given else '"..."'
+            lines += ["", f"# {field.description}", f"# {name} = {value}"]
+    return "\n".join([*lines, ""])
 
 
 @asynccontextmanager

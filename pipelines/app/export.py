@@ -115,11 +115,11 @@ def _choose(known: Sequence[ExportTable], titles: Sequence[str]) -> list[ExportT
 def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]]:
     """Yield a private folder to write to, and the one that it becomes at the end of the block.
 
-    After an error there is no folder. An earlier export in the default folder is replaced. Raises
-    StorageFailed for what cannot be read or written.
+    After an error there is no folder. An earlier export in the default folder is replaced in the
+    end. Raises StorageFailed for what cannot be read or written.
     """
     folder = given.expanduser().absolute() if given else default
-    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
+    part = folder.with_name(f".{folder.name}.part")
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -129,11 +129,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove_folder(part)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        remove_folder(before)
-        if folder.exists():
-            durable_rename(folder, before)
+        remove_folder(folder)
         durable_rename(part, folder)
-        remove_folder(before)
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. The folder is as before. Analysts "
@@ -141,8 +138,6 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
-        if before.exists() and not folder.exists():
-            durable_rename(before, folder)
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Annotated, Literal
@@ -23,6 +24,7 @@ from pipelines.cli.program import (
 )
 from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
+from pipelines.core.text import printable
 
 __all__ = ["breaks", "finance", "main", "program", "warehouse"]
 Text = str | None
@@ -49,20 +51,24 @@ def options(
     """Read partners, usage and billing into DuckDB, exactly and completely."""
 
 
-def _ask(questions: dict[str, str], check_answer: "app.setup.Check") -> dict[str, str]:
+def _ask(questions: dict[str, str]) -> dict[str, str]:
     """Return an answer to each question. Raises ConfigurationError where nobody can answer."""
     if questions and not sys.stdin.isatty():
         options = ", ".join(f"--{field.replace('_', '-')}" for field in questions)
         raise ConfigurationError(f"Without a terminal, these options are needed: {options}.")
-    answers = dict[str, str]()
-    while missing := [field for field in questions if field not in answers]:
-        answer = str(typer.prompt(questions[missing[0]]))
-        try:
-            check_answer(missing[0], answer)
-            answers[missing[0]] = answer
-        except ConfigurationError as error:
-            line(str(error), style="red")
-    return answers
+    return {
+        field: typer.prompt(question, value_proc=partial(_checked, field))
+        for field, question in questions.items()
+    }
+
+
+def _checked(field: str, answer: str) -> str:
+    """Return an answer. Raises BadParameter for a wrong one: it is asked for again."""
+    try:
+        app.connect.check_field(field, answer)
+    except ConfigurationError as error:
+        raise typer.BadParameter(printable(error)) from error
+    return answer
 
 
 @program.command(rich_help_panel=SETUP)
@@ -85,7 +91,9 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     with_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
     """Create a home and a connection, check it, then sync. Asks for missing options."""
-    for each in app.setup.add_connection(name, locals(), _ask):
+    options = locals()
+    options |= _ask(app.connect.questions(options))
+    for each in app.connect.add_connection(name, options):
         line(each)
     code = check(connection=[name])
     if code != ExitCode.DONE:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.setup import commented_settings
+from pipelines.app.connect import commented_settings
 from pipelines.config.connections import add_connection, read_connections
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
