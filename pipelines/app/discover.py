@@ -43,12 +43,17 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
             "Open the service's HTML documentation; it links the description.",
         )
     document = asyncio.run(_read_description(session, connection, path))
-    now = utc_now(session.clock)
+    now, names = utc_now(session.clock), set(session.settings.streams)
     seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now, change=None)
     with session.metadata.transaction() as db:
         db.merge(seen)
-    names = set(session.settings.streams)
-    return [_row(session, connection, each, names) for each in _find_lists(document)]
+    rows = []
+    for found in _find_lists(document):
+        state = _state(session, connection, found)
+        lines = _lines(found, names) if state == "not read" else ""
+        del found["limit"]
+        rows.append({**found, "state": state, "lines": lines})
+    return rows
 
 
 async def _read_description(session: AppSession, connection: Connection, path: str) -> Json:
@@ -103,25 +108,19 @@ def _change(before: Json, now: Json) -> str | None:
     return printable(" ".join(texts), LONGEST_CHANGE) or None
 
 
-def _row(session: AppSession, connection: Connection, found: Json, names: set[str]) -> Json:
-    """Return what a connection makes of a list, and the lines that would switch it on.
-
-    No stream of `names` is proposed; what is proposed is added to them.
-    """
+def _state(session: AppSession, connection: Connection, found: Json) -> str:
+    """Return what a connection makes of a list."""
     path, surface = found["path"], found["surface"]
     streams = [each.name for each in session.settings.streams.values() if each.path == path]
     if "{" in path:
-        state = "cannot be read: its path needs an identifier"
-    elif not _can_be_stream(path):
-        state = "cannot be read: its path has other characters than a stream's"
-    elif surface != connection.surface:
-        state = f"needs a {surface} connection"
-    elif streams:
-        state = f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
-    else:
-        state = "not read"
-    lines = _lines(found, names) if state == "not read" else ""
-    return {"path": path, "surface": surface, "state": state, "lines": lines}
+        return "cannot be read: its path needs an identifier"
+    if not _can_be_stream(path):
+        return "cannot be read: its path has other characters than a stream's"
+    if surface != connection.surface:
+        return f"needs a {surface} connection"
+    if streams:
+        return f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
+    return "not read"
 
 
 def _can_be_stream(path: str, name: str = "x") -> bool:
@@ -132,6 +131,7 @@ def _can_be_stream(path: str, name: str = "x") -> bool:
 
 
 def _lines(found: Json, names: set[str]) -> str:
+    """Return the lines that switch a list on. Its name is none of `names`, and is added to them."""
     name = re.sub(r"[^a-z0-9]+", "_", found["path"].removeprefix(PREFIX).lower()).strip("_")
     if name in names or not _can_be_stream(found["path"], name):
         name = f"list_{sha256(found['path'].encode()).hexdigest()[:8]}"
@@ -154,34 +154,29 @@ def _find_lists(document: Json) -> Iterator[Json]:
 
 
 def _surface(document: Json, operation: Json) -> str:
-    names = {name for each in _array(operation, "security") for name in _find(document, each)}
+    security = _find(document, operation, "security", kind=list)
+    names = {name for each in security for name in _find(document, each)}
     schemes = (_find(document, document, "components", "securitySchemes", each) for each in names)
     return "merchant" if any(each.get("type") == "apiKey" for each in schemes) else "partner"
 
 
 def _limit(document: Json, operation: Json) -> int:
     """Return the greatest page size that is stated and a stream may have, else the default."""
-    for each in _array(operation, "parameters"):
+    for each in _find(document, operation, "parameters", kind=list):
         greatest = _find(document, each, "schema").get("maximum")
         if _find(document, each).get("name") == "limit" and isinstance(greatest, int | float):
             return max(1, min(int(greatest), MOST_RECORDS))
     return int(Stream.model_fields["limit"].default)
 
 
-def _array(value: Json, name: str) -> list[Any]:
-    return found if isinstance(found := value.get(name), list) else []
-
-
-def _find(document: Json, value: Any, *names: str) -> Json:
-    """Return an object within another, references followed; an empty one if there is none."""
+def _find(document: Json, value: Any, *names: str, kind: type[Any] = dict) -> Any:
+    """Return an object or list in an object, references followed; an empty one without any."""
     rest = list(names)
     for _step in range(MOST_STEPS):
-        if not isinstance(value, dict):
-            break
-        if isinstance(reference := value.get("$ref"), str):
+        if isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
             value, rest = document, [*reference.removeprefix("#/").split("/"), *rest]
-        elif rest:
+        elif isinstance(value, dict) and rest:
             value = value.get(rest.pop(0))
         else:
-            return value
-    return {}
+            break
+    return value if not rest and isinstance(value, kind) else kind()
