@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from pipelines import app
+from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT
-from pipelines.cli.program import Json, NoBuild, Reason, breaks
 from pipelines.cli.terminal import (
     confirm,
     line,
@@ -26,15 +27,15 @@ COLUMNS = (
     *("cause", "age_days", "state", "owner"),
 )
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
-Rule = Annotated[str, typer.Option(help="Rule that found it, such as not_billed.")]
-Partner = Annotated[str, typer.Option(help="Identifier or name of the partner.")]
-Month = Annotated[str, typer.Option(help="Month, such as 2026-09.")]
-Severity = Annotated[str, typer.Option(help="high, medium or low.")]
-State = Annotated[str, typer.Option(help="open, assigned or resolved.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deciding.")]
+Rule = Annotated[str, Option(help="Rule that found it, such as not_billed.")]
+Partner = Annotated[str, Option(help="Identifier or name of the partner.")]
+Month = Annotated[str, Option(help="Month, such as 2026-09.")]
+Severity = Annotated[str, Option(help="high, medium or low.")]
+State = Annotated[str, Option(help="open, assigned or resolved.")]
+Yes = Annotated[bool, Option("--yes", help="Do not ask before deciding.")]
 
 
-@breaks.callback(invoke_without_command=True)
+@program.breaks.callback(invoke_without_command=True)
 def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     context: typer.Context,
     *,
@@ -44,9 +45,9 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     severity: Severity = "",
     state: State = "",
     xlsx: Annotated[
-        Path | None, typer.Option(help="New workbook for the breaks, to fill in decisions.")
+        Path | None, Option(help="New workbook for the breaks, to fill in decisions.")
     ] = None,
-    json: Json = False,
+    json: program.Json = False,
 ) -> None:
     """List unresolved breaks, most severe first; assign, resolve or reopen them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
@@ -106,19 +107,19 @@ def _record(
 def _add_command(kind: str, text: str) -> None:
     """Add a command that decides about one break, or about those that a filter finds."""
 
-    @breaks.command(kind, help=text)
+    @program.breaks.command(kind, help=text)
     def decide(  # noqa: PLR0913 - as above
-        break_id: Annotated[str, typer.Argument(help="One break. Default: use the filters.")] = "",
+        break_id: Annotated[str, Argument(help="One break. Default: use the filters.")] = "",
         *,
         rule: Rule = "",
         partner: Partner = "",
         month: Month = "",
         severity: Severity = "",
         state: State = "",
-        owner: Annotated[str, typer.Option(help="Person to assign it to; only for assign.")] = "",
-        reason: Reason,
+        owner: Annotated[str, Option(help="Person to assign it to; only for assign.")] = "",
+        reason: program.Reason,
         yes: Yes = False,
-        no_build: NoBuild = False,
+        no_build: program.NoBuild = False,
     ) -> int:
         about = (severity.lower(), state.lower(), break_id)
         chosen = app.breaks.BreakFilter(rule, partner, month, *about)
@@ -132,12 +133,12 @@ _add_command("resolve", "Resolve breaks. A break opens again if its difference c
 _add_command("reopen", "Reopen breaks that a person resolved.")
 
 
-@breaks.command("decide")
+@program.breaks.command("decide")
 def decide_from_file(
-    file: Annotated[Path, typer.Argument(help="Workbook of --xlsx, or CSV with its columns.")],
+    file: Annotated[Path, Argument(help="Workbook of --xlsx, or CSV with its columns.")],
     *,
     yes: Yes = False,
-    no_build: NoBuild = False,
+    no_build: program.NoBuild = False,
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()

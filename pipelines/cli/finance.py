@@ -6,20 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli.program import (
-    FINANCE,
-    Connection,
-    Json,
-    NoBuild,
-    Reason,
-    close,
-    mapping,
-    program,
-    trace,
-)
+from pipelines.cli import program
 from pipelines.cli.terminal import (
     line,
     open_home,
@@ -31,7 +21,7 @@ from pipelines.cli.terminal import (
 )
 from pipelines.core.errors import ExitCode
 
-Month = Annotated[datetime, typer.Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
+Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
     *("month", "number", "state", "changed_records", "net_difference", "preparer", "reviewer"),
     *("closed_at", "note"),
@@ -46,8 +36,8 @@ NUMBERS_AS_TEXT = (
 )
 
 
-@mapping.command()
-def propose(*, _json: Json = False) -> int:
+@program.mapping.command()
+def propose(*, _json: program.Json = False) -> int:
     """Propose a field for each role in reconciliation, and show the evidence."""
     rows = app.mapping.propose(open_home())
     show(rows, [name for name in rows[0] if any(row[name] for row in rows)])
@@ -55,27 +45,27 @@ def propose(*, _json: Json = False) -> int:
     return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
 
 
-@mapping.command()
+@program.mapping.command()
 def accept(
     *,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a mapping.toml that differs.")
+        bool, Option("--replace", help="Replace a mapping.toml that differs.")
     ] = False,
-    no_build: NoBuild = False,
+    no_build: program.NoBuild = False,
 ) -> int:
     """Write the proposed fields to mapping.toml, then build a version with them."""
     session = open_home()
     return show_and_build(session, app.mapping.accept(session, replace=replace), no_build=no_build)
 
 
-@close.command("month")
+@program.close.command("month")
 def close_month(
     month: Month,
     *,
-    preparer: Annotated[str, typer.Option(help="Who prepared the close.")],
-    reviewer: Annotated[str, typer.Option(help="Who reviewed it; another person.")],
-    remark: Annotated[str, typer.Option("--note", help="Note to keep with the copy.")] = "",
-    no_build: NoBuild = False,
+    preparer: Annotated[str, Option(help="Who prepared the close.")],
+    reviewer: Annotated[str, Option(help="Who reviewed it; another person.")],
+    remark: Annotated[str, Option("--note", help="Note to keep with the copy.")] = "",
+    no_build: program.NoBuild = False,
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
@@ -83,39 +73,36 @@ def close_month(
     return show_and_build(session, text, no_build=no_build)
 
 
-@close.command()
-def reopen(month: Month, *, reason: Reason, no_build: NoBuild = False) -> int:
+@program.close.command()
+def reopen(month: Month, *, reason: program.Reason, no_build: program.NoBuild = False) -> int:
     """Reopen a closed month. Its copy stays."""
     session = open_home()
     text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
     return show_and_build(session, text, no_build=no_build)
 
 
-@close.command("list")
-def list_closes(*, _json: Json = False) -> None:
+@program.close.command("list")
+def list_closes(*, _json: program.Json = False) -> None:
     """List closed months, and whether their records have changed since the sign-off."""
     show(rows := app.close.list_closes(open_home()), CLOSES, none="No month is closed.")
     for problem in sorted({row["problem"] for row in rows if row["problem"]}):
         line(problem, style="yellow")
 
 
-@program.command(rich_help_panel=FINANCE)
+@program.command(rich_help_panel=program.FINANCE)
 def export(
     target: Annotated[
-        str,
-        typer.Argument(help="csv, parquet, xlsx, dbt, or a variable that holds a database URL."),
+        str, Argument(help="csv, parquet, xlsx, dbt, or a variable that holds a database URL.")
     ],
     *,
     table: Annotated[
         list[str] | None,
-        typer.Option(
-            "--table", "-t", help="schema.table, or schema; repeatable. Default: current."
-        ),
+        Option("--table", "-t", help="schema.table, or schema; repeatable. Default: current."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="New folder for the files. Default: in the home.")
+        Path | None, Option(help="New folder for the files. Default: in the home.")
     ] = None,
-    _json: Json = False,
+    _json: program.Json = False,
 ) -> None:
     """Export tables of the published version to files or a database, with exact amounts."""
     show(rows := app.export.export_tables(open_home(), target, table or (), folder), EXPORTS)
@@ -123,11 +110,11 @@ def export(
         line(NUMBERS_AS_TEXT, style="yellow")
 
 
-@program.command(rich_help_panel=FINANCE)
+@program.command(rich_help_panel=program.FINANCE)
 def report(
     *,
-    open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    _json: Json = False,
+    open_page: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,
+    _json: program.Json = False,
 ) -> None:
     """Write the finance report of the published version as one HTML page."""
     session = open_home()
@@ -144,13 +131,13 @@ def report(
         webbrowser.open(file.as_uri())
 
 
-@trace.command()
+@program.trace.command()
 def record(
-    connection: Connection,
-    stream: Annotated[str, typer.Argument(help="Stream of the record.")],
-    key: Annotated[str, typer.Argument(help="Its key: `_key` of the row.")],
+    connection: program.Connection,
+    stream: Annotated[str, Argument(help="Stream of the record.")],
+    key: Annotated[str, Argument(help="Its key: `_key` of the row.")],
     *,
-    _json: Json = False,
+    _json: program.Json = False,
 ) -> int:
     """Show every row version of a record, its request, and the bytes that the service sent."""
     found = app.trace.trace(open_home(), connection, stream, key)
@@ -159,23 +146,23 @@ def record(
     return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
 
 
-@trace.command("break")
+@program.trace.command("break")
 def trace_break(
-    break_id: Annotated[str, typer.Argument(help="Identifier of the break.")],
+    break_id: Annotated[str, Argument(help="Identifier of the break.")],
     *,
-    _json: Json = False,
+    _json: program.Json = False,
 ) -> int:
     """Show the records of a break, and recalculate its amounts from what the service sent."""
     return _show_figure(app.trace_figure.trace_break(open_home(), break_id))
 
 
-@trace.command()
+@program.trace.command()
 def month(
-    partner: Annotated[str, typer.Argument(help="Identifier or name of the partner.")],
-    month: Annotated[str, typer.Argument(help="Month, such as 2026-09.")],
+    partner: Annotated[str, Argument(help="Identifier or name of the partner.")],
+    month: Annotated[str, Argument(help="Month, such as 2026-09.")],
     *,
-    currency: Annotated[str, typer.Option(help="Currency, such as EUR. Default: all.")] = "",
-    _json: Json = False,
+    currency: Annotated[str, Option(help="Currency, such as EUR. Default: all.")] = "",
+    _json: program.Json = False,
 ) -> int:
     """Show the records of a partner's month, and recalculate it from what the service sent."""
     return _show_figure(app.trace_figure.trace_month(open_home(), partner, month, currency))

@@ -8,20 +8,10 @@ from io import TextIOWrapper
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli import breaks, finance, warehouse
-from pipelines.cli.program import (
-    RUN,
-    SETUP,
-    Connection,
-    Json,
-    NoBuild,
-    Reason,
-    connections,
-    notify,
-    program,
-)
+from pipelines.cli import breaks, finance, program, warehouse
 from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import printable
@@ -30,7 +20,7 @@ __all__ = ["breaks", "finance", "main", "program", "warehouse"]
 Text = str | None
 Connections = Annotated[
     list[str] | None,
-    typer.Option("--connection", "-c", help="Connection; repeatable. Default: all."),
+    Option("--connection", "-c", help="Connection; repeatable. Default: all."),
 ]
 
 
@@ -40,12 +30,11 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of 
         raise typer.Exit
 
 
-@program.callback()
+@program.root.callback()
 def options(
     *,
     _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Read partners, usage and billing into DuckDB, exactly and completely."""
@@ -71,24 +60,22 @@ def _checked(field: str, answer: str) -> str:
     return answer
 
 
-@program.command(rich_help_panel=SETUP)
+@program.command(rich_help_panel=program.SETUP)
 def init(  # noqa: PLR0913 - a command's parameters are its options
     *,
-    name: Annotated[str, typer.Option(help="Name of the connection.")] = "default",
+    name: Annotated[str, Option(help="Name of the connection.")] = "default",
     surface: Annotated[
-        Literal["partner", "merchant"], typer.Option(help="Surface of the service.")
+        Literal["partner", "merchant"], Option(help="Surface of the service.")
     ] = "partner",
-    base_url: Annotated[Text, typer.Option(help="Address of the service.")] = None,
-    auth_url: Annotated[Text, typer.Option(help="Address of the identity provider.")] = None,
-    audience: Annotated[Text, typer.Option(help="API identifier.")] = None,
-    client_id: Annotated[Text, typer.Option(help="Client ID.")] = None,
-    secret: Annotated[
-        Text, typer.Option(help="Name of the variable with the secret or API key.")
-    ] = None,
+    base_url: Annotated[Text, Option(help="Address of the service.")] = None,
+    auth_url: Annotated[Text, Option(help="Address of the identity provider.")] = None,
+    audience: Annotated[Text, Option(help="API identifier.")] = None,
+    client_id: Annotated[Text, Option(help="Client ID.")] = None,
+    secret: Annotated[Text, Option(help="Name of the variable with the secret or API key.")] = None,
     secret_file: Annotated[
-        Text, typer.Option(help="File (mode 0600) with the secret or API key.")
+        Text, Option(help="File (mode 0600) with the secret or API key.")
     ] = None,
-    with_sync: Annotated[bool, typer.Option("--sync/--no-sync", help="Sync afterwards.")] = True,
+    with_sync: Annotated[bool, Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
     """Create a home and a connection, check it, then sync. Asks for missing options."""
     options = locals()
@@ -102,21 +89,21 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     return sync(connection=[name]) if with_sync else code
 
 
-@program.command(rich_help_panel=SETUP)
-def check(*, connection: Connections = None, _json: Json = False) -> int:
+@program.command(rich_help_panel=program.SETUP)
+def check(*, connection: Connections = None, _json: program.Json = False) -> int:
     """Check credentials, account and lists of each connection, with one request per list."""
     show(rows := app.plan.check_connections(open_home(), connection))
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
 
-@program.command(rich_help_panel=SETUP)
+@program.command(rich_help_panel=program.SETUP)
 def discover(
-    connection: Connection,
+    connection: program.Connection,
     *,
     description: Annotated[
-        str, typer.Option(help="Path of the interface description (OpenAPI, JSON).")
+        str, Option(help="Path of the interface description (OpenAPI, JSON).")
     ] = "/docs/openapi.json",
-    _json: Json = False,
+    _json: program.Json = False,
 ) -> None:
     """Show the lists in the interface description, and the settings that enable them."""
     session = open_home()
@@ -129,42 +116,42 @@ def discover(
         line(each)
 
 
-@connections.callback(invoke_without_command=True)
-def list_connections(context: typer.Context, *, _json: Json = False) -> None:
+@program.connections.callback(invoke_without_command=True)
+def list_connections(context: typer.Context, *, _json: program.Json = False) -> None:
     """List connections with surface, address, place of the secret, and streams."""
     if context.invoked_subcommand is None:
         show(app.connect.list_connections(open_home()))
 
 
-@connections.command()
-def accept(connection: Connection, *, reason: Reason) -> None:
+@program.connections.command()
+def accept(connection: program.Connection, *, reason: program.Reason) -> None:
     """Accept the account that the service now reports for a connection."""
     line(app.connect.accept_account(open_home(), connection, reason))
 
 
-@connections.command()
-def unblock(connection: Connection) -> None:
+@program.connections.command()
+def unblock(connection: program.Connection) -> None:
     """Forget a pause that the service asked for (Retry-After)."""
     line(app.connect.forget_pause(open_home(), connection))
 
 
-@notify.command("test")
-def send_test(*, _json: Json = False) -> int:
+@program.notify.command("test")
+def send_test(*, _json: program.Json = False) -> int:
     """Send a test message to every channel of the setting `notify`."""
     rows = app.notify.send_test(open_home())
     show(rows, none="No channel is configured. Set notify in settings.toml.")
     return ExitCode.DONE if rows and all(row["sent"] for row in rows) else ExitCode.USAGE
 
 
-@program.command(rich_help_panel=RUN)
+@program.command(rich_help_panel=program.RUN)
 def sync(
     *,
     connection: Connections = None,
     stream: Annotated[
-        list[str] | None, typer.Option("--stream", "-s", help="Stream; repeatable. Default: all.")
+        list[str] | None, Option("--stream", "-s", help="Stream; repeatable. Default: all.")
     ] = None,
-    no_build: NoBuild = False,
-    _json: Json = False,
+    no_build: program.NoBuild = False,
+    _json: program.Json = False,
 ) -> int:
     """Read lists completely, then build and publish one version with all of them."""
     session = open_home()
@@ -176,46 +163,46 @@ def sync(
     return run_sync(session, requests, no_build=no_build)
 
 
-@program.command(rich_help_panel=RUN)
+@program.command(rich_help_panel=program.RUN)
 def plan(
     *,
     connection: Connections = None,
     ask: Annotated[
-        bool, typer.Option("--ask", help="Request one page of each list that was never read.")
+        bool, Option("--ask", help="Request one page of each list that was never read.")
     ] = False,
-    _json: Json = False,
+    _json: program.Json = False,
 ) -> None:
     """Show how many requests and how much time the next sync takes."""
     show(rows := app.plan.plan_sync(open_home(), connection, ask=ask))
     line(app.plan.total(rows))
 
 
-@program.command(rich_help_panel=RUN)
-def status(*, _json: Json = False) -> int:
+@program.command(rich_help_panel=program.RUN)
+def status(*, _json: program.Json = False) -> int:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
     show_status(found := app.checkup.status(open_home()))
     return int(found["exit_code"])
 
 
-@program.command(rich_help_panel=RUN)
+@program.command(rich_help_panel=program.RUN)
 def runs(
     *,
-    limit: Annotated[int, typer.Option(min=0, help="Runs shown, newest first (0 = all).")] = 20,
-    _json: Json = False,
+    limit: Annotated[int, Option(min=0, help="Runs shown, newest first (0 = all).")] = 20,
+    _json: program.Json = False,
 ) -> None:
     """List runs with their time, trigger, requests and outcome."""
     rows = app.checkup.recent_runs(open_home(), limit)
     show(rows, none="There are no runs yet. Run `partner-sync sync`.")
 
 
-@program.command(rich_help_panel=RUN)
+@program.command(rich_help_panel=program.RUN)
 def approve(
-    connection: Connection,
-    stream: Annotated[str, typer.Argument(help="Stream whose scan is held.")],
+    connection: program.Connection,
+    stream: Annotated[str, Argument(help="Stream whose scan is held.")],
     *,
-    reason: Reason,
-    reject: Annotated[bool, typer.Option("--reject", help="Reject the scan instead.")] = False,
-    no_build: NoBuild = False,
+    reason: program.Reason,
+    reject: Annotated[bool, Option("--reject", help="Reject the scan instead.")] = False,
+    no_build: program.NoBuild = False,
 ) -> int:
     """Approve the held scan of a list, then build a version that contains it."""
     session = open_home()
@@ -232,7 +219,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for `command &`
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    program()
+    program.root()
 
 
 if __name__ == "__main__":

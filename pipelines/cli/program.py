@@ -4,6 +4,7 @@ import os
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperGroup
 
 from pipelines.cli.terminal import OUT, SESSIONS, show_error
@@ -19,13 +20,11 @@ def _silence(value: bool) -> bool:  # noqa: FBT001 - Typer's signature of a call
     return value
 
 
-Json = Annotated[
-    bool, typer.Option("--json", callback=_silence, help="Print JSON instead of tables.")
-]
-Connection = Annotated[str, typer.Argument(help="Name of the connection.")]
+Json = Annotated[bool, Option("--json", callback=_silence, help="Print JSON instead of tables.")]
+Connection = Annotated[str, Argument(help="Name of the connection.")]
 # Without a terminal, nobody can be asked: the option is required there.
-Reason = Annotated[str, typer.Option(prompt=os.isatty(0), help="Reason, kept with your name.")]
-NoBuild = Annotated[bool, typer.Option("--no-build", help="Do not build a version now.")]
+Reason = Annotated[str, Option(prompt=os.isatty(0), help="Reason, kept with your name.")]
+NoBuild = Annotated[bool, Option("--no-build", help="Do not build a version now.")]
 
 
 class Program(TyperGroup):
@@ -57,7 +56,7 @@ class Program(TyperGroup):
         ctx.exit(int(code or ExitCode.DONE))
 
 
-program = typer.Typer(
+root = typer.Typer(
     name="partner-sync",
     cls=Program,
     no_args_is_help=True,
@@ -65,12 +64,13 @@ program = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = root.command
 
 
 def _group(name: str, panel: str, text: str | None = None) -> typer.Typer:
     """Add a group of commands; one with a text shows its help if no command is named."""
     group = typer.Typer(help=text, no_args_is_help=True) if text else typer.Typer()
-    program.add_typer(group, name=name, rich_help_panel=panel)
+    root.add_typer(group, name=name, rich_help_panel=panel)
     return group
 
 

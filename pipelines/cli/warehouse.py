@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli.program import TRY, WAREHOUSE, Json, Reason, program, versions
+from pipelines.cli import program
 from pipelines.cli.terminal import (
     OUT,
     confirm,
@@ -30,62 +31,59 @@ ERASED_TOO = (
 )
 
 
-@versions.command("list")
-def list_versions(*, _json: Json = False) -> None:
+@program.versions.command("list")
+def list_versions(*, _json: program.Json = False) -> None:
     """List versions with size, time and content; say which one is published."""
     rows = app.maintenance.list_versions(open_home())
     show(rows, none="There are no versions yet. Run `partner-sync sync`.")
 
 
-@versions.command()
-def build(*, _json: Json = False) -> int:
+@program.versions.command()
+def build(*, _json: program.Json = False) -> int:
     """Build and publish a version with the scans that are not published yet."""
     return run_sync(open_home())
 
 
-@versions.command()
+@program.versions.command()
 def rollback(
     number: Annotated[
-        int | None,
-        typer.Argument(help="Version to roll back to. Default: the newest with older data."),
+        int | None, Argument(help="Version to roll back to. Default: the newest with older data.")
     ] = None,
     *,
-    reason: Reason,
+    reason: program.Reason,
 ) -> None:
     """Publish an older version again and hold the scans that it does not contain."""
     line(app.maintenance.rollback(open_home(), number, reason))
 
 
-@versions.command()
-def rebuild(*, _json: Json = False) -> int:
+@program.versions.command()
+def rebuild(*, _json: program.Json = False) -> int:
     """Build a version from the archive instead of the published version."""
     return run_sync(open_home(), make=app.maintenance.rebuild)
 
 
-@program.command(rich_help_panel=WAREHOUSE)
+@program.command(rich_help_panel=program.WAREHOUSE)
 def prune(
     *,
     days: Annotated[
-        int | None,
-        typer.Option(min=1, max=36_500, help="Days to keep. Default: setting keep_days."),
+        int | None, Option(min=1, max=36_500, help="Days to keep. Default: setting keep_days.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is old.")] = False,
-    _json: Json = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what is old.")] = False,
+    _json: program.Json = False,
 ) -> None:
     """Delete old scan files and versions. The version that holds their rows is kept."""
     show(rows := app.maintenance.prune_files(open_home(), days, dry_run=dry_run))
     line(f"{'To delete' if dry_run else 'Deleted'}: {counted(len(rows), 'file')}.")
 
 
-@program.command(rich_help_panel=WAREHOUSE)
+@program.command(rich_help_panel=program.WAREHOUSE)
 def erase(
     identifier: Annotated[
-        str,
-        typer.Argument(metavar="value", help="Value that the records contain. Default: ask."),
+        str, Argument(metavar="value", help="Value that the records contain. Default: ask.")
     ] = "",
     *,
-    reason: Reason,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
+    reason: program.Reason,
+    yes: Annotated[bool, Option("--yes", help="Do not ask before erasing.")] = False,
 ) -> None:
     """Permanently delete every record that contains a value."""
     if not identifier and sys.stdin.isatty():
@@ -101,8 +99,8 @@ def erase(
     line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
 
 
-@program.command(rich_help_panel=WAREHOUSE)
-def verify(*, _json: Json = False) -> int:
+@program.command(rich_help_panel=program.WAREHOUSE)
+def verify(*, _json: program.Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
     print_json(found := app.maintenance.verify_files(open_home()))
     show_table(damaged := found["damaged"])
@@ -110,9 +108,9 @@ def verify(*, _json: Json = False) -> int:
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE
 
 
-@program.command(rich_help_panel=TRY)
+@program.command(rich_help_panel=program.TRY)
 def demo(
-    home: Annotated[str, typer.Option(help="Folder that the demo empties and fills.")] = ".demo",
+    home: Annotated[str, Option(help="Folder that the demo empties and fills.")] = ".demo",
 ) -> int:
     """Start the sandbox, sync from it, and show three queries with their results."""
     place, began = app.demo.prepare_home(Path(home)), time.monotonic()
@@ -131,7 +129,7 @@ def demo(
 
 
 @program.command(
-    rich_help_panel=TRY,
+    rich_help_panel=program.TRY,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     add_help_option=False,
 )

@@ -24,7 +24,7 @@ class Cli:
     def __call__(self, *arguments: str, code: int = 0) -> Result:
         """Run a command; check its exit code."""
         environment = {"PARTNER_SYNC_HOME": str(self.home.root), "TERM": "dumb"}
-        result = CliRunner().invoke(program, arguments, env=environment)
+        result = CliRunner().invoke(program.root, arguments, env=environment)
         assert result.exit_code == code, result.output
         assert "Traceback" not in result.output
         return result

@@ -12,13 +12,12 @@ from typing import Any
 import typer.main
 
 from pipelines.cli.main import program
-from pipelines.cli.program import PANELS
 from pipelines.config.home import Home
 from tests.cli.conftest import Cli
 
 SOURCES = Path(__file__).parents[2]
 HEAVY = {"duckdb", "pandas", "dagster", "sqlalchemy", "pydantic", "matplotlib", "httpx"}
-PROGRAM = typer.main.get_command(program)
+PROGRAM = typer.main.get_command(program.root)
 WRONG = {
     "sync -c nobody": "Connections: acme.",
     "connections unblock nobody": "Connections: acme.",
@@ -100,7 +99,7 @@ def test_every_command_is_explained(empty: Cli) -> None:
 
 def test_help_shows_the_groups_in_their_order(empty: Cli) -> None:
     text = empty("--help").stdout
-    places = [text.index(f"─ {panel} ─") for panel in PANELS]
+    places = [text.index(f"─ {panel} ─") for panel in program.PANELS]
     assert places == sorted(places)
     assert empty(code=2).output.strip() == text.strip()
     assert re.fullmatch(r"partner-sync \d+\.\d+\.\d+\n", empty("--version").stdout)
@@ -109,7 +108,7 @@ def test_help_shows_the_groups_in_their_order(empty: Cli) -> None:
 def test_help_loads_no_heavy_library() -> None:
     code = (
         "import sys; from pipelines.cli.main import program\n"
-        "try: program(['--help'])\n"
+        "try: program.root(['--help'])\n"
         "finally: print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     command = [sys.executable, "-c", code]
