@@ -72,6 +72,11 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
             take(books, RESOLVE, **{name: value})
         assert f"has no {name} `{value}`" in str(error.value)
         assert f"Possible values: {possible}" in str(error.value)
+    with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
+        take(books, Verdict("resolve", "why", "bob"), partner="jp")
+    with pytest.raises(ConfigurationError, match="No break and no filter is given"):
+        take(books)
+    assert decided(books) == []
 
 
 def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path) -> None:
@@ -102,18 +107,6 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     assert kinds[:2] == [("break_assign", "bob")] * 2
     assert kinds[2:] == [("break_resolve", None), ("break_reopen", None)]
     assert {difference for *_, difference in decided(books)[2:]} == {"200.000000"}
-
-
-def test_what_is_not_right_is_not_recorded(books: Stores) -> None:
-    jp = BreakFilter(partner="jp")
-    rows = choose_breaks(books, jp, RESOLVE)
-    shown = [(each["subject"], each["decision"]) for each in rows]
-    assert shown == [(LONG, "resolve"), (W, "resolve")]
-    with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
-        take(books, Verdict("resolve", "why", "bob"), partner="jp")
-    with pytest.raises(ConfigurationError, match="No break and no filter is given"):
-        take(books)
-    assert decided(books) == []
 
 
 def test_without_breaks_it_says_why(stores: Stores) -> None:
