@@ -21,7 +21,7 @@ from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
 from pipelines.rate_limit.limiter import Slot
 from tests.archive.scans import HEADER
-from tests.http.support import API_KEY, KEY_VARIABLE, Harness, Unlimited, merchant
+from tests.http.support import Harness, Unlimited, merchant
 
 LIMIT, ROWS = 10, 65
 
@@ -82,11 +82,6 @@ def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> Sealed
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
     return harness.run(lambda client: read_scan(client, scan, max_seconds, lambda *_seen: None))
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, API_KEY)
 
 
 def keys(scan: SealedScan) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ T = TypeVar("T")
 BASE_URL = "http://127.0.0.1:8000"
 SECRET = "canary-secret/+é-7f3a9c"
 API_KEY = "canary-api-key-5d81e2"
-KEY_VARIABLE = "HTTP_TEST_KEY"
+os.environ |= {"HTTP_TEST_SECRET": SECRET, "HTTP_TEST_KEY": API_KEY}
 EPOCH = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
@@ -75,7 +76,7 @@ def partner(base_url: str = BASE_URL, **fields: Any) -> Connection:
 
 
 def merchant(base_url: str = BASE_URL, **fields: Any) -> Connection:
-    given = {"surface": "merchant", "base_url": base_url, "secret": KEY_VARIABLE}
+    given = {"surface": "merchant", "base_url": base_url, "secret": "HTTP_TEST_KEY"}
     return Connection.model_validate({"name": "shop", **given, **fields})
 
 
