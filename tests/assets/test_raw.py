@@ -70,23 +70,17 @@ def test_past_days_need_no_request_and_days_without_a_scan_fail_alone(site: Site
     assert site.materialized("billing") == {key("acme", day) for day in (1, 2, 3)}
 
 
-def test_a_stream_that_a_connection_skips_fails_alone_and_says_why(site: Site) -> None:
+def test_what_is_not_configured_fails_alone_by_name_without_a_request(site: Site) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
-    register_connections(site.instance, load_settings(site.home))
+    site.instance.add_dynamic_partitions(CONNECTIONS, ["amce", "gamma"])
     text = failure_text(site.run_raw(key("gamma"), "", "billing"))
     assert "no stream `billing` in gamma. It is in `skip`, or of another surface. Nothing" in text
+    text = failure_text(site.run_raw(key("amce")))
+    assert "There is no connection `amce`. Connections: acme, beta, gamma." in text
+    assert not (site.home.archive / "amce").exists()
     assert site.requests() == 0
     assert site.materialized("billing") == set()
     assert site.run_raw(key("gamma"), "", "billing", "usage").success
-
-
-def test_a_misspelled_connection_fails_by_name_and_creates_nothing(site: Site) -> None:
-    site.instance.add_dynamic_partitions(CONNECTIONS, ["amce"])
-    before = site.requests()
-    text = failure_text(site.run_raw(key("amce")))
-    assert "There is no connection `amce`. Connections: acme, beta." in text
-    assert site.requests() == before
-    assert not (site.home.archive / "amce").exists()
 
 
 def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(site: Site) -> None:
