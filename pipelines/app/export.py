@@ -133,7 +133,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(
-            f"The export to {folder} failed: {printable(error)}. The folder is as before. Analysts "
+            f"The export to {folder} failed: {printable(error)}. No file of it was kept. Analysts "
             "still see the published version.",
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
