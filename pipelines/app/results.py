@@ -119,7 +119,7 @@ class SyncResult:
     def exit_code(self) -> ExitCode:
         """0 only if every list is complete and, with a build, nothing else needs attention.
 
-        A scan that this build held counts, even if another process superseded it since.
+        A scan that this build held counts, whatever became of it since.
         """
         is_published = self.build is not None and self.build.is_new
         if self.streams and not is_published and not any(each.scan for each in self.streams):

@@ -19,9 +19,9 @@ class ScanStatus(StrEnum):
 
     OPEN is being read or can be resumed; ABANDONED will not be. SEALED waits for a build, HELD for
     a person; APPROVED was held and waits for a build. FAILED could not be loaded. REJECTED by a
-    person, SUPERSEDED by a newer scan of its list. PRUNED was loaded, and its file is deleted.
-    Which scans are loaded is not a status: a version says it itself (`meta.loads`), so that a
-    rollback takes it back too.
+    person. PRUNED was loaded, and its file is deleted. Which scans are loaded is not a status: a
+    version says it itself (`meta.loads`), so that a rollback takes it back too. Nor is that a newer
+    scan of the list supersedes one.
     """
 
     OPEN = "open"
@@ -31,17 +31,14 @@ class ScanStatus(StrEnum):
     APPROVED = "approved"
     FAILED = "failed"
     REJECTED = "rejected"
-    SUPERSEDED = "superseded"
     PRUNED = "pruned"
 
 
 BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
-WAITING = (*BUILDABLE, ScanStatus.HELD)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
-NOT_LOADED = (ScanStatus.HELD, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
+NOT_LOADED = (ScanStatus.HELD, ScanStatus.REJECTED)
 REMEMBERED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
-NEVER_LOADED = (ScanStatus.ABANDONED, ScanStatus.REJECTED, ScanStatus.SUPERSEDED)
 
 
 def scan_to_resume(
@@ -71,53 +68,37 @@ def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
 
 
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> None:
-    """Mark a scan as sealed and keep what it says of its list. It supersedes a held scan."""
+    """Mark a scan as sealed and keep what it says of its list."""
     scan = session.get_one(Scan, scan_id)
     scan.sha256, scan.memory = sha256, msgspec.to_builtins(proof.memory)
     for name in ("ended_at", "complete", "rows", "requests"):
         setattr(scan, name, getattr(proof, name))
-    set_status(session, scan_id, ScanStatus.SEALED)
+    scan.status = ScanStatus.SEALED
 
 
 def set_status(
     session: Session, scan_id: str, status: ScanStatus, reason: str | None = None
 ) -> None:
-    """Change the state of a scan.
-
-    Where a newer scan of the list waits for a build or a person, a HELD one becomes SUPERSEDED, so
-    at most one is HELD.
-    """
+    """Change the state of a scan."""
     scan = session.get_one(Scan, scan_id)
     scan.status, scan.reason = status, reason
-    waiting = _select(session, WAITING, connection=scan.connection, stream=scan.stream)
-    newest = next(waiting, scan)
-    for older in waiting:
-        if older.status == ScanStatus.HELD:
-            _supersede(older, newest)
 
 
 def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     """Return the scans that a build takes, in the order in which they began.
 
     These are approved scans, and sealed ones whose run has ended, however it ended; without those
-    that the base holds (`loaded`). One that is older than a loaded scan of its list comes too late:
-    it becomes SUPERSEDED.
+    that the base holds (`loaded`), and those that are older than a loaded scan of their list.
     """
     unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
     running = {run.run_id for run in unended if is_running(run)}
-    newest_loaded: dict[tuple[str, str], Scan] = {}
-    buildable = []
+    lists, buildable = set[tuple[str, str]](), list[Scan]()  # lists of which a newer one is loaded
     for scan in _select(session, tuple(ScanStatus)):
-        newest = newest_loaded.get((scan.connection, scan.stream))
+        about = scan.connection, scan.stream
+        waits = scan.status == ScanStatus.SEALED and scan.run_id in running
         if scan.scan_id in loaded:
-            newest_loaded[scan.connection, scan.stream] = scan
-        elif scan.status not in BUILDABLE or (
-            scan.status == ScanStatus.SEALED and scan.run_id in running
-        ):
-            continue
-        elif newest is not None:
-            _supersede(scan, newest)
-        else:
+            lists.add(about)
+        elif scan.status in BUILDABLE and not waits and about not in lists:
             buildable.append(scan)
     return buildable[::-1]
 
@@ -127,20 +108,26 @@ def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime)
 
     The newest sealed scan of a list is not among them: it says what the next one should know.
     """
-    kept, found = set[tuple[str, str]](), list[Scan]()
-    for scan in _select(session, set(ScanStatus).difference([ScanStatus.PRUNED])):
-        about = scan.connection, scan.stream
-        is_over = scan.scan_id in loaded or scan.status in NEVER_LOADED
+    kept, passed, found = set[tuple[str, str]](), set[tuple[str, str]](), list[Scan]()
+    for scan in _select(session, tuple(ScanStatus)):
+        about, is_sealed = (scan.connection, scan.stream), scan.status in SEALED
+        if scan.scan_id in loaded:
+            passed.add(about)
+        is_given_up = scan.status in {ScanStatus.ABANDONED, ScanStatus.REJECTED}
+        is_over = is_given_up or (is_sealed and about in passed)
         if scan.started_at < before and is_over and (about in kept or not scan.sha256):
             found.append(scan)
-        if scan.status in SEALED:
+        if is_sealed:
             kept.add(about)
     return found[::-1]
 
 
 def held_scans(session: Session) -> list[Scan]:
-    """Return the scans that wait for a person, oldest first."""
-    return list(_select(session, [ScanStatus.HELD]))[::-1]
+    """Return the scans that wait for a person, oldest first: at most the newest of each list."""
+    newest: dict[tuple[str, str], Scan] = {}
+    for scan in _select(session, SEALED.union([ScanStatus.PRUNED]) - {ScanStatus.FAILED}):
+        newest.setdefault((scan.connection, scan.stream), scan)
+    return [each for each in reversed(newest.values()) if each.status == ScanStatus.HELD]
 
 
 def newest_sealed(
@@ -157,8 +144,3 @@ def _select(
     """Return the scans in some states and with some values, newest first."""
     query = select(Scan).filter_by(**where).where(Scan.status.in_(statuses))
     return session.scalars(query.order_by(Scan.started_at.desc(), Scan.scan_id.desc()))
-
-
-def _supersede(scan: Scan, newer: Scan) -> None:
-    scan.status = ScanStatus.SUPERSEDED
-    scan.reason = f"{scan.reason or ''} Scan {newer.scan_id} is newer.".strip()

@@ -72,11 +72,11 @@ def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
 
 
 def build_beside_another(stores: RealStores) -> BuildResult:
-    """Build; a newer scan of another process then supersedes what was held."""
+    """Build; another process then decides about what was held."""
     built = build(stores)
     for each in built.results:
         with stores.metadata.transaction() as session:
-            set_status(session, each.scan_id, ScanStatus.SUPERSEDED)
+            set_status(session, each.scan_id, ScanStatus.REJECTED)
     return built
 
 

@@ -102,9 +102,7 @@ class Home:
     def buildable(self, base: Scans) -> list[str]:
         out = base | self.barred | self.failed | self.pruned | (self.running - self.approved)
         found = self.ordered(self.scans.keys() - out)
-        self.barred |= {each.scan_id for each in found if self.is_late(each, base)}
-        self.approved -= self.barred
-        return [each.scan_id for each in found if each.scan_id not in self.barred]
+        return [each.scan_id for each in found if not self.is_late(each, base)]
 
     def load(self, base: Scans, scans: Iterable[str], known: Scans = NONE) -> Scans:
         """Return what a version holds in which scans were loaded behind those of another one."""
@@ -221,12 +219,13 @@ class Home:
         old = {each for each in unpruned if self.scans[each].began < before.timestamp()}
         old.difference_update(newest.values())
         after = {each for each in files if self.built[each] >= before} | {self.number}
-        self.pruned |= old.intersection(*(self.held[each] for each in after))
-        self.approved -= self.pruned
-        kept = NONE.union(*(self.held[each] for each in after))
-        for scan_id in {each for each in self.barred & old - kept if statuses[each] != "held"}:
-            self.barred.remove(scan_id)
-            del self.scans[scan_id]
+        loaded = frozenset(self.scans).intersection(*(self.held[each] for each in after))
+        self.pruned |= old & loaded
+        for each in old - NONE.union(*(self.held[each] for each in after)):
+            if statuses[each] == "rejected" or self.is_late(self.scans[each], loaded):
+                del self.scans[each]
+        for found in (self.barred, self.approved, self.failed, self.running):
+            found.intersection_update(self.scans.keys() - self.pruned)
         assert self.readable().keys() | {None} == after | {None}
         assert not self.pruned or self.keeper()
 
@@ -266,8 +265,10 @@ class Home:
         assert self.barred == {each for each, status in statuses.items() if status in NOT_LOADED}
         for name in ("approved", "failed", "pruned"):
             assert getattr(self, name) == {each for each in statuses if statuses[each] == name}
-        for scan in {each.about: each for each in self.ordered(self.scans)}.values():
-            assert statuses[scan.scan_id] != "superseded"  # a person can decide about it
+        newest = {each.about: each.scan_id for each in self.ordered(statuses.keys() - self.failed)}
+        with self.stores.metadata.transaction() as session:
+            held = {each.scan_id for each in held_scans(session)}
+        assert held == {each for each in newest.values() if statuses[each] == "held"}
         rows = {each for each, status in self.stores.versions().items() if status != "deleted"}
         assert self.backups or rows == self.readable().keys()
         if self.number != self.checked and self.number in self.readable():
