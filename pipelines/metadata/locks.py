@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from pipelines.core.errors import LockHeld
 from pipelines.core.files import PRIVATE_FILE, private_folder, storing
@@ -38,7 +37,10 @@ def hold_lock(
         lock = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE), "r+b", buffering=0)
     with lock:
         ends, next_message = time.monotonic() + timeout_seconds, 0.0
-        while not _lock(lock):
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             lock.seek(0)
             holder = lock.read().decode(errors="replace") or "held by another process"
             if time.monotonic() >= ends:
@@ -56,14 +58,6 @@ def hold_lock(
             lock.truncate(0)
             os.pwrite(lock.fileno(), _description(), 0)
         yield next_message > 0
-
-
-def _lock(file: IO[bytes]) -> bool:
-    """Lock an open file; return whether nobody else holds it."""
-    with suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _description() -> bytes:
