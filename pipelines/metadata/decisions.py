@@ -1,5 +1,6 @@
 """Rows of `decisions`: what people decided, with name and reason. Rows are only added."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -7,8 +8,6 @@ from sqlalchemy.orm import Session
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.tables import Decision
-
-BREAK_KINDS = ("break_assign", "break_resolve", "break_reopen")
 
 
 def add_decision(session: Session, decision: Decision) -> None:
@@ -21,24 +20,20 @@ def add_decision(session: Session, decision: Decision) -> None:
     session.add(decision)
 
 
+def decisions_of(session: Session, *kinds: str) -> Sequence[Decision]:
+    """Return the decisions of some kinds in their order."""
+    found = select(Decision).where(Decision.kind.in_(kinds))
+    return session.scalars(found.order_by(Decision.number)).all()
+
+
 def unfinished_erasures(session: Session) -> list[Decision]:
     """Return the decisions to erase something that were not carried out to their end."""
-    newest: dict[str, Decision] = {}
-    kinds = select(Decision).where(Decision.kind.in_(["erase", "erased"]))
-    for decision in session.scalars(kinds.order_by(Decision.number)):
-        newest[decision.subject] = decision
+    newest = {each.subject: each for each in decisions_of(session, "erase", "erased")}
     return [each for each in newest.values() if each.kind == "erase"]
-
-
-def erased_digests(session: Session) -> list[str]:
-    """Return the digests of the identifiers that people decided to erase."""
-    found = select(Decision.subject).where(Decision.kind == "erase").distinct()
-    return list(session.scalars(found.order_by(Decision.subject)))
 
 
 def break_decisions(session: Session) -> list[dict[str, Any]]:
     """Return the decisions about breaks in their order, with the break as it was then."""
-    found = select(Decision).where(Decision.kind.in_(BREAK_KINDS)).order_by(Decision.number)
     return [
         {
             "number": each.number,
@@ -49,5 +44,5 @@ def break_decisions(session: Session) -> list[dict[str, Any]]:
             "reason": each.reason,
             **{name: each.details.get(name) for name in ("owner", "difference", "rows")},
         }
-        for each in session.scalars(found)
+        for each in decisions_of(session, "break_assign", "break_resolve", "break_reopen")
     ]

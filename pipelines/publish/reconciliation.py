@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from pipelines.config.mapping import NOT_MAPPED, REMEDY, mapping_digest, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.metadata.decisions import break_decisions, erased_digests
+from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
 from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, read_remembered
@@ -28,7 +28,8 @@ def read_inputs(stores: Stores) -> Inputs:
     except ConfigurationError as error:
         mapping, problem = None, f"{error} {error.remedy}"
     with stores.metadata.transaction() as session:
-        decisions, erased = break_decisions(session), erased_digests(session)
+        decisions = break_decisions(session)
+        erased = sorted({each.subject for each in decisions_of(session, "erase")})
     last = decisions[-1]["number"] if decisions else 0
     closes = read_closes(stores)
     states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]

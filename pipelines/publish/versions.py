@@ -19,7 +19,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.scans import NOT_LOADED, ScanStatus, set_status
+from pipelines.metadata.scans import NOT_LOADED, ScanStatus
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -145,23 +145,18 @@ def publish_version(stores: Stores, version: Version) -> None:
     version that is kept holds the scans of the one before.
     """
     stores.warehouse.publish(version)
-    needed, held = {checkpoint(stores), _last_closed(stores)}, readable_versions(stores.warehouse)
+    closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
+    with stores.metadata.transaction() as session:
+        closed = session.scalar(closes.limit(1))
+    held, keeper = readable_versions(stores.warehouse), checkpoint(stores)
     newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str]]()
     for each in reversed(stores.warehouse.versions()):
         scans = held.get(each)
         is_full = scans in kept or len(kept) == stores.settings.keep_versions
         if scans is not None and scans <= newest and not is_full:
             kept.add(scans)
-        elif each not in needed:
+        elif each != keeper and each.number != closed:
             stores.warehouse.drop(each.number)
-
-
-def _last_closed(stores: Stores) -> Version | None:
-    """Return the version that was published when the last month was closed, if it is kept."""
-    newest = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
-    with stores.metadata.transaction() as session:
-        number = session.scalar(newest.limit(1))
-    return next((each for each in stores.warehouse.versions() if each.number == number), None)
 
 
 def previous_versions(stores: Stores, version: Version) -> list[Version]:
@@ -208,9 +203,9 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
             for scan in session.scalars(select(Scan)).all():
                 is_loaded = scan.status not in NOT_LOADED
                 if scan.scan_id in undone and is_loaded and scan.status != ScanStatus.PRUNED:
-                    set_status(session, scan.scan_id, ScanStatus.HELD, why)
+                    scan.status, scan.reason = ScanStatus.HELD, why
                 elif scan.scan_id in held and not is_loaded:  # by an earlier rollback
-                    set_status(session, scan.scan_id, ScanStatus.SEALED)
+                    scan.status, scan.reason = ScanStatus.SEALED, None
         stores.warehouse.publish(kept[number])
     return (
         f"Analysts now see version {number}. Scans that it does not contain are held: "
