@@ -4,11 +4,10 @@ import pytest
 
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Decision
-from pipelines.publish.build import build, rebuild
-from pipelines.publish.prune import prune
-from pipelines.publish.versions import previous_versions, rollback
+from pipelines.publish.build import build
+from pipelines.publish.versions import previous_versions
 from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
-from tests.publish.named import load, roll_back
+from tests.publish.named import roll_back
 
 
 def publish_three(stores: Stores) -> None:
@@ -33,36 +32,9 @@ def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None
     three.set_status(rejected, ScanStatus.REJECTED)
     roll_back(three, 3)
     assert [*three.statuses().values()] == ["sealed"] * 3
-
-
-def test_the_next_version_replaces_what_was_rolled_back(published: Stores) -> None:
-    load(published, *range(1, 12))
-    rollback(published, None, "wrong")
-    load(published, *range(1, 10), 15)
-    assert published.versions() == {1: "published", 2: "deleted", 3: "published"}
-    file = published.warehouse.versions()[1].path
-    file.chmod(0o644)
-    file.write_bytes(b"")
-    rollback(published, None, "damaged")
-    assert published.warehouse.published() == published.warehouse.versions()[0]
-    with published.metadata.transaction() as session:
-        assert [each.reason for each in session.query(Decision)] == ["wrong", "damaged"]
-
-
-def test_a_scan_that_failed_is_not_loaded_behind_a_newer_one(stores: Stores) -> None:
-    failed = read(stores, Reading(usage(1, amount="2.00")))
-    file = stores.archive.folder / "acme" / "usage" / f"{failed}.jsonl.zst"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-30])
-    assert failed in build(stores).failed
-    file.write_bytes(whole)  # from a backup
-    for amount in ("3.00", "4.00"):
-        read(stores, Reading(usage(1, amount=amount)))
-    build(stores)
-    prune(stores, stores.clock.now)
-    rebuild(stores)
-    assert failed not in {each.scan_id for each in build(stores).results}
-    assert stores.rows("SELECT amount::VARCHAR FROM current.usage") == [("4.00",)]
+    with three.metadata.transaction() as session:
+        decided = [(each.kind, each.subject, each.reason) for each in session.query(Decision)]
+    assert decided == [("rollback", number, "wrong") for number in "1323"]
 
 
 @pytest.mark.parametrize("before", [None, "id"])
