@@ -6,7 +6,13 @@ from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow
-from pipelines.publish.versions import Stores, change_versions, loaded_scans, require_unchanged
+from pipelines.publish.versions import (
+    Stores,
+    change_versions,
+    loaded_scans,
+    readable_versions,
+    require_unchanged,
+)
 from pipelines.warehouse.duckdb_file import Row
 
 
@@ -15,7 +21,7 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
 
     The published version stays. A scan that a version holds goes only if all that stay hold it: the
     oldest is the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing. Raises
-    PartnerSyncError where a version that stays was lost, changed or cannot be read.
+    PartnerSyncError where a version that stays was changed, or the published one cannot be read.
     """
     with change_versions(stores):
         published, files = stores.warehouse.published(), stores.warehouse.versions()
@@ -23,11 +29,12 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
             aged = select(VersionRow.number).where(VersionRow.created_at < before)
             numbers = set(session.scalars(aged))
         old = [each for each in files if each.number in numbers and each != published]
-        kept = [each for each in {published, *files}.difference(old) if each]
+        loaded, kept = loaded_scans(stores.warehouse, published), set(files).difference(old)
         for each in kept:
             require_unchanged(stores.metadata, each)
-        held = [loaded_scans(stores.warehouse, each) for each in kept]
-        loaded = frozenset.intersection(*held) if held else frozenset[str]()
+        readable = readable_versions(stores.warehouse)
+        held = [scans for each, scans in readable.items() if each in kept]
+        loaded = loaded.intersection(*held)
         undone = frozenset[str]().union(*held) - loaded  # a person may roll back to their version
         with stores.metadata.transaction() as session:
             every = prunable_scans(session, loaded, before)
