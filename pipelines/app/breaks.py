@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import open_reconciled, require_known
+from pipelines.app.reconciled import open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import storing, write_durably
@@ -114,9 +114,8 @@ def read_breaks(
     Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
     ConfigurationError for an unknown value or without breaks, PartnerSyncError.
     """
-    with open_reconciled(session, "breaks") as (_version, db):
-        bound = chosen._asdict()
-        require_known(db, bound)
+    bound = chosen._asdict()
+    with open_reconciled(session, "breaks", bound) as (_version, db):
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 

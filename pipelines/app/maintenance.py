@@ -104,16 +104,15 @@ def decide_held_scan(
     The decision is about this scan only: a later scan passes the same guards.
     """
     session.lists([connection], [stream])
-    status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
+    about, status = (connection, stream), ScanStatus.REJECTED if reject else ScanStatus.APPROVED
     with session.metadata.transaction() as db:
-        query = select(Scan).filter_by(connection=connection, stream=stream)
-        scan = db.scalar(query.filter_by(status=ScanStatus.HELD))
-        if scan is None:
+        held = [each for each in scans.held_scans(db) if (each.connection, each.stream) == about]
+        if not held:
             raise PartnerSyncError(
                 f"No scan of {connection}/{stream} is held. Nothing was changed.",
                 "Run `partner-sync status` to see what waits for a decision.",
             )
-        why = scan.reason
+        scan, why = held[0], held[0].reason
         add_decision(db, session.decision("reject" if reject else "approve", scan.scan_id, reason))
         scans.set_status(db, scan.scan_id, status, reason)
     began = f"{scan.started_at:%Y-%m-%d %H:%M}"

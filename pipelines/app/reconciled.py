@@ -52,8 +52,14 @@ class Reconciled(NamedTuple):
 
 
 @contextmanager
-def open_reconciled(session: AppSession, table: str) -> Iterator[Reconciled]:
-    """Open the published version. Raises ConfigurationError without this table, which says why."""
+def open_reconciled(
+    session: AppSession, table: str, options: Mapping[str, str] | None = None
+) -> Iterator[Reconciled]:
+    """Open the published version.
+
+    Raises ConfigurationError without this table, which says why, and with possible values for one
+    that an option cannot have.
+    """
     version, evaluated = session.warehouse.require_published(), False
     with session.warehouse.open(version.number) as db:
         reason, remedy = "It was built before there was any.", "Run `partner-sync versions build`."
@@ -63,14 +69,12 @@ def open_reconciled(session: AppSession, table: str) -> Iterator[Reconciled]:
         if not evaluated:
             text = f"Version {version.number} has no {table} of reconciliation. {reason}"
             raise ConfigurationError(text, remedy)
+        _require_known(db, {name: value for name, value in (options or {}).items() if value})
         yield Reconciled(version, db)
 
 
-def require_known(db: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> None:
-    """Raise ConfigurationError, with possible values, for one that an option cannot have."""
-    for name, value in values.items():
-        if not value:  # was not given
-            continue
+def _require_known(db: duckdb.DuckDBPyConnection, given: Mapping[str, str]) -> None:
+    for name, value in given.items():
         query, bound = POSSIBLE.format(rules=list(RULES), name=name), {"value": value}
         found = db.execute(query, bound | {"limit": SHOWN_VALUES}).fetchall()
         if (value,) not in found:

@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any, Final
 
-from pipelines.app.reconciled import Reconciled, open_reconciled, require_known
+from pipelines.app.reconciled import Reconciled, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.app.trace import Place, ScanName, raw_records
 from pipelines.archive.records import ERASED_RECORD
@@ -118,9 +118,9 @@ class RawAmounts:
 
 def trace_break(session: AppSession, break_id: str) -> Row:
     """Add the amounts of a break up again. Raises as `trace_month`."""
-    with open_reconciled(session, "breaks") as opened:
-        require_known(opened.db, {"break_id": break_id})
-        found = fetch_rows(opened.db, BREAK, {"break_id": break_id})
+    bound = {"break_id": break_id}
+    with open_reconciled(session, "breaks", bound) as opened:
+        found = fetch_rows(opened.db, BREAK, bound)
         if not any(each["scan_id"] for each in found):
             raise ConfigurationError(
                 f"Version {opened.version.number} has no record of break {break_id}: it no longer "
@@ -136,8 +136,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     ConfigurationError for what is unknown or not mapped, PartnerSyncError.
     """
     bound = {"partner": partner, "month": month, "currency": currency}
-    with open_reconciled(session, "summary") as opened:
-        require_known(opened.db, bound)
+    with open_reconciled(session, "summary", bound) as opened:
         found = fetch_rows(opened.db, MONTH, bound)
         if not found:
             raise ConfigurationError(
