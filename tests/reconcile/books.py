@@ -9,7 +9,7 @@ from pipelines.core.files import write_durably
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Decision
 from pipelines.publish.build import build
-from tests.publish.homes import Reading, Record, Stores, read
+from tests.publish.homes import Reading, Record, Stores, home_of, read
 
 MAPPING = """
 [partners]
@@ -119,6 +119,13 @@ def publish(
     for stream, records in lists.items():
         read(stores, Reading(records, stream, complete=complete, page_size=50))
     build(stores)
+
+
+def home_with(usage: list[Record], billing: list[Record], names: Iterable[str] = (FIRST,)) -> Any:
+    """Return a fixture: a home in which these lists are published."""
+    return home_of(
+        lambda stores: publish(stores, partners=partners(names), usage=usage, billing=billing)
+    )
 
 
 def decide(stores: Stores, kind: str, break_id: str, **details: Any) -> None:

@@ -1,17 +1,13 @@
 """What becomes of a break: found, decided about, gone, back; and what is not certain."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from pipelines.app.report import read_published
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
-from pipelines.publish.reconciliation import read_inputs
-from pipelines.reconcile.engine import reconcile
 from tests.publish.homes import OpenHome, Reading, Record, Stores, home_of, read
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
@@ -170,16 +166,6 @@ def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(
     assert "overflow" in found["summary"].lower()
     assert "overflow" in read_published(stores).problem.lower()
     assert sorted(stores.keys()) == ["u", "v"]
-
-
-def test_a_version_with_other_relations_is_reconciled_anew(stores: Stores, tmp_path: Path) -> None:
-    file = tmp_path / "version.duckdb"
-    file.write_bytes(stores.warehouse.require_published().path.read_bytes())
-    with duckdb.connect(file) as db:
-        db.execute("DROP TABLE reconciliation.exceptions")
-        db.execute("CREATE VIEW reconciliation.exceptions AS SELECT 1 AS key")
-        reconcile(db, read_inputs(stores))
-        assert db.execute(NOT_EVALUATED).fetchall() == []
 
 
 def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> None:

@@ -15,13 +15,11 @@ import pytest
 from pipelines.app.checkup import run_checks
 from pipelines.app.close import close_month, list_closes, reopen_month
 from pipelines.app.maintenance import verify_files
-from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
 from pipelines.publish.build import build, rebuild
-from pipelines.reports.render import render_report
 from tests.publish.homes import Stores
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
@@ -38,7 +36,7 @@ from tests.reconcile.months import (
     restate,
     signing,
 )
-from tests.reports.conftest import text_of
+from tests.reports.conftest import page_text
 
 STATES = """
 SELECT strftime(month, '%m'), number, state, changed_records, net_difference
@@ -183,7 +181,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     assert "2026-09 is not as it was signed off: 1 record changed since. Net" in found.message
     assert "Net difference: usage EUR +1.00." in found.message
     assert found.remedy == "partner-sync close list"
-    page = text_of(render_report(read_published(closed)))
+    page = page_text(closed)
     said = "1 of them changed since. Net change of the difference: Sep 2026 EUR&nbsp;\u22121.00."
     assert said in page
     assert "Sep 2026 signed off 04 Nov 2026, 1 record changed since" in page

@@ -1,17 +1,14 @@
 """Corrections of closed months: each is posted once, whatever is rolled back, rebuilt or erased."""
 
 from collections.abc import Callable
-from datetime import date
 
 import duckdb
 import pytest
 
 from pipelines.app.close import close_month, reopen_month
-from pipelines.app.report import read_published
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
-from pipelines.reports.render import render_report
 from tests.publish.homes import Stores, goes_on_from, home_of
 from tests.publish.named import erase, roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
@@ -27,7 +24,7 @@ from tests.reconcile.months import (
     restate,
     signing,
 )
-from tests.reports.conftest import text_of
+from tests.reports.conftest import page_text
 
 TAKEN = ("usage", "u", "EUR", "5.00", "8.00", "3.00", "10")
 
@@ -134,10 +131,9 @@ def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
 @pytest.mark.long
 def test_the_report_names_every_month_that_took_a_correction(taken: Stores) -> None:
     restate(taken, "8.25", "7.00")
-    page = text_of(render_report(read_published(taken)))
+    page = page_text(taken)
     assert "Sep 2026 EUR&nbsp;\u22123.25. These changes are in their own months above" in page
     assert "not in Oct 2026, Nov 2026, to which the corrections are posted ( details )." in page
-    assert SEPTEMBER < OCTOBER < date(2026, 11, 1)
 
 
 @pytest.mark.long

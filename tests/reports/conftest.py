@@ -5,7 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from pipelines.app.report import read_published
 from pipelines.reports.queries import Figures, read_figures
+from pipelines.reports.render import render_report
 from tests.publish.homes import Record, Stores, home_of, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -62,6 +64,11 @@ stores = home_of(publish_books)
 def figures_of(stores: Stores, number: int = 2) -> Figures:
     with closing(stores.warehouse.open(number)) as db:
         return read_figures(db, number)
+
+
+def page_text(stores: Stores) -> str:
+    """Return the words of the report of the published version."""
+    return text_of(render_report(read_published(stores)))
 
 
 def text_of(page: str) -> str:

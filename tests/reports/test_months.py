@@ -6,42 +6,30 @@ from pipelines.app.close import close_month
 from pipelines.app.report import read_published
 from pipelines.publish.build import build
 from pipelines.reports.render import render_report
-from tests.publish.homes import Record, Stores, home_of
-from tests.reconcile.books import FIRST, bill, line, partners, publish, used
-from tests.reports.conftest import text_of
+from tests.publish.homes import Record, Stores
+from tests.reconcile.books import bill, home_with, line, publish, used
+from tests.reports.conftest import page_text, text_of
 
-advance = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[used("a"), used("b", day="2027-03-01")],
-        billing=[bill("a", line("a")), bill("b", line("b"), month="2027-03-01")],
-    )
+advance = home_with(
+    [used("a"), used("b", day="2027-03-01")],
+    [bill("a", line("a")), bill("b", line("b"), month="2027-03-01")],
 )
 
 
 def test_a_month_that_is_billed_in_advance_is_not_right_yet(advance: Stores) -> None:
-    text = text_of(render_report(read_published(advance)))
+    text = page_text(advance)
     months = "Sep 2026 not signed off Yes: balanced Difference: none. Mar 2027 not signed off {}"
     assert months.format("No open break so far. Difference: none.") in text
 
 
-paid = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[
-            used("a"),
-            used("b", day="2026-08-10"),
-            {**used("c", day="2026-07-10"), "amount": None},
-        ],
-        billing=[
-            bill("a", line("a")),
-            bill("b", line("b"), month="2026-08-01"),
-            {**bill("c", month="2026-07-01"), "total": None, "lines": [line("c", None)]},
-            {**bill("d"), "total": None},
-        ],
-    )
+paid = home_with(
+    [used("a"), used("b", day="2026-08-10"), {**used("c", day="2026-07-10"), "amount": None}],
+    [
+        bill("a", line("a")),
+        bill("b", line("b"), month="2026-08-01"),
+        bill("c", lines=[line("c", None)], total=None, month="2026-07-01"),
+        bill("d", total=None),
+    ],
 )
 
 
@@ -53,13 +41,9 @@ def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> Non
 
 
 A: dict[str, list[Record]] = {"usage": [used("a")], "billing": [bill("a", line("a"))]}
-two_months = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[*A["usage"], used("b", day="2026-06-05")],
-        billing=[*A["billing"], bill("b", line("b"), month="2026-06-01")],
-    )
+two_months = home_with(
+    [*A["usage"], used("b", day="2026-06-05")],
+    [*A["billing"], bill("b", line("b"), month="2026-06-01")],
 )
 
 
@@ -69,5 +53,5 @@ def test_a_closed_month_from_which_all_records_were_moved_is_named(two_months: S
     build(two_months)
     moved = [used("b", day="2026-05-05")], [bill("b", line("b"), month="2026-05-01")]
     publish(two_months, usage=[*A["usage"], *moved[0]], billing=[*A["billing"], *moved[1]])
-    text = text_of(render_report(read_published(two_months)))
+    text = page_text(two_months)
     assert "Jun 2026 signed off, 2 records changed since No amounts: EUR. " in text

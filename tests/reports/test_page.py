@@ -13,9 +13,9 @@ from pipelines.reports.queries import Figures
 from pipelines.reports.render import axis_of, render_report
 from pipelines.reports.text import format_amount
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Record, Stores, home_of, read
-from tests.reconcile.books import FIRST, bill, line, partners, publish, used
-from tests.reports.conftest import BILLS, EARLIER, HUGE, USAGE, figures_of, text_of
+from tests.publish.homes import Reading, Record, Stores, read
+from tests.reconcile.books import FIRST, bill, home_with, line, publish, used
+from tests.reports.conftest import BILLS, EARLIER, HUGE, USAGE, figures_of, page_text, text_of
 
 
 def test_amounts_are_exact() -> None:
@@ -106,7 +106,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     stores.configure()
     close_month(stores, date(2026, 9, 1), "ann", "bob")
     build(stores)  # as the command does: it holds the same scans
-    before = text_of(render_report(read_published(stores)))
+    before = page_text(stores)
     assert (
         "Oct 2026 not signed off No amounts: EUR, KWD, JPY. "
         "Sep 2026 signed off 05 Nov 2026, unchanged since No: 3 open breaks "
@@ -155,7 +155,7 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     Cli(stores.home)(*one, "--yes", "--no-build")
     new = [bill(f"n{each}", line(f"gone{each}", f"{each}.00")) for each in (2, 3, 4)]
     publish(stores, billing=[*BILLS, *new])
-    text = text_of(render_report(read_published(stores)))
+    text = page_text(stores)
     assert (
         "Open breaks: 7 before, 9 now. 3 new: first Ltd , Sep 2026, EUR&nbsp;+4.00 "
         "(billed without usage); first Ltd , Sep 2026, EUR&nbsp;+3.00 (billed without usage); "
@@ -183,47 +183,36 @@ def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
     assert "Oct 2026 not signed off Not proven: no open break Difference: none." in text_of(page)
 
 
-unknown = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST]),
-        usage=[
-            used("a"),
-            {**used("b"), "amount": None},
-            {**used("c", partner=None), "amount": None},
-        ],
-        billing=[bill("a", line("a")), {**bill("v", status="void"), "total": None}],
-    )
+unknown = home_with(
+    [used("a"), {**used("b"), "amount": None}, {**used("c", partner=None), "amount": None}],
+    [bill("a", line("a")), bill("v", status="void", total=None)],
 )
 DAYS = {"b": "2026-09-10", "c": "2026-09-10", "d": "2026-08-10"}
 
 
 def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) -> None:
-    text = text_of(render_report(read_published(unknown)))
+    text = page_text(unknown)
     for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
         assert shown in text
     assert "Void 1: not known" in text
     lacking = [{**used(name, day=day), "amount": None} for name, day in DAYS.items()]
     publish(unknown, usage=[used("a"), *lacking])
-    text = text_of(render_report(read_published(unknown)))
+    text = page_text(unknown)
     assert "1 new: first Ltd , Aug 2026, EUR&nbsp;not known (no bill for the month)." in text
 
 
-strange = home_of(
-    lambda stores: publish(
-        stores,
-        partners=partners([FIRST, "second"]),
-        usage=[used("a"), used("b", partner="second"), used("c", day="2026-08-10")],
-        billing=[
-            *(bill(each, line(each), partner="nobody") for each in ("a", "b")),
-            bill("c", line("c"), partner="nobody", month="2026-08-01"),
-        ],
-    )
+strange = home_with(
+    [used("a"), used("b", partner="second"), used("c", day="2026-08-10")],
+    [
+        *(bill(each, line(each), partner="nobody") for each in ("a", "b")),
+        bill("c", line("c"), partner="nobody", month="2026-08-01"),
+    ],
+    names=(FIRST, "second"),
 )
 
 
 def test_several_counterparts_of_one_break_are_counted(strange: Stores) -> None:
-    text = text_of(render_report(read_published(strange)))
+    text = page_text(strange)
     assert "Counterpart: first Ltd and 1 more. " in text
     assert "Counterpart: first Ltd. " in text
     assert "(counterpart" not in text  # of both breaks
@@ -244,7 +233,7 @@ def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
 
 def test_records_in_quarantine_are_named(stores: Stores) -> None:
     publish(stores, billing=[*BILLS, {**BILLS[0], "total": "1.00"}])  # two with one key
-    text = text_of(render_report(read_published(stores)))
+    text = page_text(stores)
     assert "06 Nov 2026, 02:01 UTC, 1 in quarantine : amounts may lack them" in text
 
 
@@ -253,7 +242,7 @@ def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     read(stores, Reading(rows, connection="shop", stream="invoices"))
     read(stores, Reading(rows, connection="other", stream="partners"))
     build(stores)
-    text = text_of(render_report(read_published(stores)))
+    text = page_text(stores)
     assert "Data as of 02 Nov 2026, 02:01 UTC ." in text
     assert "NOT READ other/usage NOT READ other/billing" in text
     assert text.count("NOT READ") == 2  # not of a connection from which other lists are read
