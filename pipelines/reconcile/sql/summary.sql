@@ -59,7 +59,7 @@ SELECT
     CASE
         WHEN bool_or(sides.is_tentative) THEN 'tentative'
         WHEN bool_or(sides.is_wrong) OR abs(difference - greatest(coalesce(sum(sides.without_usage), 0), 0))
-            > getvariable('month_minor') * coalesce(currencies.minor_unit, 0.01)
+            > getvariable('month_minor') * coalesce(any_value(currencies.minor_unit), 0.01)
             + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
         WHEN difference = 0 THEN 'balanced'
         WHEN difference = sum(sides.without_usage) THEN 'fees'
@@ -68,6 +68,4 @@ SELECT
 FROM sides
 LEFT JOIN known_partners AS partners USING (connection, partner)
 LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-GROUP BY
-    sides.connection, sides.partner, sides.month, sides.currency, partners.name,
-    currencies.minor_unit
+GROUP BY ALL

@@ -15,14 +15,11 @@ SELECT
     max_by(loads.rows, loads.valid_time) AS rows,
     max(loads.ended_at) AS as_of,
     max_by(loads.sentence, loads.valid_time) AS sentence,
-    coalesce(any_value(aside.records), 0) AS in_quarantine
+    (SELECT count(*) FROM quarantine.records AS records
+        WHERE (records.connection, records.stream) = (expected.connection, expected.stream)
+    ) AS in_quarantine
 FROM expected
 LEFT JOIN meta.loads AS loads USING (connection, stream)
-LEFT JOIN (
-    SELECT records.connection, records.stream, count(*) AS records
-    FROM quarantine.records AS records
-    GROUP BY records.connection, records.stream
-) AS aside USING (connection, stream)
 GROUP BY expected.connection, expected.stream
 ORDER BY expected.connection, list_position(['partners', 'usage', 'billing'], expected.stream)
     NULLS LAST, expected.stream
