@@ -66,38 +66,29 @@ WHERE {{holds}}
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
-        line._connection AS connection, line._parent_key AS _key, line._index::VARCHAR AS line,
-        {{line_usage}} AS reference, {{line_plan}} AS plan,
-        {{line_quantity}} AS quantity, {{line_price}} AS price, {{line_amount}} AS amount
+        bills.* EXCLUDE (amount), line._index::VARCHAR AS line, {{line_usage}} AS reference,
+        {{line_plan}} AS plan, {{line_price}} AS price,
+        if(bills.is_credit, -abs({{line_quantity}}), {{line_quantity}}) AS quantity,
+        if(bills.is_credit, -abs({{line_amount}}), {{line_amount}}) AS amount
     FROM {{lines}} AS line
+    JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
     WHERE line._valid_to IS NULL
 ), sums AS (
-    SELECT
-        lines.connection, lines._key, sum(lines.amount) AS amount,
-        -sum(abs(lines.amount)) AS credit
+    SELECT lines.connection, lines._key, sum(lines.amount) AS amount
     FROM lines
-    GROUP BY lines.connection, lines._key
-), rests AS (
+    GROUP BY ALL
+), parts AS (
+    SELECT lines.*
+    FROM lines
+    UNION ALL BY NAME
     SELECT
         bills.* REPLACE (
-            CASE WHEN sums._key IS NULL THEN bills.amount
-                 ELSE {{total}} - coalesce(if(bills.is_credit, sums.credit, sums.amount), 0) END
-            AS amount
+            if(sums._key IS NULL, bills.amount, {{total}} - coalesce(sums.amount, 0)) AS amount
         ),
-        sums._key IS NOT NULL AS has_lines
+        'rest' AS line, NULL::VARCHAR AS reference
     FROM bills
-    LEFT JOIN sums ON sums._key = bills._key AND sums.connection = bills.connection
-), parts AS (
-    SELECT
-        bills.* EXCLUDE (amount), lines.line, lines.reference, lines.plan, lines.price,
-        if(bills.is_credit, -abs(lines.quantity), lines.quantity) AS quantity,
-        if(bills.is_credit, -abs(lines.amount), lines.amount) AS amount
-    FROM lines
-    JOIN bills ON bills._key = lines._key AND bills.connection = lines.connection
-    UNION ALL BY NAME
-    SELECT rests.* EXCLUDE (has_lines), 'rest' AS line, NULL::VARCHAR AS reference
-    FROM rests
-    WHERE rests.amount <> 0 OR NOT rests.has_lines
+    LEFT JOIN sums USING (connection, _key)
+    WHERE sums._key IS NULL OR {{total}} <> coalesce(sums.amount, 0)
 )
 SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {{key}} AS key
 FROM parts
