@@ -13,7 +13,7 @@ TABLES: Final = (
     *("external_ids", "corrections", "closes"),
 )
 STATEMENTS: Final = (
-    *("known_partners", "sides", "versions", "movements", "odd_keys", "compared", "changes"),
+    *("known_partners", "sides", "versions", "movements", "compared", "changes"),
     *("exceptions", "paired", "matches", *RULES, *TABLES),
 )
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts

@@ -60,22 +60,25 @@ WITH found AS (
         coalesce(decided.last.kind = 'break_resolve'
             AND decided.last.decided_at >= coalesce(known.returned_at, known.first_seen)
             AND decided.last.difference IS NOT DISTINCT FROM known.difference
-            AND decided.last.rows = known.rows, false) AS is_resolved
+            AND decided.last.rows = known.rows, false) AS is_resolved,
+        -- The list of which a row that is absent may only not have been seen.
+        CASE known.rule WHEN 'not_billed' THEN 'billing' WHEN 'not_used' THEN 'usage'
+            WHEN 'unknown_partner' THEN 'partners'
+            WHEN 'different' THEN CASE WHEN known.difference < 0 THEN 'billing'
+                WHEN known.difference > 0 AND getvariable('match_by') = 'month' THEN 'usage' END
+            END AS stream
     FROM known
     LEFT JOIN billed USING (connection, partner, month, currency)
     LEFT JOIN decided USING (break_id)
-), lists AS (  -- of which a row that is absent may only not have been seen
+), lists AS (
     SELECT
-        loads.connection, lists.stream,
-        bool_or(loads.stream = lists.stream) AS is_loaded,
-        max_by(loads.complete, loads.valid_time) FILTER (loads.stream = lists.stream)
-            AS is_complete,
-        (max(loads.ended_at) FILTER (loads.stream = lists.stream))::DATE AS read_on,
-        max(loads.ended_at)::DATE AS others_read_on  -- of the same connection
+        loads.connection, loads.stream,
+        max_by(loads.complete, loads.valid_time) AS is_complete,
+        max(loads.ended_at)::DATE AS read_on,
+        max(max(loads.ended_at)) OVER (PARTITION BY loads.connection)::DATE AS others_read_on
     FROM meta.loads AS loads
-    CROSS JOIN (VALUES ('partners'), ('usage'), ('billing')) AS lists (stream)
     WHERE loads.stream IN ('partners', 'usage', 'billing')
-    GROUP BY loads.connection, lists.stream
+    GROUP BY loads.connection, loads.stream
 )
 SELECT
     judged.break_id, judged.rule,
@@ -92,7 +95,7 @@ SELECT
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
     judged.reason,
     CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
-         WHEN NOT lists.is_loaded THEN concat(lists.stream, ' is not loaded')
+         WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
@@ -100,8 +103,4 @@ SELECT
 FROM judged
 JOIN reconciliation.rules AS rules USING (rule)
 LEFT JOIN known_partners AS partners USING (connection, partner)
-LEFT JOIN lists ON lists.connection = judged.connection
-    AND lists.stream = CASE judged.rule WHEN 'not_billed' THEN 'billing'
-        WHEN 'not_used' THEN 'usage' WHEN 'unknown_partner' THEN 'partners'
-        WHEN 'different' THEN CASE WHEN judged.difference < 0 THEN 'billing'
-            WHEN judged.difference > 0 AND getvariable('match_by') = 'month' THEN 'usage' END END
+LEFT JOIN lists USING (connection, stream)

@@ -33,11 +33,6 @@ WITH pairs AS (
     LEFT JOIN reconciliation.currencies AS currencies USING (currency)
     GROUP BY rows.connection, rows.key, rows.currency
     WINDOW one AS (PARTITION BY rows.connection, rows.key)
-), as_of AS (
-    SELECT loads.connection, max(loads.ended_at)::DATE AS day
-    FROM meta.loads AS loads
-    WHERE loads.stream IN ('partners', 'usage', 'billing')
-    GROUP BY loads.connection
 )
 SELECT
     pairs.* EXCLUDE (
@@ -48,9 +43,11 @@ SELECT
     CASE
         WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
             THEN 'unknown partner'
-        WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            > as_of.day
-            AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+        WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (
+                SELECT max(loads.ended_at)::DATE FROM meta.loads AS loads
+                WHERE loads.connection = pairs.connection
+                    AND loads.stream IN ('partners', 'usage', 'billing')
+            ) AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
         WHEN pairs.is_taken_back THEN 'balanced'
         WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
             THEN 'other currency'
@@ -72,4 +69,3 @@ SELECT
         ELSE 'other amount'
     END AS status
 FROM pairs
-LEFT JOIN as_of USING (connection)
