@@ -87,16 +87,6 @@ class Connection(values.Table):
 CONNECTIONS = TypeAdapter(Annotated[dict[str, Connection], BeforeValidator(values.name_tables)])
 
 
-def read_connections(file: Path) -> dict[str, Connection]:
-    """Return the connections of a file by name. Raises ConfigurationError with every fault."""
-    document = values.read_toml(file)
-    if not document:
-        raise ConfigurationError(
-            f"{file} names no connection.", "Run `partner-sync init` to add one."
-        )
-    return values.validate(CONNECTIONS, document, file, f"Correct {file}.")
-
-
 def check_field(name: str, value: str) -> None:
     """Raise ConfigurationError, which says what is wrong, for what a field cannot have."""
     kind = TypeAdapter[Any](Connection.model_fields[name].rebuild_annotation())

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from pipelines.config import values
-from pipelines.config.connections import Connection, read_connections
+from pipelines.config.connections import CONNECTIONS, Connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError
 
@@ -100,14 +100,19 @@ class Settings(values.Table):
         return Home(self.home)
 
     def connections(self) -> dict[str, Connection]:
-        """Return every connection by name. Raises ConfigurationError."""
-        known = read_connections(self.places.connections_file)
+        """Return every connection by name. Raises ConfigurationError with every fault."""
+        file = self.places.connections_file
+        known = values.validate(CONNECTIONS, values.read_toml(file), file, f"Correct {file}.")
+        if not known:
+            raise ConfigurationError(
+                f"{file} names no connection.", "Run `partner-sync init` to add one."
+            )
         for each in known.values():
             if unknown := [name for name in each.skip if name not in self.streams]:
                 raise ConfigurationError(
                     f"Connection `{each.name}` skips an unknown stream: `{', '.join(unknown)}`. "
                     f"Streams: {', '.join(self.streams)}.",
-                    f"Correct skip in {self.places.connections_file}.",
+                    f"Correct skip in {file}.",
                 )
         return known
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.app.connect import commented_settings
-from pipelines.config.connections import add_connection, read_connections
+from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import ConfigurationError
@@ -62,7 +62,9 @@ WRONG_SETTINGS |= {
 }
 WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"base_url": "http://api.example.com"}, "base_url: must be https"),
+    ({"base_url": "ftp://api.example.com"}, "base_url: must be an address"),
     ({"base_url": "https://user:pw@api.example.com"}, "no user, password"),
+    ({"base_url": "https://api.example.com/#v2"}, "no user, password, query or fragment"),
     ({"base_url": "https://api.example.com:99999"}, "base_url: must be an address"),
     ({"secret": "hunter2"}, "must be the name of the environment variable"),
     ({"secret": "PARTNER_SYNC_SECRET"}, "these are settings"),
@@ -136,13 +138,13 @@ def test_connections_are_appended_once_and_read(home: Home) -> None:
     file = home.connections_file
     file.write_text("# a comment that stays\n")
     add_connection(file, "acme", PARTNER)
-    add_connection(file, "shop", MERCHANT | {"skip": ["gateways"]})
+    add_connection(file, "shop", MERCHANT | {"skip": ["usage"]})
     with pytest.raises(ConfigurationError, match="already"):
         add_connection(file, "acme", PARTNER)
-    found = read_connections(file)
+    found = load_settings(home).connections()
     assert list(found) == ["acme", "shop"]
     assert found["acme"].base_url == "https://api.example.com"
-    assert found["shop"].skip == ("gateways",)
+    assert found["shop"].skip == ("usage",)
     assert file.read_text().startswith("# a comment that stays\n")
     assert file.stat().st_mode & 0o777 == 0o600
 
