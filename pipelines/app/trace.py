@@ -26,6 +26,23 @@ Place = tuple[int, int]
 """Page and row of a record in its scan file."""
 ScanName = tuple[str, str, str]
 """Connection, stream and identifier of a scan."""
+VERSIONS: Final = """
+WITH found AS (
+    SELECT
+        history._valid_from AS valid_from, history._valid_to AS valid_to,
+        history._end_reason AS end_reason, history._scan_id AS scan_id, history._page AS page,
+        history._row AS row, format('{{:016x}}', history._digest) AS digest
+    FROM history.{table} AS history
+    WHERE history._connection = $connection AND history._key = $key
+)
+"""
+QUARANTINED: Final = """
+WITH found AS (
+    SELECT records.reason, records.scan_id, records.page, records.row, records.raw AS text
+    FROM quarantine.records AS records
+    WHERE records.connection = $connection AND records.stream = $stream AND records.key = $key
+)
+"""
 WITH_REQUESTS: Final = """
 SELECT
     found.*, requests.requested_offset AS offset, requests.requested_limit AS limit,
@@ -34,25 +51,6 @@ FROM found
 LEFT JOIN meta.requests AS requests
     ON requests.scan_id = found.scan_id AND requests.page = found.page
 ORDER BY ALL
-"""
-VERSIONS: Final = f"""
-WITH found AS (
-    SELECT
-        history._valid_from AS valid_from, history._valid_to AS valid_to,
-        history._end_reason AS end_reason, history._scan_id AS scan_id, history._page AS page,
-        history._row AS row, format('{{{{:016x}}}}', history._digest) AS digest
-    FROM history.{{table}} AS history
-    WHERE history._connection = $connection AND history._key = $key
-)
-{WITH_REQUESTS}
-"""
-QUARANTINED: Final = f"""
-WITH found AS (
-    SELECT records.reason, records.scan_id, records.page, records.row, records.raw AS text
-    FROM quarantine.records AS records
-    WHERE records.connection = $connection AND records.stream = $stream AND records.key = $key
-)
-{WITH_REQUESTS}
 """
 LOADS: Final = """
 SELECT loads.scan_id, loads.valid_time, loads.key
@@ -95,8 +93,8 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
             )
         record = _Record(session, ListName(connection, stream), key, loads)
         found = {
-            "versions": fetch_rows(db, VERSIONS.format(table=table), of_key),
-            "quarantine": fetch_rows(db, QUARANTINED, of_list | of_key),
+            "versions": fetch_rows(db, VERSIONS.format(table=table) + WITH_REQUESTS, of_key),
+            "quarantine": fetch_rows(db, QUARANTINED + WITH_REQUESTS, of_list | of_key),
         }
         if not any(found.values()):
             known = fetch_rows(db, SOME_KEYS.format(table=table), {"connection": connection})
