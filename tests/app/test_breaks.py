@@ -19,7 +19,7 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import Row
-from tests.app.ledger import BILLS, BREAKS, ESCAPED, EVIL
+from tests.app.conftest import BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, read
 from tests.reconcile.books import bill, line, publish

@@ -13,7 +13,7 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.publish.prune import prune
-from tests.app.ledger import ESCAPED, EVIL, MANY_DIGITS, USAGE
+from tests.app.conftest import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
 from tests.publish.named import erase
