@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
+from rich import progress
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.filesize import decimal as readable_size
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -183,15 +176,15 @@ def _shown_progress() -> Iterator["app.results.OnProgress"]:
         yield app.results.LoggedProgress()
         return
     columns = (
-        TextColumn("{task.description:<20}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:>9,} rows {task.fields[requests]:>6,} requests"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description:<20}", markup=False),
+        progress.BarColumn(bar_width=20),
+        progress.TextColumn("{task.completed:>9,} rows {task.fields[requests]:>6,} requests"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, transient=True) as bars:
-        tasks = dict[str, TaskID]()
+    with progress.Progress(*columns, console=ERR, transient=True) as bars:
+        tasks = dict[str, progress.TaskID]()
 
         def advance(stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
             if stream not in tasks:
