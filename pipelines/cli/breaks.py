@@ -10,15 +10,7 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT
-from pipelines.cli.terminal import (
-    confirm,
-    line,
-    open_home,
-    print_json,
-    show_and_build,
-    show_table,
-    shown,
-)
+from pipelines.cli.terminal import confirm, line, open_home, show, show_and_build, shown
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import counted
 
@@ -62,24 +54,24 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     rounded = app.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
-    print_json({"breaks": rows, "totals": sums})
+    uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
+    in_table = [] if xlsx else _named(rows)
+    show(in_table, (*COLUMNS, *uncertain), value={"breaks": rows, "totals": sums})
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
         if rounded:
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
-    else:
-        _show_breaks(rows, str(chosen), sums)
-
-
-def _show_breaks(rows: list[dict[str, Any]], chosen: str, sums: list[dict[str, Any]]) -> None:
-    """Print breaks, uncertain ones marked, and their sums, with the part of unknown partners."""
-    uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
-    show_table(_named(rows), (*COLUMNS, *uncertain))
+        return
     if not rows:
-        line(f"No breaks match {chosen}." if chosen else "There are no unresolved breaks.")
+        line(f"No breaks match {chosen}." if any(chosen) else "There are no unresolved breaks.")
     if uncertain:
         line("Totals do not include uncertain breaks.", style="yellow")
+    _show_totals(sums)
+
+
+def _show_totals(sums: list[dict[str, Any]]) -> None:
+    """Print the sum of each currency, with what is in no known partner's difference."""
     for each in sums:
         currency, part = each["currency"] or "No currency", each["unknown_partners"]
         text = f"{currency}: {shown(each['difference'])} in {counted(each['breaks'], 'break')}"
@@ -99,7 +91,7 @@ def _record(
 ) -> int:
     """Show what is about to be decided and ask; then record it, and build a version with it."""
     owner = ["new_owner"] if any(each["new_owner"] for each in rows) else []
-    show_table(_named(rows), (*DECISION, *owner, "new_reason"))
+    show(_named(rows), (*DECISION, *owner, "new_reason"))
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
     return show_and_build(session, app.breaks.record_decisions(session, rows), no_build=no_build)
 

@@ -10,15 +10,7 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.terminal import (
-    line,
-    open_home,
-    print_json,
-    show,
-    show_and_build,
-    show_table,
-    shown,
-)
+from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
 from pipelines.core.errors import ExitCode
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
@@ -122,8 +114,7 @@ def report(
     file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
-    print_json(found | {"problem": figures.problem or None})
-    show_table(rows)
+    show(rows, value=found | {"problem": figures.problem or None})
     if figures.problem:
         line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
     line(f"Report of version {figures.version}: {file}")
@@ -170,7 +161,7 @@ def month(
 
 def _show_figure(found: dict[str, Any]) -> int:
     """Print rows and sums; return the exit code."""
-    print_json(found)
+    show((), value=found)
     for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
         has_problem = any(each["problem"] for each in rows)
         show_table(rows, (*columns, "problem") if has_problem else columns)
@@ -181,7 +172,7 @@ def _show_figure(found: dict[str, Any]) -> int:
 
 
 def _show_trace(found: dict[str, Any]) -> None:
-    print_json(found)
+    show((), value=found)
     place = f"{found['connection']}/{found['stream']}"
     line(f"Record {found['key']} of {place} in version {found['version']}:")
     for each in found["versions"]:

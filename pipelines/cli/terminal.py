@@ -111,9 +111,17 @@ def show_error(error: PartnerSyncError) -> None:
         typer.echo(printable(text, LONGEST_LINE), err=True)
 
 
-def show(rows: Rows, columns: Iterable[str] = (), *, none: str = "") -> None:
-    """Print rows, as JSON if that is asked for, else as a table; `none` is said without any."""
-    print_json(rows)
+def show(rows: Rows, columns: Iterable[str] = (), *, value: object = None, none: str = "") -> None:
+    """Print rows as a table; `none` is said without any. If asked for, print JSON instead.
+
+    That is of `value` (default: the rows). Numbers are numbers, decimals are exact strings, times
+    are in ISO 8601. The option --json silences all that `OUT` prints.
+    """
+    if OUT.quiet:
+        document = msgspec.to_builtins(rows if value is None else value)
+        with _writing():
+            sys.stdout.write(json.dumps(document, indent=2) + "\n")
+            sys.stdout.flush()
     show_table(rows, columns)
     if none and not rows:
         line(none)
@@ -158,17 +166,6 @@ def shown(value: object, *, is_size: bool = False) -> str:
     return printable(text, LONGEST_LINE)
 
 
-def print_json(value: object) -> None:
-    """Print JSON if that is asked for; the option --json silences all that `OUT` prints.
-
-    Numbers are numbers, decimals are exact strings, times are in ISO 8601.
-    """
-    if OUT.quiet:
-        with _writing():
-            sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2) + "\n")
-            sys.stdout.flush()
-
-
 @contextmanager
 def _shown_progress() -> Iterator["app.results.OnProgress"]:
     """Show a bar for each list on stderr until the block ends; without a terminal, log lines."""
@@ -207,8 +204,8 @@ def run_sync(
     with _shown_progress() as on_progress:
         result = app.sync.sync(session, requests, on_progress, make)
     values, built = result.values(str(session.home.link)), result.build
-    print_json(values)
-    show_table(values.get("lists") or values["scans"], SYNC_COLUMNS if requests else ())
+    rows = values.get("lists") or values["scans"]
+    show(rows, SYNC_COLUMNS if requests else (), value=values)
     for each in result.streams:
         place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
         line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
@@ -256,11 +253,10 @@ def _show_build(built: dict[str, Any] | None) -> None:
 
 def show_status(found: dict[str, Any]) -> None:
     """Print the published version, each list, and what needs attention."""
-    print_json(found)
     version, findings, unknown = found["version"], found["findings"], found["unknown"]
     published = f"Published: version {version}, {found['file']}"
     line(published if version else "Nothing is published yet. Run `partner-sync sync`.")
-    show_table(found["lists"])
+    show(found["lists"], value=found)
     _show_findings(findings)
     for reason in unknown:
         line(f"not known: {reason}", style="yellow")

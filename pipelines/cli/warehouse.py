@@ -11,16 +11,7 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.terminal import (
-    OUT,
-    confirm,
-    line,
-    open_home,
-    print_json,
-    run_sync,
-    show,
-    show_table,
-)
+from pipelines.cli.terminal import OUT, confirm, line, open_home, run_sync, show
 from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
@@ -90,7 +81,7 @@ def erase(
         identifier = typer.prompt("Value")
 
     def ask(rows: list[dict[str, Any]]) -> None:
-        show_table(rows)
+        show(rows)
         line(ERASED_TOO)
         confirm("Permanently delete these records?", yes=yes)
 
@@ -102,8 +93,8 @@ def erase(
 @program.command(rich_help_panel=program.WAREHOUSE)
 def verify(*, _json: program.Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
-    print_json(found := app.maintenance.verify_files(open_home()))
-    show_table(damaged := found["damaged"])
+    found = app.maintenance.verify_files(open_home())
+    show(damaged := found["damaged"], value=found)
     line(f"{counted(found['files'], 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE
 
