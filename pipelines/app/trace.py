@@ -11,7 +11,12 @@ from pipelines.app.session import AppSession
 from pipelines.archive.records import digests_of, parse_page
 from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.context import ListName
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
+from pipelines.core.errors import (
+    ArchiveDamaged,
+    ConfigurationError,
+    PartnerSyncError,
+    UnexpectedAnswer,
+)
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
@@ -179,7 +184,7 @@ def raw_records(
     pages, found = {page for page, _row in places}, dict[Place, bytes]()
     for exchange in SealedScan.open(file).exchanges():
         if exchange.page in pages:
-            with suppress(PartnerSyncError):  # the file is another one
+            with suppress(UnexpectedAnswer):  # the file is another one
                 records = enumerate(parse_page(exchange.body or b"").records)
                 rows = (((exchange.page, row), raw) for row, raw in records)
                 found |= {place: raw for place, raw in rows if place in places}

@@ -129,31 +129,33 @@ def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: R
 def test_versions_are_built_rolled_back_and_rebuilt(
     synced: Cli, sandbox: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = synced.json("sync", "-s", "partners", "--no-build")
-    assert printed["build"] is None
-    assert "scan_not_published" not in {each["code"] for each in printed["findings"]}
+    _, printed = (synced.json("sync", "-s", "partners", "--no-build") for _ in range(2))
+    codes = {each["code"] for each in printed["findings"]}
+    assert (printed["build"], "scan_not_published" in codes) == (None, False)
     with opened(synced.home) as session, session.metadata.transaction() as db:
         for run in db.query(Run):
             run.ended_at = run.started_at - timedelta(hours=1)
-    found = synced.json("status", code=3)["findings"]
-    assert "scan_not_published" in {each["code"] for each in found}
+    status = synced.json("status", code=3)
+    assert "scan_not_published" in {each["code"] for each in status["findings"]}
     before, target = sandbox.statistics()["requests"], synced.home.link.readlink()
     assert synced.json("versions", "build")["version"] == 2
     synced("versions", "rollback", "--reason=wrong amounts")
     assert synced.home.link.readlink() == target
     assert "Analysts see version 1." in synced("versions", "build", code=3).stdout
-    rejected = synced("approve", "acme", "partners", "--reject", "--reason=wrong")
-    assert rejected.stdout.startswith("Rejected the scan of acme/partners")
-    oldest = synced("versions", "rollback", "--reason=once more", code=1)
-    assert "There is no older version" in oldest.stderr
+    reject = ("approve", "acme", "partners", "--reject", "--reason=wrong")
+    assert synced(*reject).stdout.startswith("Rejected the scan of acme/partners")
+    with opened(synced.home) as session, session.metadata.transaction() as db:
+        found = db.query(Scan.status).filter_by(stream="partners").order_by(Scan.started_at)
+        assert [status for (status,) in found] == ["sealed", "held", "rejected"]
+    once_more = synced("versions", "rollback", "--reason=once more", code=1).stderr
+    assert "There is no older version" in once_more
     monkeypatch.setenv("PARTNER_SYNC_LOG_FORMAT", "json")
     result = synced("versions", "rebuild", "--json")
-    printed = json.loads(result.stdout)
+    printed, entries = json.loads(result.stdout), map(json.loads, result.stderr.splitlines())
     assert (printed["version"], printed["is_new"]) == (3, True)
     assert sum(scan["new"] for scan in printed["scans"]) == 1675
     assert sandbox.statistics()["requests"] == before
-    entries = [json.loads(line) for line in result.stderr.splitlines()]
-    assert "Version 3: loading acme/" in entries[0]["message"]
+    assert "Version 3: loading acme/" in next(entries)["message"]
     assert {entry["level"] for entry in entries} == {"info"}
     (line,) = synced("versions", "rollback", "17", "--reason=x", code=1).stderr.splitlines()
     assert json.loads(line)["level"] == "error"
