@@ -120,6 +120,30 @@ def test_meta_says_what_a_version_is_made_of_and_everything_has_a_comment(stores
     assert stores.rows(f"SELECT count(*), count(nullif(comment, '')) {macros}") == [(5, 5)]
 
 
+def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it_again(
+    published: Stores,
+) -> None:
+    base = published.warehouse.published()
+    bad = read(published, Reading(usage(*range(1, 12))))
+    with damaged(published, bad):
+        built = build(published)
+        assert (built.version, built.is_new, list(built.failed)) == (base, False, [bad])
+        assert built.failed[bad].startswith("Scan file")
+    later = read(published, Reading(usage(*range(1, 13))))
+    good = read(published, Reading([{"id": "b1"}], stream="billing"))
+    with damaged(published, bad), damaged(published, later, is_lost=True):
+        built = build(published)
+        assert list(built.failed) == [later]
+        assert [result.scan_id for result in built.results] == [good]
+        assert build(published).is_new is False
+        assert (len(published.keys()), published.keys(stream="billing")) == (10, ["b1"])
+        assert list(rebuild(published).failed) == [bad, later]
+        assert {published.statuses()[scan] for scan in (bad, later)} == {"failed"}
+    rebuilt = rebuild(published)  # their files were restored
+    assert (len(rebuilt.results), rebuilt.failed, len(published.keys())) == (4, {}, 12)
+    assert {published.statuses()[scan] for scan in (bad, later)} == {"sealed"}
+
+
 def test_nothing_is_built_on_a_file_that_was_lost_or_changed(published: Stores) -> None:
     (lost,) = published.warehouse.versions()
     lost.path.unlink()
