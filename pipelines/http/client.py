@@ -225,8 +225,7 @@ class ServiceClient(Transport):
                 expires_at = asked_at + given.expires_in
                 margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * given.expires_in))
                 return _Token(given.access_token, expires_at - margin, expires_at)
-        kinds = retry.KINDS | dict.fromkeys([400, 403], errors.ServiceError)
-        raise kinds.get(answer.status, errors.UnexpectedAnswer)(
+        raise retry.KINDS.get(answer.status, errors.UnexpectedAnswer)(
             f"The identity provider {url} gave no token (status {answer.status}).",
             "Check auth_url, client_id, secret and audience of connection "
             f"`{self.connection.name}` in connections.toml, then run `partner-sync check`.",

@@ -86,7 +86,7 @@ ENDLESS = b'{"access_token": "ab", "expires_in": %d}' % 10**400
 WRONG, DENIED = errors.UnexpectedAnswer, errors.ServiceError
 REFUSALS = {
     "wrong secret": (Reply(401, ECHO), DENIED, "gave no token (status 401)"),
-    "bad request": (Reply(400), DENIED, "gave no token (status 400)"),
+    "bad request": (Reply(400), WRONG, "gave no token (status 400)"),
     "wrong address": (Reply(404, ECHO), WRONG, "gave no token (status 404)"),
     "redirect": (Reply(302, b"", {"Location": "https://else"}), WRONG, "(status 302)"),
     "no token": (Reply(200, ECHO), WRONG, "gave no token (status 200)"),
