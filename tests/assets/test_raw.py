@@ -134,11 +134,7 @@ def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(sit
     thread.start()
     result = site.run_raw(key("acme"))
     thread.join()
-    assert not result.success
-    data = result.failure_data_for_node("read")
-    assert data
-    assert data.error
-    assert data.error.message == f"KeyboardInterrupt: {STOPPED}\n"
+    assert failure_text(result) == f"KeyboardInterrupt: {STOPPED}\n"
     with site.database() as db:
         assert [run.outcome for run in db.scalars(select(Run))] == ["interrupted"]
         assert "usage" in [scan.stream for scan in db.scalars(select(Scan)) if not scan.sha256]
