@@ -1,8 +1,7 @@
 """What the rest of partner-sync sees of the service: one request, repeated until it is answered.
 
 Requests are signed here, with an API key on the merchant surface and a bearer token on the partner
-surface. transport.py: deadline, cap, redaction. retry.py: what an answer means, which failures are
-repeated.
+surface. They leave through transport.py; retry.py says what an answer means, and what is repeated.
 """
 
 import asyncio

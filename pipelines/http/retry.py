@@ -100,7 +100,7 @@ class Attempt(Slot):
     """One request on the wire: what a scan file records of it, whether it was answered or not.
 
     Times are Unix seconds. `headers` are those of an allowlist. `failure` is why there is no usable
-    answer, `content` what a usable one says. Once it has left the transport, nothing in it holds a
+    answer, `content` what a usable one says. Once it has left the client, nothing in it holds a
     credential.
     """
 

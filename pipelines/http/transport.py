@@ -1,7 +1,6 @@
-"""The transport: every request leaves through it, with a slot, a deadline and a cap.
+"""The transport: every request leaves through it, with a deadline and a cap.
 
-An answer leaves it as an Attempt: whole, decompressed, without credentials, and with headers of an
-allowlist only.
+An answer leaves it as an Attempt: whole, decompressed, and with headers of an allowlist only.
 """
 
 import asyncio
@@ -35,12 +34,6 @@ KEPT_HEADERS = (
 SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
 QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
 PRIVATE = re.compile(r"[^/\\]*@|[?#].*", re.DOTALL)  # user, query and fragment of an address
-FAILURES: dict[type[Exception] | tuple[type[Exception], ...], str] = {
-    TimeoutError: "{place} did not answer {path} whole within {seconds:g} s.",
-    (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError): "No connection to {place}.",
-    httpx.DecodingError: "The answer to {path} cannot be decompressed.",
-    httpx.RequestError: "The connection to {place} broke off ({path}): {detail}.",
-}
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
@@ -126,18 +119,23 @@ class Transport:
 
     def _explained(self, error: BaseException, url: httpx.URL) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""
-        detail = self.redactor.clean(QUOTED.sub("", str(error)) or type(error).__name__)
-        values = {"place": url.netloc.decode(), "path": url.path, "detail": printable(detail, 120)}
+        place, detail = url.netloc.decode(), QUOTED.sub("", str(error)) or type(error).__name__
+        detail = printable(self.redactor.clean(detail), 120)
         if "CERTIFICATE_VERIFY_FAILED" in detail:
             return ConfigurationError(
-                f"The certificate of {values['place']} is not trusted: {values['detail']}. Nothing "
-                "was sent.",
+                f"The certificate of {place} is not trusted: {detail}. Nothing was sent.",
                 "Set ca_file of the connection to the service's certificate authority.",
             )
-        for kinds, message in FAILURES.items():
-            if isinstance(error, kinds):
+        match error:
+            case TimeoutError():
                 seconds = self.settings.request_timeout_seconds
-                return Unavailable(message.format(**values, seconds=seconds))
+                return Unavailable(f"{place} did not answer {url.path} whole within {seconds:g} s.")
+            case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
+                return Unavailable(f"No connection to {place}.")
+            case httpx.DecodingError():
+                return Unavailable(f"The answer to {url.path} cannot be decompressed.")
+            case httpx.RequestError():
+                return Unavailable(f"The connection to {place} broke off ({url.path}): {detail}.")
         return error
 
 
