@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -160,22 +160,19 @@ class Script(Harness):
         refused: Iterable[str] = (),
         expires_in: float = 3600,
     ) -> None:
-        super().__init__(connection, network=httpx.ASGITransport(self))
+        super().__init__(connection, network=httpx.MockTransport(self.answer))
         self.replies, self.token_replies = list(replies), list(tokens)
         self.refused, self.expires_in = set(refused), expires_in
         self.requests: list[tuple[float, httpx.Request]] = []
         self.token_requests: list[tuple[float, httpx.Request]] = []
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        method, content = scope["method"], (await receive()).get("body", b"")
-        request = httpx.Request(method, scope["path"], headers=scope["headers"], content=content)
-        is_token = scope["path"].endswith("/oauth/token")
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        is_token = request.url.path.endswith("/oauth/token")
         (self.token_requests if is_token else self.requests).append((self.clock.passed, request))
         reply = self._token() if is_token else self._reply(request)
         await self.clock.sleep(reply.seconds)
         head = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
-        await send({"type": "http.response.start", "status": reply.status, "headers": head})
-        await send({"type": "http.response.body", "body": reply.body})
+        return httpx.Response(reply.status, headers=head, stream=httpx.ByteStream(reply.body))
 
     def _token(self) -> Reply:
         if self.token_replies:
