@@ -28,9 +28,8 @@ def propose(session: AppSession) -> list[Row]:
 
     `problem` says what is wrong with the latter. Raises PartnerSyncError, ConfigurationError.
     """
-    version = session.warehouse.require_published()
     current = read_mapping(session.home.mapping_file)
-    with session.warehouse.open(version.number) as db:
+    with session.warehouse.open() as db:
         columns = read_columns(db)
         proposals = propose_roles(db, (current or Mapping()).partners)
     rows = []
