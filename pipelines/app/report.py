@@ -14,7 +14,7 @@ from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
-from pipelines.reports.queries import EARLIER, Figures, read_figures, read_news
+from pipelines.reports.queries import EARLIER, Figures, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
@@ -31,12 +31,11 @@ def read_published(session: AppSession) -> Figures:
     version = session.warehouse.require_published()
     number = version.number
     try:
+        older = previous_versions(session, version)
+        found = (_read_earlier(session, each.number) for each in older)
+        previous = next(filter(None, found), None)
         with session.warehouse.open(number) as db:
-            figures = read_figures(db, number)
-            older = previous_versions(session, version)
-            found = (_read_earlier(session, each.number) for each in older)
-            previous = next(filter(None, found), None)
-            news = read_news(db, previous) if previous else []
+            figures = read_figures(db, number, previous=previous)
     except duckdb.Error as error:
         raise StorageFailed(
             f"The report of version {number} cannot be made: {printable(error)}.",
@@ -44,7 +43,7 @@ def read_published(session: AppSession) -> Figures:
             'rollback --reason "..."`.',
         ) from error
     closes = (_read_earlier(session, each["version"]) for each in figures.tables["last_close"])
-    return replace(figures, previous=previous, closed=next(closes, None), news=news)
+    return replace(figures, closed=next(closes, None))
 
 
 def write_report(session: AppSession, figures: Figures) -> Path:

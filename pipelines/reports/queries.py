@@ -18,21 +18,10 @@ EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
 QUERIES: Final = (
     *(*EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities"),
     *("uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close"),
-    *("changed_closes", "newest_usage", "not_checked"),
+    *("changed_closes", "newest_usage", "not_checked", "news"),
 )
 """Each becomes a temporary table, from which the next ones may read."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-NEWS: Final = """
-SELECT
-    loads.stream, sum(loads.new)::BIGINT AS new, sum(loads.changed)::BIGINT AS changed,
-    sum(loads.deleted)::BIGINT AS deleted
-FROM meta.loads AS loads
-WHERE loads.stream IN ('usage', 'billing')
-    AND NOT list_contains($scans::VARCHAR[], loads.scan_id)
-GROUP BY loads.stream
-HAVING sum(loads.new + loads.changed + loads.deleted) > 0
-ORDER BY loads.stream DESC
-"""
 NO_BREAK: Final[Row] = {"outcome": "no longer found"}
 EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
 
@@ -44,8 +33,7 @@ class Figures:
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
     proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
-    `previous` and `closed` are earlier versions, the latter at the last close; `news` counts usage
-    records and bills that changed since `previous`.
+    `previous` and `closed` are earlier versions, the latter at the last close.
     """
 
     version: int
@@ -56,7 +44,6 @@ class Figures:
     breaks: dict[str, Row]
     previous: "Figures | None" = None
     closed: "Figures | None" = None
-    news: Sequence[Row] = ()
 
     def change(self, now: Row) -> Decimal:
         """Return by how much the difference of a currency has changed since this version."""
@@ -81,21 +68,20 @@ class Figures:
 
 
 def read_figures(
-    db: duckdb.DuckDBPyConnection, version: int, queries: Sequence[str] = QUERIES
+    db: duckdb.DuckDBPyConnection,
+    version: int,
+    queries: Sequence[str] = QUERIES,
+    previous: Figures | None = None,
 ) -> Figures:
-    """Return the figures of a version, without those of earlier ones. Raises duckdb.Error."""
+    """Return the figures of a version. Raises duckdb.Error."""
+    db.execute("SET VARIABLE known_scans = $1", [previous and previous.scans])
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
     breaks = {row["break_id"]: row for row in tables["breaks"]}
-    return Figures(version, problem, rules, tables, scans, breaks)
-
-
-def read_news(db: duckdb.DuckDBPyConnection, before: Figures) -> list[Row]:
-    """Return how many usage records and bills are new, changed and deleted since."""
-    return fetch_rows(db, NEWS, {"scans": before.scans})
+    return Figures(version, problem, rules, tables, scans, breaks, previous)
 
 
 def _find_problem(rules: dict[str, Row]) -> str:
