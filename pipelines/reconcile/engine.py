@@ -70,10 +70,7 @@ CREATE OR REPLACE TEMP TABLE break_decisions (
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
 """
-CREATE_RESULT: Final = """
-CREATE OR REPLACE {} AS
-SELECT found.* FROM ({}) AS found
-"""
+CREATE_RESULT: Final = "CREATE OR REPLACE {} AS FROM ({})"
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows

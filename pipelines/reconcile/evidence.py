@@ -5,10 +5,9 @@ Shares are over all current rows. Sums and products are over a sample, in exact 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from itertools import permutations
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
@@ -62,8 +61,7 @@ GROUP BY record._connection, record._key, {{1}}
 ROWS: Final = "SELECT {1} FROM current.{0.stream} AS record {2} " + SAMPLED
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """So many of so many. Written without rounding up: only all of them are 100 %."""
 
     part: int
@@ -163,17 +161,16 @@ class Evidence:
         rows = self._rows(ROWS.format(numbers[0], values, lines))
         found = dict[tuple[Column, ...], Share]()
         with localcontext(prec=EXACT_DIGITS):
-            for one, two, amount in permutations(range(len(numbers)), 3):
-                if one > two:
+            for (x, one), (y, two), (z, amount) in permutations(enumerate(numbers), 3):
+                if x > y:
                     continue
                 share = Share.of(
-                    abs(row[one] * row[two] - row[amount]) * 2 <= minor_unit(row[-1])
+                    abs(row[x] * row[y] - row[z]) * 2 <= minor_unit(row[-1])
                     for row in rows
-                    if row[one] and row[two] and row[amount] and 1 not in {row[one], row[two]}
+                    if row[x] and row[y] and row[z] and 1 not in {row[x], row[y]}
                 )
                 if share.whole >= FEWEST_ROWS:
-                    found[numbers[one], numbers[two], numbers[amount]] = share
-                    found[numbers[two], numbers[one], numbers[amount]] = share
+                    found[one, two, amount] = found[two, one, amount] = share
         return found
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:

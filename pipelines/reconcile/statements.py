@@ -1,5 +1,6 @@
 """The statements of reconciliation: one file of `sql/` for each rule and each table."""
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,6 +21,7 @@ REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their a
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }
+NOTE: Final = re.compile(r"^-- (kind|question|remedy|needs): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,4 @@ def read_statement(name: str) -> Statement:
     """Return a statement."""
     file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
     text = files("pipelines.reconcile").joinpath(file).read_text("utf-8")
-    notes = dict(
-        line.removeprefix("-- ").split(": ", 1)
-        for line in text.splitlines()
-        if line.startswith(("-- kind: ", "-- question: ", "-- remedy: ", "-- needs: "))
-    )
-    return Statement(name, text, **notes)
+    return Statement(name, text, **dict(NOTE.findall(text)))
