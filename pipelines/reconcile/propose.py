@@ -53,11 +53,8 @@ NAMED_ROLES: Final = {  # period after other times: a date may be any of them
     **dict.fromkeys(("usage.organization", "usage.plan", "usage.metric"), "labels"),
     **dict.fromkeys(("billing.organization", "billing.number", "billing.line_plan"), "labels"),
 }
-UNCOUNTED: Final = {
-    *("void", "voided", "draft", "cancel", "canceled", "cancelled", "deleted", "pending"),
-    *("rejected", "reversed"),
-}
 OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}  # have no role
+UNCOUNTED: Final = re.compile("void|draft|cancel|delete|pending|reject|reverse", re.IGNORECASE)
 CREDIT: Final = re.compile("credit|refund", re.IGNORECASE)
 
 
@@ -110,7 +107,9 @@ class _Search:
         self._total()
         for role, kind in NAMED_ROLES.items():
             self._choose_by(kind, role)
-        self._choose_values("billing.counted_statuses", "billing.status", _counts)
+        self._choose_values(
+            "billing.counted_statuses", "billing.status", lambda each: not UNCOUNTED.search(each)
+        )
         self._choose_values("billing.credit_kinds", "billing.kind", CREDIT.search)
 
     def _free(self, role: str) -> list[Column]:
@@ -227,10 +226,6 @@ def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]
     first = [each for each in shares if order(each) == min(map(order, shares))]
     most = max((shares[each].value for each in first), default=0)
     return [each for each in first if most - shares[each].value < CLOSE]
-
-
-def _counts(status: str) -> bool:
-    return not UNCOUNTED & set(_words(status))
 
 
 def _words(name: str) -> list[str]:
