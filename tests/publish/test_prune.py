@@ -40,6 +40,19 @@ def test_a_version_that_lacks_a_pruned_scan_is_no_checkpoint(published: Stores) 
     assert len(published.keys()) == 12
 
 
+def test_a_version_that_was_rolled_back_is_no_checkpoint(published: Stores) -> None:
+    load(published, *range(1, 12), 99)
+    undone = published.warehouse.versions()[1].path
+    backup = undone.read_bytes()
+    roll_back(published, 1)
+    load(published, *range(1, 12))
+    prune(published, published.clock.now)
+    undone.write_bytes(backup)
+    assert rebuild(published).is_new
+    assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint", 4: "published"}
+    assert len(published.keys()) == 11
+
+
 @pytest.mark.long
 def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
     published = published.changed(keep_versions=2)

@@ -5,7 +5,7 @@ import pytest
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Decision
 from pipelines.publish.build import build
-from pipelines.publish.versions import previous_versions
+from pipelines.publish.versions import change_versions, previous_versions, rollback
 from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
 from tests.publish.named import roll_back
 
@@ -30,11 +30,25 @@ def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None
     roll_back(three, 2)
     *_others, rejected = three.statuses()
     three.set_status(rejected, ScanStatus.REJECTED)
+    roll_back(three, 1)
+    assert [*three.statuses().values()] == ["sealed", "held", "rejected"]
     roll_back(three, 3)
     assert [*three.statuses().values()] == ["sealed"] * 3
     with three.metadata.transaction() as session:
         decided = [(each.kind, each.subject, each.reason) for each in session.query(Decision)]
-    assert decided == [("rollback", number, "wrong") for number in "1323"]
+    assert decided == [("rollback", number, "wrong") for number in "13213"]
+
+
+def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three: Stores) -> None:
+    roll_back(three, 2)
+    three.home.link.unlink()
+    with change_versions(three):
+        assert three.warehouse.require_published().number == 2
+    _oldest, damaged, _newest = three.warehouse.versions()
+    damaged.path.chmod(0o644)
+    damaged.path.write_bytes(b"")
+    rollback(three, None, "damaged")
+    assert three.warehouse.require_published().number == 1
 
 
 @pytest.mark.parametrize("before", [None, "id"])

@@ -139,7 +139,7 @@ class Home:
             self.build()
 
     def publish(self, scans: Scans, what: Callable[[Stores], Any], *, is_new: bool) -> None:
-        before = [*self.readable().values()][::-1]
+        before, keeper = [*self.readable().values()][::-1], self.keeper()
         assert what(self.stores).is_new == is_new
         if not is_new:
             return
@@ -149,6 +149,7 @@ class Home:
         limit, kept = self.stores.settings.keep_versions, {*self.readable().values()}
         assert {*[*states][:limit]} <= kept
         assert all(each <= scans for each in kept)
+        assert keeper is None or self.held[keeper] in kept
         assert len(kept) <= limit + 1  # with the checkpoint
 
     def build(self) -> None:
