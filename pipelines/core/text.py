@@ -18,17 +18,13 @@ class Redactor:
 
     def __init__(self) -> None:
         self._forms: list[str] = []  # of all secrets, the longest first
-        self._parts: list[bytes] = []  # forms without those that contain another of their secret
         self._escapes = re.compile(b"")  # in JSON, of letters of forms
 
     def add(self, secret: str) -> None:
         """Remove this credential from now on."""
         if len(secret) < SHORTEST_SECRET:
             return
-        forms = _forms(secret)
-        parts = {form for form in forms if not any(each in form for each in forms - {form})}
-        self._parts += [form.encode() for form in parts.difference(self._forms)]
-        self._forms = sorted(forms.union(self._forms), key=len, reverse=True)
+        self._forms = sorted(_forms(secret).union(self._forms), key=len, reverse=True)
         letters = "".join(self._forms)
         marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
         code = "u00[2-7]" if letters.isascii() else "u"
@@ -37,8 +33,6 @@ class Redactor:
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
         plain = _unescaped(data) if b"%" in data or self._escapes.search(data) else b""
-        if not any(part in data or part in plain for part in self._parts):
-            return data
         for form in self._forms:
             secret = form.encode()
             data = data.replace(secret, REDACTED.encode())
