@@ -102,10 +102,6 @@ NO_TABLE: Final = """(
         NULL::VARCHAR AS _end_reason
     WHERE false
 )"""
-TABLES: Final = """
-SELECT tables.table_name FROM duckdb_tables() AS tables
-WHERE tables.database_name = current_database() AND tables.schema_name = 'history'
-"""
 TIMES: Final = {"recorded", "updated", "issued"}
 BY_USAGE: Final = ("usage.id", "billing.line_usage")
 MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
@@ -125,7 +121,7 @@ class Sides:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping) -> None:
         self._mapping, (self.columns, self.unknown) = mapping, find_roles(db, mapping)
-        self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
+        self._tables = {table for (table,) in db.execute("SHOW TABLES FROM history").fetchall()}
 
     def missing(self, needs: Iterable[str]) -> str:
         """Return why roles are unknown; empty if all are known."""
