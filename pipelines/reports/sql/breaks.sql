@@ -1,6 +1,8 @@
 -- Every break; `outcome` says what became of it. The largest of each currency come first.
 SELECT
-    breaks.*, breaks.partner_name AS name, others.partner AS other_partner,
+    breaks.break_id, breaks.rule, breaks.severity, breaks.connection, breaks.partner,
+    breaks.partner_name AS name, breaks.month, breaks.currency, breaks.cause, breaks.difference,
+    breaks.rows, breaks.age_days, breaks.owner, breaks.uncertain, others.partner AS other_partner,
     CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
          WHEN breaks.state = 'resolved' THEN 'resolved by a person'
          WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS outcome
