@@ -104,7 +104,10 @@ class _Search:
         self._refer("billing.line_usage", "usage.id", rare)
         self._money("usage.")
         self._money("billing.line_")
-        self._total()
+        line, totals = self._found.get("billing.line_amount"), self._numbers("billing.amount")
+        sums = self._evidence.sums(line, totals) if line and totals else {}
+        if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
+            self._choose_by("numbers", "billing.amount", "; no lines add up to it")
         for role, kind in NAMED_ROLES.items():
             self._choose_by(kind, role)
         self._choose_values(
@@ -202,14 +205,6 @@ class _Search:
         for role in (price, amount, quantity):  # unitPrice is a price, no quantity of units
             if role not in self.proposals:
                 self._choose_by("numbers", role, f"; no product confirms it{only}")
-
-    def _total(self) -> None:
-        """Find the number of a bill to which its lines add up, else by name."""
-        role, line = "billing.amount", self._found.get("billing.line_amount")
-        totals = self._numbers(role)
-        sums = self._evidence.sums(line, totals) if line and totals else {}
-        if not self._choose(role, sums, "sampled bills are the sum of their lines"):
-            self._choose_by("numbers", role, "; no lines add up to it")
 
     def _choose_values(self, role: str, of_role: str, is_meant: Callable[[str], object]) -> None:
         """Choose which values of a field of bills mean that they count, or are credit notes."""
