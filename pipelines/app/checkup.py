@@ -6,7 +6,6 @@ from sqlalchemy.orm import Session
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, Published, read_published
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
@@ -20,7 +19,7 @@ RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "r
 
 def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    published, now = published or current_version(session), utc_now(session.clock)
+    published, now = published or current_version(session), session.clock.utc_now()
     with session.metadata.transaction() as db:
         results = evaluate(CheckContext(db, published, _lists(session), session.settings, now))
         record_findings(db, findings_of(results), now)

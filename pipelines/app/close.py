@@ -15,7 +15,6 @@ import sqlalchemy
 from pipelines.app.reconciled import EVALUATED, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY, Mapping, mapping_digest, read_mapping
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
 from pipelines.metadata.tables import Close
@@ -92,7 +91,7 @@ def close_month(
             number += 1
         about: Row = {"month": month, "number": number, "version": version.number, "note": note}
         about |= {"preparer": preparer.strip(), "reviewer": reviewer.strip()}
-        close = Close(**about, closed_at=utc_now(session.clock), manifest_sha256="")
+        close = Close(**about, closed_at=session.clock.utc_now(), manifest_sha256="")
         with session.warehouse.open(version.number) as db:
             for why, remedy in _refusals(session, close, version, db):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
@@ -196,7 +195,7 @@ def reopen_month(session: AppSession, month: date, person: str, reason: str) -> 
                 f"{month:%Y-%m} cannot be reopened: {why}. Nothing was changed.",
                 "Run `partner-sync close list`, then `partner-sync close reopen` with --reason.",
             )
-        close.reopened_at = utc_now(session.clock)
+        close.reopened_at = session.clock.utc_now()
         close.reopened_by, close.reopened_reason = person, reason
     return f"{month:%Y-%m} is open again. Copy {close.number:03} stays as it was signed off."
 

@@ -15,7 +15,6 @@ from pipelines.config import connections
 from pipelines.config.connections import PARTNER_FIELDS, Connection, check_field
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.http.client import ServiceClient
@@ -128,7 +127,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
             base_url=connection.base_url,
             actor=str(found.get("actor", "")),
             identity=found,
-            pinned_at=utc_now(session.clock),
+            pinned_at=session.clock.utc_now(),
         )
         db.merge(row)
 

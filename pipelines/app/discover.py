@@ -14,7 +14,6 @@ from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.config.settings import MOST_RECORDS, Stream
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.http.client import ServiceClient
@@ -43,7 +42,7 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
             "Open the service's HTML documentation; it links the description.",
         )
     document = asyncio.run(_read_description(session, connection, path))
-    now, names = utc_now(session.clock), set(session.settings.streams)
+    now, names = session.clock.utc_now(), set(session.settings.streams)
     seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now, change=None)
     with session.metadata.transaction() as db:
         db.merge(seen)

@@ -7,7 +7,6 @@ from functools import partial
 from sqlalchemy import select
 
 from pipelines.app.session import AppSession
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
@@ -35,7 +34,7 @@ def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False)
             "Neither --days nor the setting keep_days is given. Nothing was deleted.",
             "Set keep_days in settings.toml, or run `partner-sync prune --days 400`.",
         )
-    before = utc_now(session.clock) - timedelta(days=days)
+    before = session.clock.utc_now() - timedelta(days=days)
     return prune.prune(session, before, dry_run=dry_run)
 
 

@@ -13,7 +13,6 @@ import apprise
 
 from pipelines.app.report import key_figures
 from pipelines.app.session import AppSession
-from pipelines.core.clock import utc_now
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
 from pipelines.metadata.findings import due_findings, open_severities
@@ -40,7 +39,7 @@ def notify_findings(session: AppSession) -> None:
     if not session.settings.notify:
         return
     with hold_lock(session.metadata.locks, "notify"):
-        now = utc_now(session.clock)
+        now = session.clock.utc_now()
         with session.metadata.transaction() as db:
             due, severities = list(due_findings(db, now, REPEAT)), open_severities(db)
         if not due:
@@ -95,7 +94,7 @@ def _send(
     text = session.redactor.clean(text)
     message, rows = {"title": title, "body": text, "notify_type": kind}, list[Row]()
     for name in channels:
-        error, sent_at = _send_to(session, name, message), utc_now(session.clock)
+        error, sent_at = _send_to(session, name, message), session.clock.utc_now()
         with session.metadata.transaction() as db:
             db.add(Notification(sent_at=sent_at, channel=name, text=text, error=error))
         rows.append({"channel": name, "sent": error is None, "message": error or ""})

@@ -21,7 +21,6 @@ from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.settings import Stream
-from pipelines.core.clock import utc_now
 from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
@@ -68,7 +67,7 @@ def lists_of_day(
     """
     name = request.connection
     try:
-        if day == utc_now(session.clock).date():
+        if day == session.clock.utc_now().date():
             return read_connection(session, request, on_progress)
         return [_archived(session, name, each.name, day) for each in request.lists(session)]
     except PartnerSyncError as error:
@@ -94,7 +93,7 @@ def read_connection(
 
     Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
-    name, now, streams = request.connection, utc_now(session.clock), request.lists(session)
+    name, now, streams = request.connection, session.clock.utc_now(), request.lists(session)
     row = Run(
         run_id=new_id(now),
         connection=name,
@@ -134,7 +133,7 @@ class _Run:
         """Write the run's row before the block and its outcome afterwards, however it ends."""
         row, results = self.row, self.results.values()
         with self.session.metadata.transaction() as db:
-            row.started_at, row.lists = utc_now(self.session.clock), self._lists()
+            row.started_at, row.lists = self.session.clock.utc_now(), self._lists()
             close_dead_runs(db, row.started_at, row.connection)
             db.add(row)
         try:
@@ -147,7 +146,7 @@ class _Run:
         finally:
             with self.session.metadata.transaction() as db:
                 db.add(row)
-                row.ended_at, row.lists = utc_now(self.session.clock), self._lists()
+                row.ended_at, row.lists = self.session.clock.utc_now(), self._lists()
                 row.outcome = max((each.state for each in results), key=list(Outcome).index)
                 row.message = " ".join(filter(None, unread(row.lists))) or None
                 row.requests = sum(each.requests for each in results)
@@ -192,7 +191,7 @@ class _Run:
 
     def _new_enough_scan(self, result: StreamResult) -> SealedScan | None:
         """Return a sealed scan of another run that began after this run was due or asked for."""
-        now = utc_now(self.session.clock)  # a scan that began later shows that it was set back
+        now = self.session.clock.utc_now()  # a scan that began later shows that it was set back
         with self.session.metadata.transaction() as db:
             row = scans.newest_sealed(db, result.connection, result.stream)
         if row is None or not self.not_before <= row.started_at <= now:
@@ -244,7 +243,7 @@ class _Run:
         return scan
 
     def _new_header(self, stream: Stream, client: ServiceClient) -> ScanHeader:
-        name, now = self.row.connection, utc_now(self.session.clock)
+        name, now = self.row.connection, self.session.clock.utc_now()
         actor = limiter_actor(self.session, client.connection)
         with self.session.metadata.transaction() as db:
             last = scans.newest_sealed(db, name, stream.name)

@@ -12,6 +12,10 @@ class Clock:
         """Return the Unix time in seconds; it may be set back."""
         return time.time()
 
+    def utc_now(self) -> datetime:
+        """Return the same as an aware datetime in UTC."""
+        return datetime.fromtimestamp(self.time(), UTC)
+
     def monotonic(self) -> float:
         """Return seconds that never run backwards, for durations."""
         return time.monotonic()
@@ -19,8 +23,3 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(max(0.0, seconds))
-
-
-def utc_now(clock: Clock) -> datetime:
-    """Return the time of a clock as an aware datetime in UTC."""
-    return datetime.fromtimestamp(clock.time(), UTC)

@@ -15,7 +15,6 @@ import msgspec
 from pipelines.archive.lines import STOP, Exchange, encode_body
 from pipelines.archive.records import ParsedPage, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.clock import utc_now
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.core.text import counted
@@ -46,7 +45,7 @@ async def read_scan(
         **msgspec.structs.asdict(proof),
         requests=driver.requests,
         started_at=scan.header.started_at,
-        ended_at=max(utc_now(client.clock), scan.header.started_at),  # the clock may be set back
+        ended_at=max(client.clock.utc_now(), scan.header.started_at),  # the clock may be set back
     )
     return scan.seal(completeness)
 

@@ -21,7 +21,6 @@ import msgspec
 
 from pipelines.archive.records import parse_page
 from pipelines.core import errors
-from pipelines.core.clock import utc_now
 from pipelines.core.text import printable
 from pipelines.http import retry
 from pipelines.http.retry import Attempt
@@ -154,7 +153,7 @@ class ServiceClient(Transport):
         difference = (
             f"The clock of the service is {abs(ahead):,.0f} s "
             f"{'ahead of' if ahead > 0 else 'behind'} the clock of this machine, "
-            f"which says {utc_now(self.clock):%Y-%m-%d %H:%M:%S} UTC."
+            f"which says {self.clock.utc_now():%Y-%m-%d %H:%M:%S} UTC."
         )
         if abs(ahead) > self.settings.max_clock_difference_hours * 3600:
             return errors.UnexpectedAnswer(

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from pipelines.archive.scan_file import Archive
 from pipelines.config.settings import Settings
-from pipelines.core.clock import Clock, utc_now
+from pipelines.core.clock import Clock
 from pipelines.core.errors import ArchiveDamaged, LoadFailed, PartnerSyncError, StorageFailed
 from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
@@ -46,7 +46,7 @@ class Stores:
 
     def decision(self, kind: str, subject: str, reason: str) -> Decision:
         """Return a decision that the user of this process takes now."""
-        person, now = getpass.getuser(), utc_now(self.clock)
+        person, now = getpass.getuser(), self.clock.utc_now()
         return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 
@@ -81,7 +81,7 @@ def _reconcile(stores: Stores) -> None:
         rows = {row.number: row for row in session.scalars(select(VersionRow))}
         undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))))
     for number, version in files.items():
-        found = VersionRow(number=number, created_at=utc_now(stores.clock))
+        found = VersionRow(number=number, created_at=stores.clock.utc_now())
         found.note = "Found without a row."
         row = rows.setdefault(number, found)
         if row is found or version == published:  # no transaction waits for the digest
@@ -110,7 +110,7 @@ def write_version(
     """
     if base:
         require_unchanged(stores.metadata, base)
-    row = VersionRow(number=1, created_at=utc_now(stores.clock), note=note)
+    row = VersionRow(number=1, created_at=stores.clock.utc_now(), note=note)
     row.base = base.number if base else None
     with stores.metadata.transaction() as session:
         row.number += session.scalar(select(func.max(VersionRow.number))) or 0

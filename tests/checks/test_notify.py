@@ -12,7 +12,6 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
 from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
-from pipelines.core.clock import utc_now
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
@@ -71,7 +70,7 @@ def tell(session: AppSession, channel: Channel, *codes: str, hours: int = 0) -> 
 
 def notified(session: AppSession, channel: Channel, found: list[Finding]) -> list[str]:
     with session.metadata.transaction() as db:
-        record_findings(db, found, utc_now(session.clock))
+        record_findings(db, found, session.clock.utc_now())
     notify_findings(session)
     return lines(channel)
 
