@@ -70,17 +70,18 @@ def commented(model: type[BaseModel], skipped: Collection[str] = ()) -> str:
 
 @asynccontextmanager
 async def open_service(
-    session: AppSession, connection: Connection, *, accept: str = ""
+    session: AppSession, connection: Connection, *, accept_reason: str = ""
 ) -> AsyncIterator[ServiceClient]:
     """Yield a client for the account of the data loaded before; pin it the first time.
 
-    `accept` is a person's reason to accept another account; else that raises PartnerSyncError.
+    `accept_reason` is why a person accepts another account; without a reason, another account
+    raises PartnerSyncError.
     """
     actor, clock = limiter_actor(session, connection), session.clock
     limiter = _limiter(session, connection, actor)
     client = ServiceClient(connection, session.settings, limiter, session.redactor, clock)
     async with client.http:
-        await _confirm_account(session, client, accept)
+        await _confirm_account(session, client, accept_reason)
         if (account := limiter_actor(session, connection)) != actor:
             # The account is known from now on. All processes that use it share its limit, so the
             # request that asked for it counts there too.
@@ -99,7 +100,7 @@ def _limiter(session: AppSession, connection: Connection, actor: str) -> RateLim
     return RateLimiter(session.metadata, actor, session.clock, options)
 
 
-async def _confirm_account(session: AppSession, client: ServiceClient, accept: str) -> None:
+async def _confirm_account(session: AppSession, client: ServiceClient, accept_reason: str) -> None:
     """Compare the account with the pinned one; pin it where there is none, or if it is accepted."""
     connection = client.connection
     # The merchant surface has no whoami; there the connection's name is the identity.
@@ -109,7 +110,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
         pinned = db.get(Identity, connection.name)
         if pinned and pinned.identity == found:
             return
-        if pinned and not accept:
+        if pinned and not accept_reason:
             raise PartnerSyncError(
                 f"The credentials of connection `{connection.name}` now belong to a different "
                 f"account ({found}) than the data loaded before. Nothing was read. Analysts still "
@@ -118,8 +119,8 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept: s
                 "account under a new identity, run "
                 f'`partner-sync connections accept {connection.name} --reason "..."`.',
             )
-        if accept:
-            decision = session.decision("accept_identity", connection.name, accept)
+        if accept_reason:
+            decision = session.decision("accept_identity", connection.name, accept_reason)
             decision.details = {"before": pinned and pinned.identity, "after": found}
             add_decision(db, decision)
         row = Identity(
@@ -149,8 +150,8 @@ def accept_account(session: AppSession, name: str, reason: str) -> str:
     connection, before = session.settings.connection(name), account_of(session, name)
 
     async def ask() -> None:
-        async with open_service(session, connection, accept=reason):
-            pass
+        async with open_service(session, connection, accept_reason=reason):
+            pass  # opening it accepts the account
 
     asyncio.run(ask())
     after = account_of(session, name)

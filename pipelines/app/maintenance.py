@@ -103,7 +103,8 @@ def decide_held_scan(
     The decision is about this scan only: a later scan passes the same guards.
     """
     session.lists([connection], [stream])
-    about, status = (connection, stream), ScanStatus.REJECTED if reject else ScanStatus.APPROVED
+    about = (connection, stream)
+    status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
     with session.metadata.transaction() as db:
         held = [each for each in scans.held_scans(db) if (each.connection, each.stream) == about]
         if not held:

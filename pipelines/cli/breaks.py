@@ -15,9 +15,9 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import counted
 
 COLUMNS = (
-    *("break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows"),
-    *("cause", "age_days", "state", "owner"),
-)
+    "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
+    "cause", "age_days", "state", "owner",
+)  # fmt: skip
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
 Rule = Annotated[str, Option(help="Rule that found it, such as not_billed.")]
 Partner = Annotated[str, Option(help="Identifier or name of the partner.")]
@@ -56,7 +56,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     sums = app.breaks.totals(rows)
     uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
     in_table = [] if xlsx else _named(rows)
-    show(in_table, (*COLUMNS, *uncertain), value={"breaks": rows, "totals": sums})
+    show(in_table, (*COLUMNS, *uncertain), json_value={"breaks": rows, "totals": sums})
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")

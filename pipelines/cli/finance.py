@@ -15,9 +15,9 @@ from pipelines.core.errors import ExitCode
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
-    *("month", "number", "state", "changed_records", "net_difference", "preparer", "reviewer"),
-    *("closed_at", "note"),
-)
+    "month", "number", "state", "changed_records", "net_difference", "preparer", "reviewer",
+    "closed_at", "note",
+)  # fmt: skip
 EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
 ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
 REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
@@ -76,7 +76,7 @@ def reopen(month: Month, *, reason: program.Reason, no_build: program.NoBuild = 
 @program.close.command("list")
 def list_closes(*, _json: program.Json = False) -> None:
     """List closed months, and whether their records have changed since the sign-off."""
-    show(rows := app.close.list_closes(open_home()), CLOSES, none="No month is closed.")
+    show(rows := app.close.list_closes(open_home()), CLOSES, if_empty="No month is closed.")
     for problem in sorted({row["problem"] for row in rows if row["problem"]}):
         line(problem, style="yellow")
 
@@ -114,7 +114,7 @@ def report(
     file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
-    show(rows, value=found | {"problem": figures.problem or None})
+    show(rows, json_value=found | {"problem": figures.problem or None})
     if figures.problem:
         line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
     line(f"Report of version {figures.version}: {file}")
@@ -161,7 +161,7 @@ def month(
 
 def _show_figure(found: dict[str, Any]) -> int:
     """Print rows and sums; return the exit code."""
-    show((), value=found)
+    show((), json_value=found)
     for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
         has_problem = any(each["problem"] for each in rows)
         show_table(rows, (*columns, "problem") if has_problem else columns)
@@ -172,7 +172,7 @@ def _show_figure(found: dict[str, Any]) -> int:
 
 
 def _show_trace(found: dict[str, Any]) -> None:
-    show((), value=found)
+    show((), json_value=found)
     place = f"{found['connection']}/{found['stream']}"
     line(f"Record {found['key']} of {place} in version {found['version']}:")
     for each in found["versions"]:

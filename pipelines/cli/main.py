@@ -1,4 +1,4 @@
-"""The program `partner-sync`: its commands, each of which returns its exit code."""
+"""The program `partner-sync`: commands that set up, read and show; the others are beside it."""
 
 import signal
 import sys
@@ -11,12 +11,12 @@ import typer
 from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli import breaks, finance, program, warehouse
+from pipelines.cli import breaks, demo, finance, program, warehouse
 from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import printable
 
-__all__ = ["breaks", "finance", "main", "program", "warehouse"]
+__all__ = ["breaks", "demo", "finance", "main", "program", "warehouse"]  # each adds its commands
 Text = str | None
 Connections = Annotated[
     list[str] | None,
@@ -109,7 +109,7 @@ def discover(
     session = open_home()
     rows = app.discover.discover(session, connection, description)
     columns = ("path", "surface", "state")
-    show(rows, columns, none="The interface description shows no list.")
+    show(rows, columns, if_empty="The interface description shows no list.")
     if lines := [each for row in rows for each in row["lines"].splitlines()]:
         line(f"To read a list, add its lines to {session.home.settings_file}:")
     for each in lines:
@@ -139,7 +139,7 @@ def unblock(connection: program.Connection) -> None:
 def send_test(*, _json: program.Json = False) -> int:
     """Send a test message to every channel of the setting `notify`."""
     rows = app.notify.send_test(open_home())
-    show(rows, none="No channel is configured. Set notify in settings.toml.")
+    show(rows, if_empty="No channel is configured. Set notify in settings.toml.")
     return ExitCode.DONE if rows and all(row["sent"] for row in rows) else ExitCode.USAGE
 
 
@@ -192,7 +192,7 @@ def runs(
 ) -> None:
     """List runs with their time, trigger, requests and outcome."""
     rows = app.checkup.recent_runs(open_home(), limit)
-    show(rows, none="There are no runs yet. Run `partner-sync sync`.")
+    show(rows, if_empty="There are no runs yet. Run `partner-sync sync`.")
 
 
 @program.command(rich_help_panel=program.RUN)

@@ -12,7 +12,8 @@ from pipelines.core.errors import ExitCode, PartnerSyncError
 
 INTERRUPTED = """Interrupted. Analysts see the version that was published last.
 Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."""
-SETUP, RUN, FINANCE, WAREHOUSE, TRY = PANELS = "Set up", "Run", "Finance", "Warehouse", "Try"
+SETUP, RUN, FINANCE, WAREHOUSE, TRY = "Set up", "Run", "Finance", "Warehouse", "Try"
+PANELS = (SETUP, RUN, FINANCE, WAREHOUSE, TRY)  # in this order
 
 
 def _silence(value: bool) -> bool:  # noqa: FBT001 - Typer's signature of a callback
@@ -20,6 +21,7 @@ def _silence(value: bool) -> bool:  # noqa: FBT001 - Typer's signature of a call
     return value
 
 
+# Commands need not read it: its callback silences what is not JSON.
 Json = Annotated[bool, Option("--json", callback=_silence, help="Print JSON instead of tables.")]
 Connection = Annotated[str, Argument(help="Name of the connection.")]
 # Without a terminal, nobody can be asked: the option is required there.

@@ -1,4 +1,4 @@
-"""What the terminal shows and asks. Foreign text is escaped here and nowhere else."""
+"""What the terminal shows and asks. Text is escaped before it is printed."""
 
 import json
 import logging
@@ -32,9 +32,9 @@ LOG = logging.getLogger("pipelines")
 PIPE_WIDTH = 10_000  # a value stays on one line for grep and awk
 LONGEST_LINE = 2_000  # characters
 SYNC_COLUMNS = (
-    *("connection", "stream", "rows", "new", "changed", "deleted", "requests", "rate_limited"),
-    *("proof", "result"),
-)
+    "connection", "stream", "rows", "new", "changed", "deleted", "requests", "rate_limited",
+    "proof", "result",
+)  # fmt: skip
 HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
 SESSIONS = ExitStack()  # that the running command has opened; its end closes them
@@ -111,20 +111,22 @@ def show_error(error: PartnerSyncError) -> None:
         typer.echo(printable(text, LONGEST_LINE), err=True)
 
 
-def show(rows: Rows, columns: Iterable[str] = (), *, value: object = None, none: str = "") -> None:
-    """Print rows as a table; `none` is said without any. If asked for, print JSON instead.
+def show(
+    rows: Rows, columns: Iterable[str] = (), *, json_value: object = None, if_empty: str = ""
+) -> None:
+    """Print rows as a table, or the line `if_empty` without any.
 
-    That is of `value` (default: the rows). Numbers are numbers, decimals are exact strings, times
-    are in ISO 8601. The option --json silences all that `OUT` prints.
+    The option --json silences what `OUT` prints. Then `json_value` (default: the rows) is printed
+    as JSON: numbers are numbers, decimals exact strings, times in ISO 8601.
     """
     if OUT.quiet:
-        document = msgspec.to_builtins(rows if value is None else value)
+        document = msgspec.to_builtins(rows if json_value is None else json_value)
         with _writing():
             sys.stdout.write(json.dumps(document, indent=2) + "\n")
             sys.stdout.flush()
     show_table(rows, columns)
-    if none and not rows:
-        line(none)
+    if if_empty and not rows:
+        line(if_empty)
 
 
 def show_table(rows: Rows, columns: Iterable[str] = (), out: Console = OUT) -> None:
@@ -205,7 +207,7 @@ def run_sync(
         result = app.sync.sync(session, requests, on_progress, make)
     values, built = result.values(str(session.home.link)), result.build
     rows = values.get("lists") or values["scans"]
-    show(rows, SYNC_COLUMNS if requests else (), value=values)
+    show(rows, SYNC_COLUMNS if requests else (), json_value=values)
     for each in result.streams:
         place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
         line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
@@ -256,7 +258,7 @@ def show_status(found: dict[str, Any]) -> None:
     version, findings, unknown = found["version"], found["findings"], found["unknown"]
     published = f"Published: version {version}, {found['file']}"
     line(published if version else "Nothing is published yet. Run `partner-sync sync`.")
-    show(found["lists"], value=found)
+    show(found["lists"], json_value=found)
     _show_findings(findings)
     for reason in unknown:
         line(f"not known: {reason}", style="yellow")

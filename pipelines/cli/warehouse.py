@@ -1,9 +1,6 @@
-"""Commands for versions and files, and the local copy of the service for trying them."""
+"""Commands for versions and files."""
 
-import os
 import sys
-import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +8,7 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.terminal import OUT, confirm, line, open_home, run_sync, show
+from pipelines.cli.terminal import confirm, line, open_home, run_sync, show
 from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
@@ -26,7 +23,7 @@ ERASED_TOO = (
 def list_versions(*, _json: program.Json = False) -> None:
     """List versions with size, time and content; say which one is published."""
     rows = app.maintenance.list_versions(open_home())
-    show(rows, none="There are no versions yet. Run `partner-sync sync`.")
+    show(rows, if_empty="There are no versions yet. Run `partner-sync sync`.")
 
 
 @program.versions.command()
@@ -94,38 +91,6 @@ def erase(
 def verify(*, _json: program.Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
     found = app.maintenance.verify_files(open_home())
-    show(damaged := found["damaged"], value=found)
+    show(damaged := found["damaged"], json_value=found)
     line(f"{counted(found['files'], 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE
-
-
-@program.command(rich_help_panel=program.TRY)
-def demo(
-    home: Annotated[str, Option(help="Folder that the demo empties and fills.")] = ".demo",
-) -> int:
-    """Start the sandbox, sync from it, and show three queries with their results."""
-    place, began = app.demo.prepare_home(Path(home)), time.monotonic()
-    with app.demo.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
-        session = open_home(place)
-        code = run_sync(session, [app.results.ReadRequest("demo")])
-        line(app.mapping.accept(session))
-        app.sync.build_version(session)
-        for question, answer in app.demo.answers(place.link):
-            line(question, style="bold")
-            OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
-        page = app.report.write_report(session, app.report.read_published(session))
-        line(f"The finance report: {page}")
-    line(f"The demo took {time.monotonic() - began:.0f} seconds.")
-    return code
-
-
-@program.command(
-    rich_help_panel=program.TRY,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    add_help_option=False,
-)
-def sandbox(context: typer.Context) -> None:
-    """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
-    options = ["--help" if each == "-h" else each for each in context.args]
-    command = [sys.executable, "-m", "sandbox", *options]
-    os.execv(sys.executable, command)  # noqa: S606 - our own program

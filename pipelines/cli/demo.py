@@ -1,0 +1,46 @@
+"""`demo` and `sandbox`: a local copy of the service, and the whole job on it."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from pipelines import app
+from pipelines.cli import program
+from pipelines.cli.terminal import OUT, line, open_home, run_sync
+
+
+@program.command(rich_help_panel=program.TRY)
+def demo(
+    home: Annotated[str, Option(help="Folder that the demo empties and fills.")] = ".demo",
+) -> int:
+    """Start the sandbox, sync from it, and show three queries with their results."""
+    place, began = app.demo.prepare_home(Path(home)), time.monotonic()
+    with app.demo.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
+        session = open_home(place)
+        code = run_sync(session, [app.results.ReadRequest("demo")])
+        line(app.mapping.accept(session))
+        app.sync.build_version(session)
+        for question, answer in app.demo.answers(place.link):
+            line(question, style="bold")
+            OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
+        page = app.report.write_report(session, app.report.read_published(session))
+        line(f"The finance report: {page}")
+    line(f"The demo took {time.monotonic() - began:.0f} seconds.")
+    return code
+
+
+@program.command(
+    rich_help_panel=program.TRY,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def sandbox(context: typer.Context) -> None:
+    """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
+    options = ["--help" if each == "-h" else each for each in context.args]
+    command = [sys.executable, "-m", "sandbox", *options]
+    os.execv(sys.executable, command)  # noqa: S606 - our own program
