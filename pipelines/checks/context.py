@@ -25,20 +25,17 @@ T = TypeVar("T")
 BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 CURRENT: Final = """
-SELECT
-    '{stream}' AS stream, history._connection AS connection,
-    count(*) FILTER ({is_list}) AS rows, count(history._extra) AS not_fitting
+SELECT '{stream}' AS stream, history._connection AS connection, {is_list} AS is_list, history._extra
 FROM history.{table} AS history
 WHERE history._valid_to IS NULL
-GROUP BY history._connection
 """
 LISTS: Final = """
 WITH tables AS ({current}), sums AS (
     SELECT
-        tables.connection, tables.stream, sum(tables.rows)::BIGINT AS rows,
-        sum(tables.not_fitting)::BIGINT AS not_fitting
+        tables.connection, tables.stream, count(*) FILTER (tables.is_list) AS rows,
+        count(tables._extra) AS not_fitting
     FROM tables
-    GROUP BY tables.connection, tables.stream
+    GROUP BY ALL
 )
 SELECT
     loads.connection, loads.stream, loads.complete, loads.ended_at, loads.sentence,
