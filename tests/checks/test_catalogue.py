@@ -45,6 +45,11 @@ def ask(stores: Stores, **settings: Any) -> dict[str, CheckResult]:
     return results
 
 
+def found_by(code: str, stores: Stores, *lists: ListName, **settings: Any) -> list[Finding]:
+    results = ask_all(stores, *(lists or (LIST,)), **settings)
+    return [found for each in results if each.check.code == code for found in each.findings]
+
+
 def coded(stores: Stores, state: State) -> set[str]:
     return {code for code, result in ask(stores).items() if result.state is state}
 
@@ -186,21 +191,17 @@ def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None
 
 
 def test_published_lists_of_a_connection_that_was_removed_are_found(published: Stores) -> None:
-    def found() -> list[Finding]:
-        results = ask_all(published, LIST)
-        return [f for each in results if each.check.code == "list_not_read" for f in each.findings]
-
     for reading in (Reading(ALL, stream="billing"), Reading(ALL), Reading(ALL, complete=False)):
         read(published, replace(reading, connection="zen"))
     build(published)
-    (finding,) = found()
+    (finding,) = found_by("list_not_read", published)
     assert (finding.connection, finding.severity) == ("zen", Severity.WARNING)
     assert "`zen` no longer reads billing, usage. The last scan ended at 2026-11-03 02:01" in (
         finding.message
     )
     assert "`partner-sync init --name zen`" in finding.remedy
     published.configure("zen")
-    (finding,) = found()
+    (finding,) = found_by("list_not_read", published)
     assert finding.severity is Severity.INFO
 
 
@@ -208,13 +209,9 @@ def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -
     def found(**lists: Outcome) -> list[tuple[str, str]]:
         states = {name: list_state(each, DOWN, f"Mend {name}.") for name, each in lists.items()}
         ending(max(lists.values(), key=list(Outcome).index), lists=states)(published)
-        results = ask_all(published, LIST, ListName("acme", "billing"), ListName("acme", "plans"))
-        return [
-            (each.message.partition(" failed. ")[2], each.remedy)
-            for result in results
-            if result.check.code == "run_failed"
-            for each in result.findings
-        ]
+        names = (LIST, ListName("acme", "billing"), ListName("acme", "plans"))
+        findings = found_by("run_failed", published, *names)
+        return [(each.message.partition(" failed. ")[2], each.remedy) for each in findings]
 
     failed, read_again = Outcome.FAILED, Outcome.PARTIAL
     both = [(f"usage, billing: {DOWN}", "Mend usage. Mend billing.")]
@@ -274,23 +271,20 @@ def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
 
 
 def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stores) -> None:
-    def found(code: str, **settings: Any) -> tuple[Finding, ...]:
-        return ask(stores, **settings)[code].findings
-
     stores.configure()
     usage = [used("u"), used("v", "1.00", currency="USD"), used("w", "3.00", currency=None)]
     publish(stores, mapping="", usage=usage)
-    (finding,) = found("not_reconciled")
+    (finding,) = found_by("not_reconciled", stores)
     assert finding.severity is Severity.INFO
     assert "partner-sync mapping propose" in finding.message
     assert "Nothing is mapped" in ask(stores, break_alert_amount=Decimal(1))["large_breaks"].reason
     publish(stores, mapping="[usage]\nid = 'nothing'")
     assert "not_reconciled" in coded(stores, State.FAILED)
-    assert "no record of usage has a field nothing" in str(found("not_reconciled"))
+    assert "no record of usage has a field nothing" in str(found_by("not_reconciled", stores))
     billed = [bill("b", line("u", "7.00")), bill("c", line("v", "900.00"), currency="USD")]
     publish(stores, partners=partners([FIRST]), billing=billed)
     each = ["EUR", "USD", "no currency"]
     for amount, says in (("899.01", []), ("899.00", ["1 open breaks"]), ("2.00", each)):
-        breaks = found("large_breaks", break_alert_amount=Decimal(amount))
+        breaks = found_by("large_breaks", stores, break_alert_amount=Decimal(amount))
         assert len(breaks) == len(says)
         assert all(text in str(breaks) for text in says)
