@@ -8,9 +8,9 @@ import pytest
 from pipelines.app.report import read_published
 from pipelines.core.files import write_durably
 from pipelines.publish.build import build, rebuild
-from tests.publish.homes import OpenHome, Reading, Record, Stores, home_of, read
+from tests.publish.homes import OpenHome, Reading, Record, Stores, read
 from tests.publish.named import erase
-from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
+from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
 
 BILLS = [bill("b", line("u", "5.01"))]
 NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
@@ -18,11 +18,7 @@ AMOUNT = 'amount = "amount"'
 ROWS = {rule: f"break_rows WHERE rule = '{rule}'" for rule in ("different", "billed_twice")}
 
 
-def publish_break(stores: Stores) -> None:
-    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
-
-
-stores = home_of(publish_break)  # one break: a cent more on the bill
+stores = home_with([used("u")], BILLS)  # one break: a cent more on the bill
 
 
 def breaks(stores: Stores, columns: str = "state, owner, resolved_by") -> list[tuple[Any, ...]]:
@@ -161,7 +157,7 @@ def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(
 ) -> None:
     stores = open_home(repr)
     largest: list[Record] = [used(name, "9" * 36 + ".00") for name in ("u", "v")]
-    publish(stores, partners=partners([FIRST]), usage=largest, billing=BILLS)
+    publish(stores, usage=largest, billing=BILLS)
     found = dict(stores.rows(NOT_EVALUATED))
     assert "overflow" in found["summary"].lower()
     assert "overflow" in read_published(stores).problem.lower()
