@@ -6,17 +6,18 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+# Each rule returns the columns that INSERT_BREAKS of engine.py reads.
 RULES: Final = (
-    *("unknown_partner", "not_billed", "not_used", "billed_twice", "different", "disappeared"),
-)
+    "unknown_partner", "not_billed", "not_used", "billed_twice", "different", "disappeared",
+)  # fmt: skip
 TABLES: Final = (
-    *("breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps"),
-    *("external_ids", "corrections", "closes"),
-)
+    "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
+    "external_ids", "corrections", "closes",
+)  # fmt: skip
 STATEMENTS: Final = (
-    *("known_partners", "sides", "versions", "movements", "compared", "changes"),
-    *("exceptions", "paired", "matches", *RULES, *TABLES),
-)
+    "known_partners", "sides", "versions", "movements", "compared", "changes", "exceptions",
+    "paired", "matches", *RULES, *TABLES,
+)  # fmt: skip
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),

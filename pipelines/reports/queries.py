@@ -16,10 +16,10 @@ WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 # Of a version with which another is compared.
 EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
 QUERIES: Final = (
-    *(*EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities"),
-    *("uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close"),
-    *("changed_closes", "newest_usage", "not_checked", "news"),
-)
+    *EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities",
+    "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close",
+    "changed_closes", "newest_usage", "not_checked", "news",
+)  # fmt: skip
 """Each becomes a temporary table, from which the next ones may read."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 NO_BREAK: Final[Row] = {"outcome": "no longer found"}
