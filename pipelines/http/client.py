@@ -77,7 +77,9 @@ class ServiceClient(Transport):
         """Return an answer that is one JSON object, without credentials. Raises ServiceError."""
         read = partial(msgspec.json.decode, type=dict[str, Any])
         answer = await self._ask(path, {}, read, lambda _attempt: None)
-        return dict(answer.content)
+        # Once more: an escape such as \u0073 can hide a credential until it is decoded.
+        clean = self.redactor.clean_bytes(msgspec.json.encode(answer.content))
+        return msgspec.json.decode(clean, type=dict[str, Any])
 
     def claims(self) -> dict[str, Any]:
         """Return the claims of the token in use, unverified; empty without a token."""
@@ -118,7 +120,7 @@ class ServiceClient(Transport):
         if token and attempt.status == HTTPStatus.UNAUTHORIZED:
             if self._token is token:
                 self._token = None
-            error = retry.error_of_status(attempt, path, self.connection)
+            error = retry.error_of_status(attempt, path, self.connection, self.redactor)
             is_valid = self.clock.monotonic() < token.expires_at
             kind = retry.TokenRefused if is_valid else errors.Unavailable
             attempt.failure = kind(str(error), error.remedy)
@@ -129,7 +131,7 @@ class ServiceClient(Transport):
     ) -> errors.ServiceError | None:
         """Return why an answer cannot be used; None if it can."""
         if answer.status != HTTPStatus.OK:
-            return retry.error_of_status(answer, path, self.connection)
+            return retry.error_of_status(answer, path, self.connection, self.redactor)
         if re.fullmatch(r"0*[1-9][0-9]*", age := answer.headers.get("age", "").strip()):
             return errors.Unavailable(f"A cache answered {path}; its answer is {age[:10]} s old.")
         try:

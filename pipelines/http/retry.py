@@ -14,7 +14,7 @@ import tenacity
 from pipelines.config.connections import Connection
 from pipelines.core import errors
 from pipelines.core.clock import Clock
-from pipelines.core.text import printable
+from pipelines.core.text import Redactor, printable
 from pipelines.rate_limit.headers import read_retry_after
 from pipelines.rate_limit.limiter import Slot
 from pipelines.rate_limit.memory import LONGEST_BLOCK
@@ -132,7 +132,9 @@ def wait_seconds(answer: Attempt, now: float) -> float:
     return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
 
 
-def error_of_status(answer: Attempt, path: str, connection: Connection) -> errors.ServiceError:
+def error_of_status(
+    answer: Attempt, path: str, connection: Connection, redactor: Redactor
+) -> errors.ServiceError:
     """Return the error that an answer other than 200 means."""
     problem = read_problem(answer.body)
     kind, title, detail = (str(problem.get(name) or "") for name in ("type", "title", "detail"))
@@ -141,8 +143,9 @@ def error_of_status(answer: Attempt, path: str, connection: Connection) -> error
     message, remedy = next(
         meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
     )
-    quote = printable((detail or title).strip(), LONGEST_QUOTE)
-    said = f' The service says: "{quote}"' if quote else ""
+    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
+    quote = redactor.clean(detail or title).strip()
+    said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
     location = answer.headers.get("location", "no address")
     message = message.format(name=connection.name, url=connection.base_url, location=location)
     return KINDS.get(answer.status, errors.UnexpectedAnswer)(
