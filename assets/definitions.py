@@ -49,7 +49,7 @@ def build_defs(settings: Settings) -> dg.Definitions:
             sensors.findings,
             sensors.killed_runs,
         ],
-        resources={"home": HomeResource(path=str(settings.home))},
+        resources={"home": HomeResource(path=str(settings.home.root))},
         executor=dg.in_process_executor,  # each job is one step
     )
 

@@ -12,6 +12,7 @@ from collections import deque
 from pathlib import Path
 
 from pipelines.config.connections import Connection
+from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
@@ -54,7 +55,7 @@ async def _read(url: str, audience: str, folder: Path, requests: int) -> None:
         secret="SANDBOX_CLIENT_SECRET",  # noqa: S106 - the name of a variable
     )
     limiter = RateLimiter(metadata, "benchmark", clock)
-    settings = Settings(home=folder)
+    settings = Settings(home=Home(folder))
     client = ServiceClient(connection, settings, limiter, Redactor(), clock)
     async with client.http:
         await client.page(PATHS[0], 0, 1, lambda _failed: None)  # a token, a connection

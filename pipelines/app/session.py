@@ -24,7 +24,7 @@ class AppSession(Stores):
     @property
     def home(self) -> Home:
         """The folders."""
-        return self.settings.places
+        return self.settings.home
 
     def lists(
         self, connections: Collection[str] | None = None, streams: Collection[str] | None = None
@@ -63,7 +63,7 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     """
     settings = load_settings(home)
     settings.connections()
-    home = settings.places.prepare()
+    home = settings.home.prepare()
     archive, warehouse = Archive(home.archive), Warehouse(home, memory_limit=settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:

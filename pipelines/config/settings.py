@@ -8,11 +8,11 @@ import re
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic.json_schema import SkipJsonSchema
 
 from pipelines.config import values
 from pipelines.config.connections import CONNECTIONS, Connection
@@ -55,8 +55,9 @@ class Stream(values.Table):
 class Settings(values.Table):
     """All settings, validated and frozen."""
 
-    home: Path
-    """folder with all files"""
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    home: SkipJsonSchema[Home]  # named by a variable of the environment
     metadata_url: str | None = None
     """PostgreSQL URL of the metadata database; default: a SQLite file in the home"""
     sync_max_minutes: int = Field(default=120, ge=1)
@@ -94,14 +95,9 @@ class Settings(values.Table):
     ] = Field(default={})
     """settings of each stream, such as key and limit"""
 
-    @property
-    def places(self) -> Home:
-        """The folders of the home."""
-        return Home(self.home)
-
     def connections(self) -> dict[str, Connection]:
         """Return every connection by name. Raises ConfigurationError with every fault."""
-        file = self.places.connections_file
+        file = self.home.connections_file
         known = values.validate(CONNECTIONS, values.read_toml(file), file, f"Correct {file}.")
         if not known:
             raise ConfigurationError(
@@ -145,6 +141,6 @@ def load_settings(home: Home | None = None) -> Settings:
     names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
     given = {name: text for name, text in os.environ.items() if name.startswith(values.PREFIX)}
     variables = {names.get(name, name): text for name, text in given.items() if text}
-    settings = values.read_toml(home.settings_file) | variables | {"home": home.root}
+    settings = values.read_toml(home.settings_file) | variables | {"home": home}
     remedy = f"Correct {home.settings_file} or the environment variables {values.PREFIX}*."
     return values.validate(TypeAdapter(Settings), settings, "the settings", remedy)

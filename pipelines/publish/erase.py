@@ -111,7 +111,7 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
             _erase_texts(session, identifier, scans)  # before a version shows them
         _erase_versions(stores, identifier, found)
         _erase_scans(stores, identifier, scans)
-        for folder in (stores.settings.places.exports, stores.settings.places.reports):
+        for folder in (stores.settings.home.exports, stores.settings.home.reports):
             remove_folder(folder)  # both can be made again
         if left := find(stores, identifier):
             raise PartnerSyncError(
@@ -126,7 +126,7 @@ def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
 @contextmanager
 def _nobody_else(stores: Stores) -> Iterator[None]:
     """Keep everybody from reading lists, changing versions and exporting."""
-    home = stores.settings.places
+    home = stores.settings.home
     names = {
         folder.name for folder in home.archive.iterdir()
     } | stores.settings.connections().keys()

@@ -22,7 +22,7 @@ DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"
 
 def read_inputs(stores: Stores) -> Inputs:
     """Return the mapping, or why there is none, decisions about breaks, and closes of months."""
-    file, problem = stores.settings.places.mapping_file, f"{NOT_MAPPED} {REMEDY}"
+    file, problem = stores.settings.home.mapping_file, f"{NOT_MAPPED} {REMEDY}"
     try:
         mapping = read_mapping(file)
     except ConfigurationError as error:
@@ -46,7 +46,7 @@ def read_closes(stores: Stores) -> dict[Path, Close]:
 
 def copy_folder(stores: Stores, month: date, number: int) -> Path:
     """Return the folder of the copy of a month."""
-    return stores.settings.places.closes / f"{month:%Y-%m}" / f"{number:03}"
+    return stores.settings.home.closes / f"{month:%Y-%m}" / f"{number:03}"
 
 
 def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx
 
 from pipelines.config.connections import Connection
+from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor
@@ -90,7 +91,7 @@ class Harness:
         **settings: Any,
     ) -> None:
         self.connection = connection or partner()
-        self.settings, self.network = Settings(home=Path(), **settings), network
+        self.settings, self.network = Settings(home=Home(Path()), **settings), network
         self.clock = HandClock()
         self.limiter: Any = Unlimited(self.clock)
         self.redactor = Redactor()

@@ -60,7 +60,7 @@ class Stores(AppSession):
     def open(cls, folder: Path, **settings: Any) -> "Stores":
         home = Home(folder).prepare()
         return cls(
-            Settings(home=home.root, **settings),
+            Settings(home=home, **settings),
             Metadata.open(home.metadata_file),
             Archive(home.archive),
             Warehouse(home),
