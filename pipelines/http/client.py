@@ -61,7 +61,7 @@ class ServiceClient(Transport):
 
     _token: _Token | None = None
     _request_seconds: float = 0.0  # what the last request took
-    _not_before: float = -math.inf
+    _next_token_at: float = -math.inf
     _renewal: asyncio.Lock = field(default_factory=asyncio.Lock)
     _has_warned: bool = False
 
@@ -148,7 +148,8 @@ class ServiceClient(Transport):
     def _clock_problem(self, answer: Attempt) -> errors.ServiceError | None:
         """Compare the clocks by `Date`: warn once, or return an error if they differ by far.
 
-        The service wrote it between sending and receiving, cut off to whole seconds.
+        The service wrote `Date` between sending and receiving, cut off to whole seconds: 12:00:05
+        may be any moment of that second.
         """
         theirs = read_date(answer.headers.get("date", ""), answer.sent_at)
         ahead = max(0.0, theirs - answer.received_at) + min(0.0, theirs + 1 - answer.sent_at)
@@ -174,7 +175,8 @@ class ServiceClient(Transport):
             request.headers["x-api-key"] = self._secret()
             return None
         before, token = self._token, await self._fresh_token()
-        if token is not before:  # a pause may have been asked for meanwhile, longer than it lives
+        # A pause may have begun while a token was asked for, and be longer than the token lives.
+        if token is not before:
             await self.limiter.wait_for_pause()
             before, token = token, await self._fresh_token()
         if token is not before:
@@ -204,10 +206,10 @@ class ServiceClient(Transport):
 
     async def _new_token(self) -> _Token:
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
-        await self.clock.sleep(self._not_before - self.clock.monotonic())
+        await self.clock.sleep(self._next_token_at - self.clock.monotonic())
         await self.limiter.wait_for_pause()  # also one that a run before was asked for
         asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
-        self._not_before = asked_at + SECONDS_BETWEEN_TOKENS
+        self._next_token_at = asked_at + SECONDS_BETWEEN_TOKENS
         body = {
             "client_id": self.connection.client_id,
             "client_secret": self._secret(),
