@@ -164,25 +164,22 @@ class Home:
 
     def rebuild(self) -> None:
         known, keeper = self.known(), self.keeper()
-        base = self.held[keeper]
-        if self.pruned and not (keeper and self.is_sound(keeper)):
-            refuse(rebuild, self.stores)
-            return
-        self.failed.clear()
-        wanted = {*self.buildable(known), *known - base}
-        if any(self.scans[each].path in self.backups for each in known - base):
+        base, is_based = self.held[keeper], not self.pruned or (keeper and self.is_sound(keeper))
+        if is_based:
+            self.failed.clear()
+        if not is_based or any(self.scans[each].path in self.backups for each in known - base):
             refuse(rebuild, self.stores)
         else:
-            loaded = self.load(base, wanted, known)
+            loaded = self.load(base, {*self.buildable(known), *known - base}, known)
             self.publish(loaded, rebuild, is_new=bool(keeper) or loaded != base)
 
     def decide(self) -> None:
         with self.stores.metadata.transaction() as session:
             for run in session.scalars(select(Run)):
                 run.ended_at = self.stores.clock.now
-            held = {self.scans[each.scan_id].about: each.scan_id for each in held_scans(session)}
+            held = sorted(each.scan_id for each in held_scans(session))
         self.running.clear()
-        for scan_id in self.chance.sample(sorted(held.values()), min(1, len(held))):
+        for scan_id in self.chance.sample(held, min(1, len(held))):
             status = self.chance.choice([ScanStatus.REJECTED, *[ScanStatus.APPROVED] * 2])
             self.stores.set_status(scan_id, status, "checked")
             if status == ScanStatus.APPROVED:
