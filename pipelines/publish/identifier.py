@@ -40,7 +40,7 @@ ORDER BY tables.table_name DESC
 QUARANTINED: Final = """
 SELECT records.scan_id, records.page, records.row, records.raw FROM quarantine.records AS records
 """
-# Each row as if it were a raw record. A million of them cost 1.3 CPU seconds.
+# Each row as if it were a raw record. A million rows of 20 columns cost 6 CPU seconds.
 ROWS: Final = """
 SELECT
     record._scan_id, record._page, record._row,

@@ -1,10 +1,8 @@
 """Scans: which is resumed, which a build loads, which waits for a person."""
 
 from datetime import date
-from itertools import permutations
 
 import msgspec
-import pytest
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import ListMemory
@@ -89,13 +87,12 @@ def test_a_build_loads_sealed_scans_of_ended_runs_in_order(session: Session) -> 
     assert statuses(session, "alive", "killed", "open") == ["sealed", "sealed", "open"]
 
 
-@pytest.mark.parametrize("order", list(permutations("abc")))
-def test_at_most_the_newest_scan_of_a_list_is_held(session: Session, order: list[str]) -> None:
+def test_at_most_the_newest_scan_of_a_list_is_held(session: Session) -> None:
     seal(session, *(opened(scan_id, minute) for minute, scan_id in enumerate("abcd")))
     seal(session, opened("other", 0, stream="billing"))
     set_status(session, "d", ScanStatus.FAILED, "defect")  # no build will load it
     session.add(opened("open", 4))
-    for scan_id in ("other", *order):
+    for scan_id in ("other", *"abc"):
         set_status(session, scan_id, ScanStatus.HELD, "x.")
     assert [scan.scan_id for scan in held_scans(session)] == ["other", "c"]
     seal(session, opened("e", 5))
