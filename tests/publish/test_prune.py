@@ -3,6 +3,7 @@
 from contextlib import closing
 from datetime import datetime
 
+import duckdb
 import pytest
 from sqlalchemy import delete
 
@@ -26,6 +27,13 @@ def test_a_version_that_lacks_a_pruned_scan_is_no_checkpoint(published: Stores) 
     backup = without.path.read_bytes()
     pruned = load(published, *range(1, 12))
     undone = load(published, *range(1, 13))
+    newest = published.warehouse.require_published().path
+    content = newest.read_bytes()
+    newest.chmod(0o644)
+    newest.write_bytes(content + b"x")
+    with pytest.raises(PartnerSyncError, match="Version 3 was changed after it was published"):
+        prune(published, published.clock.now - DAY / 2)
+    newest.write_bytes(content)
     prune(published, published.clock.now - DAY / 2)
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint"}
     without.path.write_bytes(backup)
@@ -51,6 +59,15 @@ def test_a_version_that_was_rolled_back_is_no_checkpoint(published: Stores) -> N
     assert rebuild(published).is_new
     assert published.versions() == {1: "deleted", 2: "deleted", 3: "checkpoint", 4: "published"}
     assert len(published.keys()) == 11
+
+
+def test_a_file_that_is_no_version_of_ours_hinders_nothing(published: Stores) -> None:
+    load(published, *range(1, 12))
+    duckdb.connect(published.home.versions / "v00000009.duckdb").close()
+    assert names(published, published.clock.now - DAY / 2) == [
+        ("scan", "acme/usage 2026-11-02 02:00"),
+        ("version", "1"),
+    ]
 
 
 @pytest.mark.long
