@@ -20,8 +20,8 @@ class ScanStatus(StrEnum):
     OPEN is being read or can be resumed; ABANDONED will not be. SEALED waits for a build, HELD for
     a person; APPROVED was held and waits for a build. FAILED could not be loaded. REJECTED by a
     person. PRUNED was loaded, and its file is deleted. Which scans are loaded is not a status: a
-    version says it itself (`meta.loads`), so that a rollback takes it back too. Nor is that a newer
-    scan of the list supersedes one.
+    version says it itself (`meta.loads`), so that a rollback takes it back too. Nor is there a
+    status for a scan that a newer one of its list has replaced.
     """
 
     OPEN = "open"
@@ -37,7 +37,7 @@ class ScanStatus(StrEnum):
 BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
-NOT_LOADED = (ScanStatus.HELD, ScanStatus.REJECTED)
+SET_ASIDE = (ScanStatus.HELD, ScanStatus.REJECTED)  # no build loads them
 REMEMBERED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
 
 

@@ -29,20 +29,20 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
             aged = select(VersionRow.number).where(VersionRow.created_at < before)
             numbers = set(session.scalars(aged))
         old = [each for each in files if each.number in numbers and each != published]
-        loaded, kept = loaded_scans(stores.warehouse, published), set(files).difference(old)
+        kept = set(files).difference(old)
         for each in kept:
             require_unchanged(stores.metadata, each)
         readable = readable_versions(stores.warehouse)
         held = [scans for each, scans in readable.items() if each in kept]
-        loaded = loaded.intersection(*held)
-        undone = frozenset[str]().union(*held) - loaded  # a person may roll back to their version
+        in_all = loaded_scans(stores.warehouse, published).intersection(*held)
+        in_some = frozenset[str]().union(*held) - in_all  # a person may roll back to their version
         with stores.metadata.transaction() as session:
-            every = prunable_scans(session, loaded, before)
-        scans = [scan for scan in every if scan.scan_id not in undone]
+            every = prunable_scans(session, in_all, before)
+        scans = [scan for scan in every if scan.scan_id not in in_some]
         if not dry_run:
             for each in old:
                 stores.warehouse.drop(each.number)
-            _prune_scans(stores, scans, loaded)
+            _prune_scans(stores, scans, in_all)
     names = [f"{each.connection}/{each.stream} {each.started_at:%Y-%m-%d %H:%M}" for each in scans]
     return [
         *({"kind": "scan", "name": name} for name in names),
@@ -51,7 +51,7 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
 
 
 def _prune_scans(stores: Stores, scans: list[Scan], loaded: frozenset[str]) -> None:
-    """Mark loaded scans before their files are deleted, and forget the others afterwards.
+    """Mark loaded scans before their files are deleted; delete the rows of the others afterwards.
 
     So a prune that was killed is finished by the next one.
     """

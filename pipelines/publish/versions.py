@@ -19,7 +19,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.scans import NOT_LOADED, ScanStatus
+from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -57,7 +57,7 @@ def change_versions(stores: Stores) -> Iterator[None]:
     An interrupt inside a statement, from which DuckDB makes a RuntimeError, is raised again.
     """
     with hold_lock(stores.metadata.locks, "build"):
-        _reconcile(stores)
+        _match_rows_to_files(stores)
         try:
             yield
         except RuntimeError as error:
@@ -65,10 +65,10 @@ def change_versions(stores: Stores) -> Iterator[None]:
                 raise error.__cause__ from error
             raise
         finally:
-            _reconcile(stores)
+            _match_rows_to_files(stores)
 
 
-def _reconcile(stores: Stores) -> None:
+def _match_rows_to_files(stores: Stores) -> None:
     """Make the rows say what files and symlink say; delete files of builds that did not publish.
 
     A file without a row is kept: the metadata database may be older than the files. So is a file
@@ -79,7 +79,7 @@ def _reconcile(stores: Stores) -> None:
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
         rows = {row.number: row for row in session.scalars(select(VersionRow))}
-        undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(NOT_LOADED))))
+        undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
     for number, version in files.items():
         found = VersionRow(number=number, created_at=stores.clock.utc_now())
         found.note = "Found without a row."
@@ -95,9 +95,10 @@ def _reconcile(stores: Stores) -> None:
         if rows[number].status == VersionStatus.DELETED:
             stores.warehouse.drop(number)
     if published is None:  # the link is lost, or nothing was built yet
-        held = readable_versions(stores.warehouse)
-        for version in [each for each, scans in held.items() if not scans & undone][-1:]:
-            stores.warehouse.publish(version)
+        readable = readable_versions(stores.warehouse)
+        able = [each for each, scans in readable.items() if not scans & undone]
+        if able:
+            stores.warehouse.publish(able[-1])
 
 
 @contextmanager
@@ -139,19 +140,19 @@ def storage_error(error: BaseException | None) -> BaseException | None:
 def publish_version(stores: Stores, version: Version) -> None:
     """Swap the symlink to a new version; delete older ones.
 
-    Of versions that hold the same scans the newest stays, for the newest `keep_versions` states of
-    the data; besides them, the checkpoint and the version of the last close. Versions that were
-    rolled back, which have other scans than the new one, go, and those that cannot be read. So each
-    version that is kept holds the scans of the one before.
+    What stays: for each of the newest `keep_versions` sets of scans, the newest version that holds
+    it; the checkpoint; the version of the last close. Versions with other scans than the new one
+    were rolled back: they go, and so do those that cannot be read. So each version that stays holds
+    the scans of the one before.
     """
     stores.warehouse.publish(version)
     closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
     with stores.metadata.transaction() as session:
         closed = session.scalar(closes.limit(1))
-    held, keeper = readable_versions(stores.warehouse), checkpoint(stores)
+    readable, keeper = readable_versions(stores.warehouse), checkpoint(stores)
     newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str]]()
     for each in reversed(stores.warehouse.versions()):
-        scans = held.get(each)
+        scans = readable.get(each)
         is_full = scans in kept or len(kept) == stores.settings.keep_versions
         if scans is not None and scans <= newest and not is_full:
             kept.add(scans)
@@ -164,10 +165,10 @@ def previous_versions(stores: Stores, version: Version) -> list[Version]:
 
     Any older one, if `version` cannot be read.
     """
-    held = readable_versions(stores.warehouse)
-    newest = held.get(version)
-    older = [each for each in reversed(held) if each.number < version.number]
-    return [each for each in older if newest is None or held[each] < newest]
+    readable = readable_versions(stores.warehouse)
+    newest = readable.get(version)
+    older = [each for each in reversed(readable) if each.number < version.number]
+    return [each for each in older if newest is None or readable[each] < newest]
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:
@@ -195,16 +196,16 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
                 "Run `partner-sync versions list`, then choose one of these.",
             )
         require_unchanged(stores.metadata, kept[number])
-        held = loaded_scans(stores.warehouse, kept[number])
-        undone = frozenset[str]().union(*readable_versions(stores.warehouse).values()) - held
+        contained = loaded_scans(stores.warehouse, kept[number])
+        undone = frozenset[str]().union(*readable_versions(stores.warehouse).values()) - contained
         why = f"rolled back to version {number}: {reason}"
         with stores.metadata.transaction() as session:
             add_decision(session, stores.decision("rollback", str(number), reason))
             for scan in session.scalars(select(Scan)).all():
-                is_loaded = scan.status not in NOT_LOADED
-                if scan.scan_id in undone and is_loaded and scan.status != ScanStatus.PRUNED:
+                is_aside = scan.status in SET_ASIDE
+                if scan.scan_id in undone and not is_aside and scan.status != ScanStatus.PRUNED:
                     scan.status, scan.reason = ScanStatus.HELD, why
-                elif scan.scan_id in held and not is_loaded:  # by an earlier rollback
+                elif scan.scan_id in contained and is_aside:  # by an earlier rollback
                     scan.status, scan.reason = ScanStatus.SEALED, None
         stores.warehouse.publish(kept[number])
     return (
@@ -221,8 +222,8 @@ def checkpoint(stores: Stores) -> Version | None:
     with stores.metadata.transaction() as session:
         found = session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
         pruned = frozenset(found)
-    held, known = readable_versions(stores.warehouse), known_scans(stores)
-    able = (each for each, scans in held.items() if pruned <= scans <= known)
+    readable, known = readable_versions(stores.warehouse), known_scans(stores)
+    able = (each for each, scans in readable.items() if pruned <= scans <= known)
     return next(able, None) if pruned else None
 
 
@@ -243,17 +244,17 @@ def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) ->
 
 def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
     """Return the versions that can be read, oldest first, with the scans that each holds."""
-    held = dict[Version, frozenset[str]]()
+    readable = dict[Version, frozenset[str]]()
     for version in warehouse.versions():
         with suppress(PartnerSyncError, duckdb.Error):
-            held[version] = loaded_scans(warehouse, version)
-    return held
+            readable[version] = loaded_scans(warehouse, version)
+    return readable
 
 
 def known_scans(stores: Stores) -> frozenset[str]:
     """Return the scans of the published version; if it cannot be read, of the one before."""
-    published, held = stores.warehouse.published(), readable_versions(stores.warehouse)
-    known = [held[each] for each in held if published and each.number <= published.number]
+    published, readable = stores.warehouse.published(), readable_versions(stores.warehouse)
+    known = [readable[each] for each in readable if published and each.number <= published.number]
     return known[-1] if known else frozenset()
 
 

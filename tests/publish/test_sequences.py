@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.scans import NOT_LOADED, ScanStatus, held_scans
+from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run
 from pipelines.publish import versions
 from pipelines.publish.build import build, rebuild
@@ -260,7 +260,7 @@ class Home:
         published, statuses = self.stores.warehouse.published(), self.stores.statuses()
         assert (published and published.number) == self.number
         assert statuses.keys() == self.scans.keys() >= self.loaded()
-        assert self.barred == {each for each, status in statuses.items() if status in NOT_LOADED}
+        assert self.barred == {each for each, status in statuses.items() if status in SET_ASIDE}
         for name in ("approved", "failed", "pruned"):
             assert getattr(self, name) == {each for each in statuses if statuses[each] == name}
         newest = {each.about: each.scan_id for each in self.ordered(statuses.keys() - self.failed)}
