@@ -202,7 +202,7 @@ def run(kind: str, rows: int, limit: int, seed: int) -> None:
         model, memory = model.again(), proof.memory
 
 
-def test_added_row_that_equals_another_one_is_stable_to_be_added() -> None:
+def test_added_row_that_equals_another_one_is_seen_to_be_added() -> None:
     run("keyless 100: head grows", 20, 10, 48)  # a row was counted twice
 
 
