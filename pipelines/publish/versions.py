@@ -142,19 +142,20 @@ def publish_version(stores: Stores, version: Version) -> None:
 
     What stays: for each of the newest `keep_versions` sets of scans, the newest version that holds
     it; the checkpoint; the version of the last close. Versions with other scans than the new one
-    were rolled back: they go, and so do those that cannot be read. So each version that stays holds
+    were rolled back: they all go, and so do those that cannot be read. So each version that stays holds
     the scans of the one before.
     """
     stores.warehouse.publish(version)
     closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
     with stores.metadata.transaction() as session:
         closed = session.scalar(closes.limit(1))
-    readable, keeper = readable_versions(stores.warehouse), checkpoint(stores)
     newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str]]()
+    readable, keeper = readable_versions(stores.warehouse), checkpoint(stores)
     for each in reversed(stores.warehouse.versions()):
-        scans = readable.get(each)
-        is_full = scans in kept or len(kept) == stores.settings.keep_versions
-        if scans is not None and scans <= newest and not is_full:
+        scans = readable.get(each, newest)  # one that cannot be read has no scans of its own
+        if not scans <= newest:
+            stores.warehouse.drop(each.number)
+        elif scans not in kept and len(kept) < stores.settings.keep_versions:
             kept.add(scans)
         elif each != keeper and each.number != closed:
             stores.warehouse.drop(each.number)

@@ -1,13 +1,16 @@
 """Rollbacks, forward too, and what later builds, approvals and rebuilds make of the data."""
 
+from datetime import date
+
 import pytest
 
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Decision
-from pipelines.publish.build import build
+from pipelines.metadata.tables import Close, Decision
+from pipelines.publish.build import build, rebuild
 from pipelines.publish.versions import change_versions, previous_versions, rollback
+from pipelines.warehouse.duckdb_file import Row
 from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
-from tests.publish.named import roll_back
+from tests.publish.named import load, roll_back
 
 
 def publish_three(stores: Stores) -> None:
@@ -49,6 +52,28 @@ def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three
     damaged.path.write_bytes(b"")
     rollback(three, None, "damaged")
     assert three.warehouse.require_published().number == 1
+
+
+def test_a_closed_version_that_was_rolled_back_is_not_what_a_rebuild_goes_back_to(
+    published: Stores,
+) -> None:
+    undone = load(published, *range(1, 11), 99)
+    about: Row = {"month": date(2026, 9, 1), "number": 1, "version": 2, "note": ""}
+    about |= {"preparer": "ann", "reviewer": "bob", "manifest_sha256": ""}
+    with published.metadata.transaction() as session:
+        session.add(Close(**about, closed_at=published.clock.now))
+    load(published, *range(1, 11), 98)
+    assert published.versions() == dict.fromkeys((1, 2, 3), "published")
+    roll_back(published, 1)
+    read(published, Reading(usage(1), stream="other"))
+    damaged = build(published).version
+    assert published.versions() == {1: "published", 2: "deleted", 3: "deleted", 4: "published"}
+    assert damaged
+    damaged.path.chmod(0o644)
+    damaged.path.write_bytes(b"")
+    assert rebuild(published).is_new
+    assert (len(published.keys()), len(published.keys(stream="other"))) == (10, 1)
+    assert published.statuses()[undone] == ScanStatus.HELD
 
 
 @pytest.mark.parametrize("before", [None, "id"])
