@@ -7,7 +7,8 @@ from urllib.parse import unquote_to_bytes
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 6  # shorter values would redact ordinary text
 LONGEST_MESSAGE = 300
-ESCAPE = re.compile(rb'\\(?:u([0-9A-Fa-f]{4})|(["/\\]))')  # of a letter, in JSON
+# Of letters, in JSON. Because it begins with a fixed byte, the search is fast.
+ESCAPES = re.compile(rb'\\(?:u([0-9A-Fa-f]{4}(?:\\u[0-9A-Fa-f]{4})*)|(["/\\]))')
 
 
 class Redactor:
@@ -54,16 +55,20 @@ def _forms(secret: str) -> set[str]:
 
 
 def _unescaped(data: bytes) -> bytes:
-    """Return what the escapes in JSON and in URLs stand for."""
-    data = unquote_to_bytes(re.sub(b"%5[Cc]", rb"\\\\", data))  # that escapes nothing
-    return ESCAPE.sub(
-        lambda found: found[2] or chr(int(found[1], 16)).encode(errors="surrogatepass"), data
-    )
+    """Return what the escapes in JSON stand for, without and with those in URLs."""
+    plain = ESCAPES.sub(lambda found: found[2] or _letters(found[1]), data)
+    return plain + b"\n" + unquote_to_bytes(plain)  # a credential may have a percent sign
+
+
+def _letters(escapes: bytes) -> bytes:
+    """Return the letters of escapes with numbers; two of them may be one letter."""
+    units = bytes.fromhex(escapes.replace(rb"\u", b"").decode())
+    return units.decode("utf-16-be", "surrogatepass").encode(errors="surrogatepass")
 
 
 def _spellings(letter: str) -> str:
     """Return a pattern for a letter in JSON or a URL: as it is or escaped."""
-    percent = "".join(f"%{byte:02x}" for byte in letter.encode())
+    percent = "".join(rf"(?:%|\\u0025){byte:02x}" for byte in letter.encode())
     units = letter.encode("utf-16-be").hex(" ", -2).split()  # JSON escapes those of UTF-16
     escaped = "".join(rf"\\u{unit}" for unit in units)
     return rf"(?:\\?{re.escape(letter)}|(?i:{escaped}|{percent}))"
