@@ -139,8 +139,11 @@ def load_settings(home: Home | None = None) -> Settings:
             f"Run `partner-sync init`, or set {values.PREFIX}HOME to an existing home.",
         )
     names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
-    given = {name: text for name, text in os.environ.items() if name.startswith(values.PREFIX)}
-    variables = {names.get(name, name): text for name, text in given.items() if text}
+    variables = {
+        names.get(name, name): text
+        for name, text in os.environ.items()
+        if name.startswith(values.PREFIX) and (text or name not in names)
+    }
     settings = values.read_toml(home.settings_file) | variables | {"home": home}
     remedy = f"Correct {home.settings_file} or the environment variables {values.PREFIX}*."
     return values.validate(TypeAdapter(Settings), settings, "the settings", remedy)

@@ -45,6 +45,7 @@ WRONG_SETTINGS = {
     "[streams.usage]\npage = 5": "streams.usage.page: no such field",
     "not toml": "settings.toml is not valid TOML",
     "PARTNER_SYNC_SCHEDUL": "PARTNER_SYNC_SCHEDUL: no such field",  # of the environment
+    "PARTNER_SYNC_NOTFY=": "PARTNER_SYNC_NOTFY: no such field",
     "PARTNER_SYNC_STREAMS": "streams: must be a table",
 }
 WRONG_SCHEDULES = (
@@ -106,7 +107,7 @@ def test_wrong_settings_are_named(
     home: Home, text: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text.startswith("PARTNER_SYNC_"):
-        monkeypatch.setenv(text, "0 2 * * *")
+        monkeypatch.setenv(text.rstrip("="), "" if text.endswith("=") else "0 2 * * *")
     else:
         home.settings_file.write_text(text)
     with pytest.raises(ConfigurationError, match=named):
