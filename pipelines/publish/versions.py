@@ -211,7 +211,8 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
         stores.warehouse.publish(kept[number])
     return (
         f"Analysts now see version {number}. Scans that it does not contain are held: "
-        "`partner-sync status` lists them, `partner-sync approve` loads one."
+        "`partner-sync status` shows the newest of each list, `partner-sync approve` loads it. The "
+        "next build deletes the versions that contain them."
     )
 
 

@@ -50,7 +50,8 @@ def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three
     _oldest, damaged, _newest = three.warehouse.versions()
     damaged.path.chmod(0o644)
     damaged.path.write_bytes(b"")
-    rollback(three, None, "damaged")
+    said = rollback(three, None, "damaged")
+    assert "The next build deletes the versions that contain them." in said
     assert three.warehouse.require_published().number == 1
 
 
