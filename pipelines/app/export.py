@@ -115,11 +115,11 @@ def _choose(known: Sequence[ExportTable], titles: Sequence[str]) -> list[ExportT
 def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]]:
     """Yield a private folder to write to, and the one that it becomes at the end of the block.
 
-    After an error there is no folder. An earlier export in the default folder is replaced in the
-    end. Raises StorageFailed for what cannot be read or written.
+    After an error there is no new folder. An earlier export in the default folder is replaced in
+    the end. Raises StorageFailed for what cannot be read or written.
     """
     folder = given.expanduser().absolute() if given else default
-    part = folder.with_name(f".{folder.name}.part")
+    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -127,9 +127,11 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
                 "Name a folder that does not exist.",
             )
         remove_folder(part)
+        remove_folder(before)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        remove_folder(folder)
+        if folder.exists():  # after a kill, no part of it has its name
+            durable_rename(folder, before)
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(
@@ -138,7 +140,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        for each in (part, before):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _write(table: ExportTable, target: str, part: Path, folder: Path) -> Row:

@@ -4,6 +4,7 @@ import csv
 import gc
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -213,13 +214,20 @@ def test_dbt_gets_every_table_of_a_schema_with_its_comments(export: Export, tmp_
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_export_is_private_and_appears_whole(export: Export, tmp_path: Path) -> None:
+def test_an_export_is_private_and_appears_whole(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = file_of(export("csv")).parent
     assert folder == tmp_path / "publish_odd" / "exports" / "v00000001-csv"
     assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
     killed = folder.with_name(f".{folder.name}.part")
     killed.mkdir()
     (killed / "usage.csv").touch()
+    removed = list[str]()
+    with monkeypatch.context() as patched:  # as if it was killed in the middle of that
+        patched.setattr(shutil, "rmtree", lambda path, **_options: removed.append(path.name))
+        export("csv")
+    assert folder.name not in removed
     export("csv", "meta.loads")  # replaces it
     for target in ("csv", "parquet", "xlsx"):
         with full_disk(100), pytest.raises(StorageFailed, match=f"v00000001-{target} failed"):
