@@ -124,11 +124,11 @@ def totals(rows: Iterable[Row]) -> list[Row]:
 
     `unknown_partners` is the part of it that is in no known partner's difference.
     """
-    nothing, found = {"breaks": 0, "difference": Decimal(0)}, dict[str, Row]()
+    nothing, found = {"breaks": 0, "difference": Decimal(0)}, dict[tuple[str, bool], Row]()
     for each in rows:
         if each["uncertain"] is None and each["difference"] is not None:
             new = {"currency": each["currency"], **nothing, "unknown_partners": {**nothing}}
-            total = found.setdefault(str(each["currency"]), new)
+            total = found.setdefault((str(each["currency"]), each["currency"] is None), new)
             unknown = [total["unknown_partners"]] if each["rule"] == UNKNOWN else []
             for part in (total, *unknown):
                 part["breaks"] += 1

@@ -1,5 +1,6 @@
 """Breaks are listed, and what people decide about them is recorded: all of it, or nothing."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipelines.app.breaks import (
     read_breaks,
     read_decisions,
     record_decisions,
+    totals,
     write_file,
 )
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
@@ -107,6 +109,15 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     assert kinds[:2] == [("break_assign", "bob")] * 2
     assert kinds[2:] == [("break_resolve", None), ("break_reopen", None)]
     assert {difference for *_, difference in decided(books)[2:]} == {"200.000000"}
+
+
+def test_a_currency_of_that_name_is_not_the_lack_of_one() -> None:
+    rows = [
+        {"currency": currency, "uncertain": None, "difference": Decimal(5), "rule": "different"}
+        for currency in (None, "None", "EUR", None)
+    ]
+    found = [(each["currency"], each["breaks"], each["difference"]) for each in totals(rows)]
+    assert found == [("EUR", 1, 5), ("None", 1, 5), (None, 2, 10)]
 
 
 def test_without_breaks_it_says_why(stores: Stores) -> None:
