@@ -142,8 +142,8 @@ def publish_version(stores: Stores, version: Version) -> None:
 
     What stays: for each of the newest `keep_versions` sets of scans, the newest version that holds
     it; the checkpoint; the version of the last close. Versions with other scans than the new one
-    were rolled back: they all go, and so do those that cannot be read. So each version that stays holds
-    the scans of the one before.
+    were rolled back: they all go, and so do those that cannot be read. So each version that stays
+    holds the scans of the one before.
     """
     stores.warehouse.publish(version)
     closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
