@@ -255,7 +255,7 @@ def test_every_rule_and_pair_is_there(books: Stores) -> None:
     assert books.rows(month) == [(date(2026, 9, 1),)]  # that of the usage
 
 
-def test_bills_set_apart_count_nowhere(books: Stores) -> None:
+def test_every_bill_counts_once_by_its_status_and_kind(books: Stores) -> None:
     expected = defaultdict[tuple[Any, ...], Decimal](Decimal)
     for case in CASES:
         for each in (each for each in case.bills if each["total"] is not None):
