@@ -38,9 +38,8 @@ AS_CSV: Final[dict[str, Any]] = {
 }
 # What the readers raise for files that are none, or are damaged.
 UNREADABLE: Final = (
-    *(OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, BadZipFile),
-    csv.Error,
-)
+    OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, BadZipFile, csv.Error,
+)  # fmt: skip
 CREATE_SHEET: Final = """
 CREATE TABLE breaks AS
 SELECT

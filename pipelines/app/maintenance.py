@@ -78,21 +78,21 @@ def _read_version(session: AppSession, version: Version) -> None:
 
 def list_versions(session: AppSession) -> list[Row]:
     """Return the versions whose files exist, newest first. `content` names the checkpoint."""
-    published, files = session.warehouse.published(), session.warehouse.versions()
-    marks = {checkpoint(session): " (checkpoint)"}
+    published, keeper, found = session.warehouse.published(), checkpoint(session), list[Row]()
     with session.metadata.transaction() as db:
         rows = {row.number: row for row in db.query(VersionRow)}
-    return [
-        {
-            "version": version.number,
-            "published": version == published,
-            "bytes": version.path.stat().st_size,
-            "created_at": row and row.created_at,
-            "content": (row.note if row else "") + marks.get(version, ""),
-        }
-        for version in reversed(files)
-        for row in [rows.get(version.number)]
-    ]
+    for version in reversed(session.warehouse.versions()):
+        row = rows.get(version.number)
+        found.append(
+            {
+                "version": version.number,
+                "published": version == published,
+                "bytes": version.path.stat().st_size,
+                "created_at": row and row.created_at,
+                "content": (row.note if row else "") + " (checkpoint)" * (version == keeper),
+            }
+        )
+    return found
 
 
 def decide_held_scan(

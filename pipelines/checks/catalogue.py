@@ -175,8 +175,8 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[Found]:
             messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")
             remedies[remedy] = None
     if messages:
-        found = {"message": " ".join(messages), "remedy": " ".join(remedies)}
-        yield {"severity": severity, **found}
+        text, remedy = " ".join(messages), " ".join(remedies)
+        yield {"severity": severity, "message": text, "remedy": remedy}
 
 
 @Check("partner-sync discover {connection}", scope="connection")
