@@ -29,15 +29,17 @@ class RateHeaders(NamedTuple):
 def read_rate_headers(
     status: int | None, headers: Mapping[str, str], known_limit: int | None
 ) -> RateHeaders | None:
-    """Return limit and remaining requests; None if the answer speaks of our address's limit."""
+    """Return limit, at most HIGHEST_LIMIT, and remaining requests, which may be more.
+
+    None if the answer speaks of our address's limit.
+    """
     texts = (headers.get(f"x-ratelimit-{name}", "").strip() for name in RateHeaders._fields)
     limit, remaining = (int(text) if WHOLE_NUMBER.fullmatch(text) else None for text in texts)
+    remaining = remaining if limit and (remaining or 0) <= limit else None
     limit = min(limit, HIGHEST_LIMIT) if limit else None
     is_of_actor = status in OF_ACTOR
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         is_of_actor = limit == known_limit if known_limit else limit != ADDRESS_LIMIT
-    if limit is None or (remaining or 0) > limit:
-        remaining = None
     return RateHeaders(limit, remaining) if is_of_actor else None
 
 

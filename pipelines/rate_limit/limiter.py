@@ -22,7 +22,7 @@ from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata, is_alive, this_process
 from pipelines.metadata.tables import Base, RateLimitActor
 from pipelines.rate_limit import memory
-from pipelines.rate_limit.headers import read_rate_headers
+from pipelines.rate_limit.headers import HIGHEST_LIMIT, read_rate_headers
 from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
@@ -30,6 +30,8 @@ NOTED_SECONDS = 30.0  # of a wait, between two messages
 LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
 HEAD_START = 0.002  # for the request before: a look stops the event loop, which has to write it
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
+AMPLE = 10_000  # requests that remain of the window: then a look serves so many further requests
+COVERED, COVERED_SECONDS = 99, 0.25  # that follow it in that time
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
 CAUTION_SPACING = 1.05  # of the even distance between requests
@@ -95,6 +97,7 @@ class RateLimiter:
         self._stated_limit: int | None = None  # by an answer to this process
         self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
         self._ended: list[Slot] = []  # not yet written
+        self._covered, self._covered_until = 0, -math.inf  # requests that need no slot
 
     @asynccontextmanager
     async def hold(self, slot: Slot) -> AsyncIterator[None]:
@@ -107,18 +110,29 @@ class RateLimiter:
         self._active += 1
         try:
             async with self._turn:
-                await self._clock.sleep(HEAD_START)
-                await self._take(slot)
+                self._covered -= 1
+                if self._covered < 0 or self._clock.monotonic() > self._covered_until:
+                    await self._clock.sleep(HEAD_START)
+                    await self._take(slot)
             try:
                 yield
             finally:
-                slot.ended = self._clock.monotonic()
-                self._ended.append(slot)
-                self._trips.extend([] if slot.trip is None else [slot.trip])
-                with suppress(StorageFailed), self._transaction():
-                    pass  # it writes what ended; the next one tries again, and raises
+                self._end(slot)
         finally:
             self._active -= 1
+
+    def _end(self, slot: Slot) -> None:
+        """Write how long a request holds its slot. Where room is ample, let some go without."""
+        slot.ended = self._clock.monotonic()
+        self._trips.extend([] if slot.trip is None else [slot.trip])
+        said = read_rate_headers(slot.status, slot.headers, self._stated_limit)
+        remaining = said.remaining if said and slot.status == HTTPStatus.OK else None
+        is_ample = (remaining or 0) >= AMPLE and not self._options.max_requests_per_window
+        if slot.number or not is_ample:
+            self._covered, self._covered_until = COVERED * is_ample, slot.ended + COVERED_SECONDS
+            self._ended.append(slot)
+            with suppress(StorageFailed), self._transaction():
+                pass  # it writes what ended; the next one tries again, and raises
 
     async def wait_for_pause(self) -> None:
         """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""
@@ -126,6 +140,7 @@ class RateLimiter:
 
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
+        self._covered = 0
         with self._transaction() as (_execute, known, now):
             memory.block(known, seconds, now, self._clock.time())
 
@@ -252,7 +267,7 @@ class RateLimiter:
             return
         if said.limit and not is_refused:
             known.limit = self._stated_limit = said.limit
-        is_vague = said.remaining is None and not is_refused
+        is_vague = (said.remaining is None or said.remaining > HIGHEST_LIMIT) and not is_refused
         if is_vague or ended.trip is None or ended.trip > KEPT_SECONDS:
             return
         share, slots = self._share(known, now), self._slots(execute, now)

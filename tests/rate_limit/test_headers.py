@@ -18,6 +18,7 @@ STATED: list[tuple[int, int | None, dict[str, str], object]] = [  # `known` is t
     (200, 5, {LIMIT: "-5"}, (None, None)),
     (200, 5, {LIMIT: "\uff15"}, (None, None)),
     (200, 5, {LIMIT: "1000000", REMAINING: "3"}, (100, 3)),
+    (200, 5, {LIMIT: "1000000", REMAINING: "900000"}, (100, 900_000)),
     (200, 5, {LIMIT: "9" * 5000}, (None, None)),
     (200, 5, {}, (None, None)),
     *[  # no Reset changes anything

@@ -6,12 +6,19 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
+from sqlalchemy import func, select
 
 from pipelines.core.errors import Postponed
+from pipelines.metadata.tables import RateLimitSlot
 from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, forget_block
 from tests.rate_limit.simulated import EPOCH, World, now, seconds_of
 
 WINDOW = 1.002  # with the margin
+
+
+def newest_slot(world: World) -> int:
+    with world.metadata.transaction() as db:
+        return db.scalar(select(func.max(RateLimitSlot.number))) or 0
 
 
 @pytest.mark.parametrize(("share", "windows"), [(None, 11), (2, 29)])
@@ -77,6 +84,26 @@ async def test_the_limit_is_learned_from_the_actors_answers(world: World) -> Non
     for _ in range(11):
         await process.ask(status=401)
     assert process.limiter._limit == 5
+
+
+async def test_where_ample_requests_remain_one_look_serves_many(world: World) -> None:
+    """Below a limit that one machine cannot reach, each request need not be recorded."""
+    world.service.limit, world.latency, process = 20_000, 0.001, world.process()
+    begun, first = now(), newest_slot(world)
+    for _ in range(1000):
+        await process.ask()
+    assert now() - begun < 2  # 100 a second would take 10
+    assert newest_slot(world) - first <= 11
+    world.service.storm, before = now() + 0.5, len(world.service.refused)
+    await process.ask()
+    assert len(world.service.refused) == before + 1
+    assert await seconds_of(process.ask()) >= 3  # what one answer asks for ends it at once
+
+
+async def test_a_share_of_ours_is_kept_where_ample_requests_remain(world: World) -> None:
+    world.service.limit, world.options = 20_000, LimitOptions(max_requests_per_window=20)
+    await world.process().read_lists(102)
+    assert world.service.span() >= 5
 
 
 async def test_a_retry_after_holds_for_everybody_and_can_be_forgotten(world: World) -> None:
