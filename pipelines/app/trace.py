@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pipelines.app.session import AppSession
-from pipelines.archive.records import digests_of, parse_page
+from pipelines.archive.records import join_digests, parse_page
 from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.context import ListName
 from pipelines.core.errors import (
@@ -135,7 +135,7 @@ class _Record:
 
     def _proof(self, found: Row, raw: bytes) -> str:
         """Return why a row was made of a raw record. Raises ArchiveDamaged if it was not."""
-        digest = f"{int(digests_of([raw])[0]):016x}"
+        digest = join_digests([raw]).hex()
         if "text" in found:
             if raw.decode(errors="replace") == found["text"]:
                 return "Proven: quarantine has the record as it is in the scan file."
@@ -152,7 +152,7 @@ class _Record:
         for load in self.loads:
             is_later = begin < load["valid_time"] and (end is None or load["valid_time"] < end)
             for page in SealedScan.open(self._file(load["scan_id"])).pages() if is_later else ():
-                digests = digests_of(page.records()).tolist()
+                digests = page.digests().tolist()
                 if digest in digests:
                     return LATER_COPY.format(load["scan_id"], page.page, digests.index(digest))
         return None

@@ -46,6 +46,10 @@ class ParsedPage(msgspec.Struct):
         return [bytes(raw) for raw in self.data]
 
 
+class CutPage(ParsedPage):
+    """A page that is not JSON as a whole."""
+
+
 def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
     """Cut a page into records, without decoding them.
 
@@ -71,9 +75,13 @@ def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
         ) from None
 
 
-def digests_of(raws: Sequence[bytes]) -> Digests:
-    """Return the first 8 bytes of the SHA-256 of each raw record, as a number."""
-    joined = b"".join([sha256(raw).digest()[:8] for raw in raws])
+def join_digests(raws: Sequence[bytes]) -> bytes:
+    """Return the first 8 bytes of the SHA-256 of each raw record, joined."""
+    return b"".join([sha256(raw).digest()[:8] for raw in raws])
+
+
+def split_digests(joined: bytes) -> Digests:
+    """Return joined digests as numbers."""
     return np.frombuffer(joined, ">u8").astype(np.uint64)
 
 
@@ -97,7 +105,7 @@ def _cut(body: bytes, most: int) -> ParsedPage:
     for record in records:
         with suppress(RecursionError):  # its brackets match; the record alone is too deep
             json.loads(record.decode(errors="replace"), parse_int=str, strict=False)
-    page = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=ParsedPage)
+    page = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=CutPage)
     page.data = [msgspec.Raw(record) for record in records]
     return page
 

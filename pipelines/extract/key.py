@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import GenericAlias
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from pipelines.archive.lines import Exchange, ScanHeader
-from pipelines.archive.records import ParsedPage, digests_of
+from pipelines.archive.records import ParsedPage
 from pipelines.core.completeness import ListMemory
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
@@ -21,6 +21,8 @@ LACKING = 0.01  # share of rows in which a key may be null or missing
 CONFLICTING = 0.02  # share of its values that rows with other content may have too
 APART = 5  # times as many, if these rows are on several pages
 SHARED = 0.5  # a key that is not configured has at least so many values a row
+FIRST = itemgetter(slice(1))
+OTHERS = {b"", b"{", b"[", b"n", b"t", b"f"}  # how all begin that is neither a text nor a number
 _OTHER_PAGE = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -50,7 +52,7 @@ class PageReader:
         return Page(
             number=number,
             request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
-            values=np.column_stack([digests_of(parsed.data), *self._columns(exchange, parsed)]),
+            values=np.column_stack([exchange.digests(), *self._columns(exchange, parsed)]),
             fields=tuple(self._values or ()),
             limit=parsed.pagination.limit,
             has_more=parsed.pagination.has_more,
@@ -96,8 +98,11 @@ def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
     Only this process compares them, so they need no digest.
     """
     texts = list(map(bytes, values))
-    numbers = [0 if text[:1] in b"{[ntf" else hash(text) or 1 for text in texts]
-    return np.array(numbers, np.int64).view(np.uint64)
+    numbers = np.array(list(map(hash, texts)), np.int64).view(np.uint64)
+    numbers[numbers == 0] = 1
+    if not OTHERS.isdisjoint(map(FIRST, texts)):
+        numbers[[FIRST(text) in OTHERS for text in texts]] = 0
+    return numbers
 
 
 @dataclass

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from pipelines.archive.lines import STOP, Exchange, encode_body
-from pipelines.archive.records import ParsedPage, parse_page
+from pipelines.archive.records import CutPage, ParsedPage, join_digests, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
@@ -148,6 +148,8 @@ class _Driver:
 
 def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
     """Return the line of an answer. Nobody has used it yet."""
+    page: ParsedPage | None = None if attempt.failure else attempt.content
+    is_json = page is not None and not isinstance(page, CutPage)
     return Exchange(
         ask=None,
         offset=offset,
@@ -158,6 +160,7 @@ def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
         received_at=datetime.fromtimestamp(attempt.received_at, UTC),
         request_id=attempt.request_id,
         headers=attempt.headers,
-        raw=encode_body(None if attempt.error else attempt.body),
         error=attempt.error,
+        joined=join_digests(page.data) if page else b"",
+        raw=encode_body(None if attempt.error else attempt.body, is_json=is_json),
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.archive.lines import Exchange
-from pipelines.archive.records import Digests, digests_of
+from pipelines.archive.records import Digests, join_digests, split_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
@@ -100,23 +100,23 @@ class Stage:
         numbers = [n for first, end in rows.get(page.page, ()) for n in range(first, end)]
         if not numbers:
             return ()
-        records = page.records()
-        raws = [records[number] for number in numbers]
-        digests, keys = self._identify(raws)
-        is_new = np.ones(len(raws), np.bool_)
+        digests, keys = self._identify(page.digests()[numbers])
+        is_new = np.ones(len(numbers), np.bool_)
         if len(self.current) and not self.has_new_key:
             places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
             is_new = self.current[places] != digests
             self.is_seen[places[~is_new]] = True
+        if not is_new.any():
+            return ()
+        raws = map(page.records().__getitem__, numbers)
         found = zip(keys, digests.tolist(), repeat(page.page), numbers, raws)
         return starmap(Row, compress(found, is_new.tolist()))
 
-    def _identify(self, raws: Sequence[bytes]) -> tuple[Digests, Iterable[str | None]]:
+    def _identify(self, digests: Digests) -> tuple[Digests, Iterable[str | None]]:
         """Return digests and, without a key, what identifies the rows instead.
 
         The i-th of equal records has a digest and a key of its own.
         """
-        digests = digests_of(raws)
         if self._key is not None:
             return digests, repeat(None)
         keys = []
@@ -125,7 +125,7 @@ class Stage:
             number = self._equal[digest]
             keys.append(f"{digest:016x}#{number}")
             if number > 1:
-                digests[at] = digests_of([keys[-1].encode()])[0]
+                digests[at] = split_digests(join_digests([keys[-1].encode()]))[0]
         return digests, keys
 
     def _decode(self, group: Sequence[Row]) -> None:

@@ -40,7 +40,7 @@ def exchange(body: bytes | None, number: int = 1, status: int | None = 200) -> E
         sent_at=START + timedelta(seconds=number),
         received_at=START + timedelta(seconds=number, microseconds=7),
         request_id="abc",
-        headers={"content-type": "application/json", "body": 'x","body":{"a":1'},
+        headers={"content-type": "application/json", "date": 'x","body":{"a":1'},
         raw=encode_body(body),
     )
 
