@@ -6,7 +6,17 @@ from itertools import pairwise
 import numpy as np
 
 from pipelines.extract.pager import Pager
-from pipelines.extract.pages import ROW, Numbers, Page, Purpose, Rows, Steps, number_copies
+from pipelines.extract.pages import (
+    ROW,
+    Numbers,
+    Page,
+    Purpose,
+    Rows,
+    Steps,
+    is_distinct,
+    is_in,
+    number_copies,
+)
 
 OVERLAP = 3  # rows that a page shares with the one before
 AFTER_TROUBLE = 5
@@ -89,7 +99,7 @@ class Chain:
 
     def has_copies(self) -> bool:
         """Return whether a mark occurs twice."""
-        return len(_copies(self.rows()["mark"])) > 0
+        return not is_distinct(np.concatenate([self.head["mark"], self.marks()]))
 
     def agrees(self, before: "Chain") -> bool:
         """Return whether it shows the same order and the same copies as the chain before."""
@@ -101,7 +111,7 @@ class Chain:
     def lost(self, before: "Chain") -> Numbers:
         """Return the marks of the chain before that it does not show."""
         others = before.rows()["mark"]
-        return others[~np.isin(others, self.rows()["mark"])]
+        return others[~is_in(others, self.rows()["mark"])]
 
     def repeats(self, before: "Chain") -> bool:
         """Return whether it shows all of the chain before, with rows added at its ends only."""
@@ -120,14 +130,14 @@ class Chain:
                 head = Chain(page)
             elif not head.join(page, head.end - offset):
                 return
-            if np.isin(page.elements, elements, assume_unique=True).any() or not len(page):
+            if is_in(page.elements, elements).any() or not len(page):
                 in_order = _same_order(page.elements, elements)
                 self.meets_head = in_order and not head.swapped
                 begin = self.marks()[: head.length]
                 self.head_differs = not self.keyed and not np.array_equal(head.marks(), begin)
                 self.swapped |= self.keyed and not in_order
                 marks, first = np.unique(head.marks(), return_index=True)
-                first = first[~np.isin(marks, elements, assume_unique=True)]
+                first = first[~is_in(marks, elements)]
                 self.head = head.rows()[np.sort(first)]
                 return
             offset = max(offset + 1, head.end - self.overlap(pager.size))
@@ -220,5 +230,4 @@ def _copies(marks: Numbers) -> Numbers:
 
 def _same_order(mine: Numbers, others: Numbers) -> bool:
     """Return whether the elements that two lists share have the same order in both."""
-    mine_shared = mine[np.isin(mine, others, assume_unique=True)]
-    return np.array_equal(mine_shared, others[np.isin(others, mine, assume_unique=True)])
+    return np.array_equal(mine[is_in(mine, others)], others[is_in(others, mine)])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 ALGORITHM_VERSION = 6  # a scan file of another version cannot be resumed
 
 Numbers = npt.NDArray[np.uint64]
+Booleans = npt.NDArray[np.bool_]
 Rows = npt.NDArray[Any]  # of type ROW
 # A mark stands for the row's key, or for its content. `place` is the row's offset in the list,
 # `copies` how often its mark is on its page; `lacking`: it has no key.
@@ -110,8 +111,25 @@ class Page:
         return rows
 
 
+def is_distinct(marks: Numbers) -> bool:
+    """Return whether no mark occurs twice."""
+    ordered = np.sort(marks)
+    return not (ordered[1:] == ordered[:-1]).any()
+
+
+def is_in(marks: Numbers, others: Numbers) -> Booleans:
+    """Return which marks are among others, as `np.isin`, which sorts both together."""
+    if not len(others):
+        return np.zeros(len(marks), np.bool_)
+    ordered = np.sort(others)
+    found: Booleans = ordered[np.searchsorted(ordered[:-1], marks)] == marks
+    return found
+
+
 def number_copies(marks: Numbers) -> Numbers:
     """Return marks in which the i-th copy of a mark, counted from 0, has a mark of its own."""
+    if is_distinct(marks):
+        return marks
     order = np.argsort(marks, kind="stable")
     ordered = marks[order]
     ordinals = np.arange(len(marks)) - np.searchsorted(ordered, ordered)

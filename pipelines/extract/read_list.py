@@ -14,7 +14,17 @@ from pipelines.core.completeness import ListMemory, Method, Proof, Ranges
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
-from pipelines.extract.pages import ROW, Numbers, Page, Purpose, ReadingEnded, Rows, Steps
+from pipelines.extract.pages import (
+    ROW,
+    Numbers,
+    Page,
+    Purpose,
+    ReadingEnded,
+    Rows,
+    Steps,
+    is_distinct,
+    is_in,
+)
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
 IN_VAIN = 3  # empty pages in a row
@@ -109,9 +119,7 @@ class _Reading:
             return chain
         # A lost row may have moved to pages that were read already. If the next chain does not show
         # it either, it was removed.
-        is_removed = (
-            lost_before is not None and not np.isin(lost_before, chain.rows()["mark"]).any()
-        )
+        is_removed = lost_before is not None and not is_in(lost_before, chain.rows()["mark"]).any()
         return before if is_removed else None
 
     def _read_plain(self, start: int) -> Steps[None]:
@@ -255,6 +263,8 @@ def _newest_rows(pages: Sequence[Page]) -> Rows:
 
 def _select(rows: Rows) -> tuple[Rows, Rows]:
     """Return one row for each key (the smallest digest, then the first), and those in conflict."""
+    if is_distinct(rows["mark"]):
+        return rows, rows[:0]
     order = np.lexsort((rows["row"], rows["page"], rows["digest"], rows["mark"]))
     marks, digests = rows["mark"][order], rows["digest"][order]
     is_first = np.diff(marks, prepend=~marks[:1]) != 0
