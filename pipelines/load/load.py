@@ -44,6 +44,7 @@ class LoadResult:
     unchanged: int = 0
     quarantined: int = 0
     held: str | None = None
+    tables: tuple[str, ...] = ()  # of schema history, that rows were written to
     findings: tuple[Finding, ...] = ()
 
 
@@ -104,6 +105,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     stage, history = delta.stage, History(target, delta.stage.schema, time)
     history.prepare()
     changed = history.write(delta)
+    is_written = delta.new or delta.resent or delta.deleted
     result = LoadResult(
         target.scan.scan_id,
         new=delta.new,
@@ -111,6 +113,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
         deleted=delta.deleted,
         unchanged=int(stage.is_seen.sum()) + delta.resent - changed,
         quarantined=len(stage.quarantined),
+        tables=tuple(each.table for each in history.tables) if is_written else (),
         findings=list_findings(delta, changed),
     )
     target.write_quarantine(stage.quarantined)

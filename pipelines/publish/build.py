@@ -141,7 +141,8 @@ class _Building:
                 finish(self.stores, db, self.inputs)
                 new = {each.scan_id for each in results} - self.known
                 db.execute(MOVE_FINDINGS, {"scans": [*new]})
-                version = self.stores.warehouse.commit(db, number)
+                written = {table for each in results for table in each.tables}
+                version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
             versions.publish_version(self.stores, version)
         for result in results:

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class 
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
 BLOCKS = """
-SELECT size.total_blocks, size.free_blocks, size.database_name
+SELECT size.total_blocks, size.free_blocks
 FROM pragma_database_size() AS size
 WHERE size.database_name = current_database()
 """
@@ -109,18 +109,29 @@ class Warehouse:
             _delete(self.home.versions, f"{part.name}*")
 
     def commit(
-        self, db: duckdb.DuckDBPyConnection, number: int, *, rewrite: bool = False
+        self,
+        db: duckdb.DuckDBPyConnection,
+        number: int,
+        *,
+        written: Collection[str] | None = None,
+        rewrite: bool = False,
     ) -> Version:
         """Finish a version: reopen it, compare it with what was written, make it durable, rename.
 
-        Not published yet. With `rewrite`, nothing of deleted rows remains in the file. Raises
-        PartnerSyncError for other rows, and duckdb.Error for what cannot be written or read.
+        Not published yet. Of schema `history`, only the tables in `written` are compared, if it is
+        given: DuckDB leaves the blocks of the others as the base has them. With `rewrite`, nothing
+        of deleted rows remains in the file. Raises PartnerSyncError for other rows, and
+        duckdb.Error for what cannot be written or read.
         """
         version, part = self._version(number), self._part(number)
-        written = _control_totals(db)
-        _close_compact(db, part, rewrite=rewrite)
+        is_rewritten = rewrite or _is_sparse(db)
+        compared = None if is_rewritten else written
+        before = _control_totals(db, compared)
+        _close(db, part, is_rewritten=is_rewritten, must_rewrite=rewrite)
         with _connect(part, self.memory_limit, read_only=True) as reader:
-            tables = {table for table, _ in written.items() ^ _control_totals(reader).items()}
+            tables = {
+                table for table, _ in before.items() ^ _control_totals(reader, compared).items()
+            }
         if tables:
             raise PartnerSyncError(
                 f"Version {number} differs from what was written, in the rows of "
@@ -237,30 +248,43 @@ def _connect(
     return database
 
 
-def _close_compact(database: duckdb.DuckDBPyConnection, file: Path, *, rewrite: bool) -> None:
-    """Close a file that was written. Rewrite it if a third of it is free and it is not small.
+def _is_sparse(database: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether a third of a file is free, and it is not small."""
+    total, free = database.execute(BLOCKS).fetchall()[0]
+    return bool(total >= SMALLEST_BLOCKS and free * FREE_SHARE >= total)
 
-    With `rewrite`, it is rewritten in any case, so that nothing of deleted rows remains in it, and
-    what fails raises duckdb.Error; otherwise the file stays where there is no room for another.
-    Tables, views, macros and comments stay.
+
+def _close(
+    database: duckdb.DuckDBPyConnection, file: Path, *, is_rewritten: bool, must_rewrite: bool
+) -> None:
+    """Close a file that was written, and rewrite it without free blocks, where that is wanted.
+
+    With `must_rewrite`, what fails raises duckdb.Error; otherwise the file stays where there
+    is no room for another. Tables, views, macros and comments stay.
     """
     dense = file.with_name(f"{file.name}.dense")
     path = str(dense).replace("'", "''")
     with database:
         database.execute("CHECKPOINT")
-        total, free, name = database.execute(BLOCKS).fetchall()[0]
-        if not rewrite and (total < SMALLEST_BLOCKS or free * FREE_SHARE < total):
-            return
-        with nullcontext() if rewrite else suppress(duckdb.Error):
-            database.execute(f"ATTACH '{path}' AS dense")
-            database.execute(f"COPY FROM DATABASE {quote_identifier(name)} TO dense; DETACH dense")
-            dense.replace(file)
+        if is_rewritten:
+            ((name,),) = database.execute("SELECT current_database()").fetchall()
+            copy = f"COPY FROM DATABASE {quote_identifier(name)} TO dense"
+            with nullcontext() if must_rewrite else suppress(duckdb.Error):
+                database.execute(f"ATTACH '{path}' AS dense; {copy}; DETACH dense")
+                dense.replace(file)
 
 
-def _control_totals(database: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
-    """Return rows and a digest of their values, in any order, of every table by `schema.table`."""
+def _control_totals(
+    database: duckdb.DuckDBPyConnection, written: Collection[str] | None
+) -> dict[str, tuple[int, int]]:
+    """Return rows and a digest of their values, in any order, of tables by `schema.table`.
+
+    Without those of schema `history` that are not in `written`, if it is given.
+    """
     totals = {}
     for schema, table, columns, telling in database.execute(TABLES).fetchall():
+        if schema == "history" and written is not None and table not in written:
+            continue
         query = TOTALS.format(
             columns=", ".join(quote_identifier(column) for column in telling or columns),
             table=f"{quote_identifier(schema)}.{quote_identifier(table)}",

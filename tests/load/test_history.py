@@ -25,6 +25,7 @@ SELECT items._parent_key, items._valid_from, items._valid_to, list(items.x ORDER
 FROM history.usage__l AS items
 GROUP BY ALL
 """
+HISTORY = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'history'"
 AS_OF = "SELECT usage._key FROM history.usage_as_of($1::TIMESTAMPTZ) AS usage ORDER BY ALL"
 FILLER = {"n": 0, "t": "text", "l": [0]}
 
@@ -102,6 +103,12 @@ def stored(warehouse: Warehouse) -> list[Version]:
     ]
 
 
+def content(warehouse: Warehouse) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every table of history."""
+    names = [str(name) for (name,) in warehouse.rows(HISTORY)]
+    return {name: sorted(warehouse.rows(f"FROM history.{name}"), key=repr) for name in names}
+
+
 def check_history(warehouse: Warehouse, scans: list[Scan], minutes: list[int]) -> None:
     """Load scans, some of which ended before the one loaded before, and compare with the model."""
     spelling, time = random.Random(len(scans)), datetime(1, 1, 1, tzinfo=UTC)
@@ -115,9 +122,12 @@ def check_history(warehouse: Warehouse, scans: list[Scan], minutes: list[int]) -
         raws = [written(key, each, spelling) for key, each in records.items()]
         raws += [json.dumps({"id": key, "n": float("nan")}) for key in scan.unusable]
         spelling.shuffle(raws)
+        before = content(warehouse)
         result = warehouse.load(
             Reading(raws, complete=scan.complete, ended_at=ended_at, page_size=2)
         )
+        changed = {name for name, rows in content(warehouse).items() if before.get(name) != rows}
+        assert changed <= {*result.tables}  # a build compares only these with what it wrote
         assert result.quarantined == len(scan.unusable)
         assert result.new + result.changed + result.unchanged == len(records)
         held = [each.key for each in versions if each.valid_to is None]

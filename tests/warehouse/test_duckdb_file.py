@@ -1,6 +1,6 @@
 import shutil
 import stat
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +59,23 @@ def test_a_build_that_is_not_what_was_written_is_not_finished(warehouse: Warehou
         with pytest.raises(PartnerSyncError, match=other_rows):
             warehouse.commit(db, 2)
     assert warehouse.versions() == [version]
+
+
+@pytest.mark.parametrize(("written", "differs"), [({"n"}, True), (None, True), (set(), False)])
+def test_tables_of_history_are_compared_if_they_were_written(
+    warehouse: Warehouse, written: set[str] | None, *, differs: bool
+) -> None:
+    with warehouse.begin(None, 1) as db:
+        db.execute(
+            "CREATE SCHEMA history; CREATE TABLE history.n AS SELECT range AS n FROM range(9)"
+        )
+        base = warehouse.commit(db, 1)
+    with warehouse.begin(base, 2) as db:
+        db.execute("UPDATE history.n SET n = 7")
+        copy = shutil.copyfile(base.path, base.path.with_name("copy"))
+        copy.rename(base.path.with_name(".v00000002.building"))
+        with pytest.raises(PartnerSyncError, match=r"history\.n") if differs else nullcontext():
+            warehouse.commit(db, 2, written=written)
 
 
 @pytest.mark.parametrize("kind", ["file", "another symlink"])
