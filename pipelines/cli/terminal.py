@@ -1,5 +1,6 @@
 """What the terminal shows and asks. Text is escaped before it is printed."""
 
+import gc
 import json
 import logging
 import os
@@ -203,6 +204,7 @@ def run_sync(
 ) -> int:
     """Read lists, make a version (by default, build it), print both; return the exit code."""
     make = None if no_build else make or app.sync.build_version
+    gc.freeze()  # what was imported stays: the search for cycles need not visit it for each page
     with _shown_progress() as on_progress:
         result = app.sync.sync(session, requests, on_progress, make)
     values, built = result.values(str(session.home.link)), result.build

@@ -19,6 +19,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self._forms: list[str] = []  # of all secrets, the longest first
+        self._shortest: list[bytes] = []  # forms that hold no other one
         self._escapes = re.compile(b"")  # in JSON, of letters of forms
 
     def add(self, secret: str) -> None:
@@ -26,6 +27,8 @@ class Redactor:
         if len(secret) < SHORTEST_SECRET:
             return
         self._forms = sorted(_forms(secret).union(self._forms), key=len, reverse=True)
+        found = [form.encode() for form in self._forms]
+        self._shortest = [each for each in found if sum(other in each for other in found) == 1]
         letters = "".join(self._forms)
         marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
         code = "u00[2-7]" if letters.isascii() else "u"
@@ -34,7 +37,8 @@ class Redactor:
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
         plain = _unescaped(data) if b"%" in data or self._escapes.search(data) else b""
-        for form in self._forms:
+        is_clean = not any(form in data or form in plain for form in self._shortest)
+        for form in () if is_clean else self._forms:
             secret = form.encode()
             data = data.replace(secret, REDACTED.encode())
             if secret in plain:  # else the slow search is not worth it
