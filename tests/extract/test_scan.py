@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipelines.archive.lines import ScanHeader
+from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import ListMemory
 from pipelines.core.errors import ServiceError
@@ -105,6 +106,17 @@ def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
     alone = [each.offset for each in scan.exchanges() if each.purpose in {"length", "behind"}]
     assert bool(alone) == shuffled
     assert set(alone) <= set(service.alone)
+
+
+def test_lines_hold_the_digests_of_their_records_also_of_erased_ones(tmp_path: Path) -> None:
+    scan = read(Service(), OpenScan.create(tmp_path / "scan", header()))
+    for erased in (0, 1):
+        pages = list(SealedScan.open(scan.path).exchanges())
+        assert [each.joined for each in pages] == [join_digests(each.records()) for each in pages]
+        assert len({pages[0].joined[at : at + 8] for at in range(0, 8 * LIMIT, 8)}) == LIMIT
+        assert pages[0].records().count(b"null") == erased
+        if not erased:
+            scan.erase(lambda raw: b'"u3"' in raw)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
