@@ -143,12 +143,13 @@ async def _receive(response: httpx.Response) -> bytes:
     """Return a decompressed body. httpx reads 64 KiB at once, which gzip makes 64 MiB at most."""
     if response.headers.get("content-encoding", "").strip().lower() not in ENCODINGS:
         raise httpx.DecodingError("not asked for")
-    body = bytearray()
+    pieces, size = list[bytes](), 0
     async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > MAX_BODY:
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BODY:
             raise Unavailable(f"The answer to {response.request.url.path} is larger than 64 MiB.")
-    return bytes(body)
+    return b"".join(pieces)
 
 
 async def _keep_location(response: httpx.Response) -> None:

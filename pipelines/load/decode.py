@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.load.records import count_values
+from pipelines.load.records import CONTAINERS, DEEPEST, count_members, count_names, count_values
 from pipelines.load.schema import Kind, Path, Place, Schema, has_value
-from pipelines.load.values import to_texts
+from pipelines.load.values import to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
@@ -27,8 +27,8 @@ class Rows:
     """Rows of one table in a batch: records, or the items of all lists at a place.
 
     `records` are the numbers of their records in the batch. `indexes` are the place of each row in
-    its list, and those of the lists around that. `columns` are text; `rests` has what fits none, by
-    row.
+    its list, and those of the lists around that. `columns` are as staged; `rests` has what fits
+    none, by row.
     """
 
     place: Place
@@ -72,39 +72,47 @@ class Rows:
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values of the scan that have no column.
+    `left` counts by path the values that have no column, `members` those of all objects.
     """
 
     schema: Schema
-    left: Counter[Path]
+    left: Counter[Path] = field(default_factory=Counter)
     tables: list[Rows] = field(default_factory=list)
+    members: int = 0
     _values: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:
-        """Add rows of records and of the lists in them. Raises ValueError if a value is lost."""
+        """Add rows of records and of the lists in them. Raises ValueError, RecursionError."""
         self.tables.append(Rows(self.schema.places[()], np.arange(len(records))))
         self._add_members(self.tables[0], (), records)
         placed = sum(each.count() for each in self.tables)
         if placed != self._values:
             raise ValueError(f"{self._values:,} values of records became {placed:,}")
 
+    def has_all(self, raws: Sequence[bytes]) -> bool:
+        """Return whether no member of records is lost because its name is in an object twice."""
+        return self.members == count_names(raws)
+
     def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
         """Add what the objects at a path hold; there is one for each row."""
+        self.members += sum(map(len, objects))
         for name in dict.fromkeys(chain(*objects)):
             self._add(rows, (*path, name), list(map(dict.get, objects, repeat(name))))
 
     def _add(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
         """Add the values at a path; what does not fit goes to the rest of its row."""
-        place, types = self.schema.place(path, values), Counter(map(type, values))
+        place, types = self.schema.place(path, values), _count_types(values)
         self._values += len(values) - types[NoneType] - types[dict] - types[list]
         fits = np.zeros(len(values), np.bool_)
+        if len(path) >= DEEPEST and not CONTAINERS.isdisjoint(types):
+            raise RecursionError
         if place is not None and place.kind is Kind.OBJECT:
             fits = np.array([type(each) is dict for each in values], np.bool_)
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
         elif place is not None and place.kind is Kind.LIST:
             fits = self._add_lists(rows, place, values)
         elif place is not None:
-            texts = rows.columns[place.name] = to_texts(place, values, types)
+            texts = rows.columns[place.name] = to_staged(place, values, types)
             fits = texts.is_valid().to_numpy(zero_copy_only=False)
         if np.count_nonzero(fits) + types[NoneType] < len(values):
             for row in np.flatnonzero(~fits).tolist():
@@ -125,7 +133,7 @@ class Batch:
         else:  # a list with an item that does not fit is left as a whole
             texts = pa.nulls(len(items), pa.string())
             if item is not None:
-                texts = to_texts(item, items, Counter(map(type, items)))
+                texts = to_staged(item, items, _count_types(items))
             is_null = np.array([each is None for each in items], np.bool_)
             is_left = texts.is_null().to_numpy(zero_copy_only=False) & ~is_null
             owners = np.repeat(np.arange(len(lists)), lengths)
@@ -139,12 +147,20 @@ class Batch:
 
     def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
+        if type(value) in CONTAINERS:
+            self.members += count_members([value], DEEPEST - len(path))
         if has_value(value):
             values, is_kept = count_values(value), not self.schema.discards(path)
             self.left[path] += max(values, 1)
             self._values += values * is_kept - (not isinstance(value, dict | list))  # is counted
             if is_kept:
                 rows.keep(row, path, value)
+
+
+def _count_types(values: Sequence[Any]) -> Counter[type]:
+    """Count values by type; mostly there is only one."""
+    types = {*map(type, values)}
+    return Counter(map(type, values) if len(types) > 1 else dict.fromkeys(types, len(values)))
 
 
 def _spelled(value: Any) -> Any:

@@ -9,6 +9,7 @@ from math import isinf
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from pipelines.core.text import printable
 
@@ -29,12 +30,14 @@ class UnusableRecord(Exception):
     """A record that cannot be loaded; the message says why."""
 
 
+ODD = msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord
+
+
 def read_records(raws: Sequence[bytes]) -> list[dict[str, Any] | UnusableRecord]:
     """Return each record, numbers as `int` or `Number`, or why it is not usable."""
-    odd = msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord
-    with suppress(*odd):
-        records = [_decode(raw) for raw in raws]
-        if _count_members(records) == _count_names(raws):
+    with suppress(*ODD):
+        records = [*map(decode, raws)]
+        if count_members(records) == count_names(raws):
             return [*records]
     if len(raws) > 1:
         return [each for raw in raws for each in read_records([raw])]
@@ -44,35 +47,40 @@ def read_records(raws: Sequence[bytes]) -> list[dict[str, Any] | UnusableRecord]
         return [error]
 
 
-def _count_names(raws: Sequence[bytes]) -> int:
+def count_names(raws: Sequence[bytes]) -> int:
     """Return the number of members in records, or a larger one; -1 if they cannot be counted.
 
     If there are as many members as this, none was lost because its name is in an object twice.
     """
-    text = b",".join(raws)
-    spaces = (space for space in (b" ", b"\t", b"\r", b"\n") if space in text)  # a fast search
-    return -1 if any(space + b":" in text for space in spaces) else text.count(b'":')
+    names = 0
+    for first in range(0, len(raws), 100):  # all at once, it would take twice as long
+        text = np.frombuffer(b",".join(raws[first : first + 100]), np.uint8)
+        before = text[np.flatnonzero(text == ord(":")) - 1]
+        if np.any(before <= ord(" ")):
+            return -1
+        names += int(np.count_nonzero(before == ord('"')))
+    return names
 
 
-def _count_members(records: Sequence[Any]) -> int:
-    """Return the number of members in records. Raises RecursionError for one that is too deep."""
-    level, members = records, 0
-    for _ in range(DEEPEST):
+def count_members(level: Sequence[Any], deepest: int = DEEPEST) -> int:
+    """Return the number of members in values. Raises RecursionError for one that is too deep."""
+    members = 0
+    for _ in range(deepest):
         objects = [each for each in level if type(each) is dict]
         lists = [each for each in level if type(each) is list]
         members += sum(map(len, objects))
         inner = chain(*map(dict.values, objects), *lists)
         level = [each for each in inner if type(each) in CONTAINERS]
-    if level:
-        raise RecursionError
-    return members
+        if not level:
+            return members
+    raise RecursionError
 
 
 def _read_strictly(raw: bytes) -> dict[str, Any]:
     """Return a record. Raises UnusableRecord for whatever is odd in it."""
     try:
         record = _parse(raw.decode().strip(" \t\r\n"))
-        _count_members([record])
+        count_members([record])
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise UnusableRecord("It is not UTF-8 text.") from None
@@ -153,7 +161,7 @@ def _constant(name: str) -> None:
     raise UnusableRecord(f"It contains {name}, which is not a number.")
 
 
-_decode = msgspec.json.Decoder(dict[str, Any], float_hook=_number).decode
+decode = msgspec.json.Decoder(dict[str, Any], float_hook=_number).decode
 _parse = json.JSONDecoder(
     parse_float=_number,
     parse_int=_integer,

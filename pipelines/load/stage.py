@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import compress, repeat, starmap
 from operator import attrgetter
 from typing import IO, Any
@@ -15,7 +16,7 @@ from pipelines.archive.records import Digests, join_digests, split_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
-from pipelines.load.records import UnusableRecord, key_text, read_key, read_records
+from pipelines.load.records import ODD, UnusableRecord, decode, key_text, read_key, read_records
 from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.target import Row, request_row
 from pipelines.load.values import to_stored
@@ -23,6 +24,7 @@ from pipelines.load.values import to_stored
 pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB more for a million
 
 GROUP_BYTES = 2_000_000  # of records that are decoded in one call
+GROUPS_STORED = 5  # that are inserted by one statement
 NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
 NUMBERS = {"_digest": pa.uint64(), "_page": pa.int32(), "_row": pa.int32()}
@@ -53,7 +55,7 @@ class Stage:
         self._key = self.scan.completeness.memory.key
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
-        self._tables: list[tuple[Place, int]] = []  # with their positions in the file
+        self._tables: dict[Path, list[int]] = {}  # their positions in the file
 
     @property
     def rows(self) -> int:
@@ -130,8 +132,30 @@ class Stage:
 
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
-        batch, rows, decoded = Batch(self.schema, self.left), [], []
-        for row, record in zip(group, read_records([row.raw for row in group]), strict=True):
+        raws, schema, refused = [row.raw for row in group], self.schema, len(self.quarantined)
+        places = {path: replace(place) for path, place in schema.places.items()}
+        overflows, is_odd, batch = schema.overflows, True, Batch(schema)
+        with suppress(*ODD):
+            rows = self._add(batch, group, [*map(decode, raws)])
+            is_odd = not batch.has_all(raws)
+        if is_odd:  # begin again, and examine each record
+            schema.places, schema.overflows, batch = places, overflows, Batch(schema)
+            del self.quarantined[refused:]
+            rows = self._add(batch, group, read_records(raws))
+        self.left.update(batch.left)
+        columns: dict[str, Any] = {"_position": range(self.rows, self.rows + len(rows))}
+        columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}
+        self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
+        for table in batch.tables:
+            if found := table.to_arrow(self._index[-1]):
+                self._tables.setdefault(table.place.path, []).append(self.file.tell())
+                with pa.ipc.new_stream(self.file, found.schema) as writer:
+                    writer.write_batch(found)
+
+    def _add(self, batch: Batch, group: Sequence[Row], records: Sequence[Any]) -> list[Row]:
+        """Add records to a batch; return the rows of those that are usable."""
+        rows, usable = [], []
+        for row, record in zip(group, records, strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
             elif (key := row.key or key_text(record.get(self._key or ""))) is None:
@@ -139,16 +163,9 @@ class Stage:
             else:
                 row.key = key
                 rows.append(row)
-                decoded.append(record)
-        batch.add(decoded)
-        columns: dict[str, Any] = {"_position": range(self.rows, self.rows + len(rows))}
-        columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}
-        self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
-        for table in batch.tables:
-            if found := table.to_arrow(self._index[-1]):
-                self._tables.append((table.place, self.file.tell()))
-                with pa.ipc.new_stream(self.file, found.schema) as writer:
-                    writer.write_batch(found)
+                usable.append(record)
+        batch.add(usable)
+        return rows
 
     def _refuse(self, row: Row, reason: str) -> None:
         row.key = None if self._key is None else read_key(row.raw, self._key)
@@ -166,14 +183,21 @@ class Stage:
 
     def tables(self) -> Iterator[tuple[Place, pa.Table]]:
         """Yield the staged rows by table, as they are stored. Raises ValueError."""
-        places = {(each.table, each.name): each for each in self.schema.places.values()}
-        for table, start in self._tables:
-            self.file.seek(start)
-            rows = pa.ipc.open_stream(self.file).read_next_batch()
-            found: dict[str, pa.Array] = {}
-            if not table.path:
-                found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
-            for name, array in zip(rows.schema.names, rows.columns, strict=True):
-                place = places.get((table.table, name))
-                found |= {name: array} if place is None else to_stored(place, array)
-            yield table, pa.table(found)
+        for path, starts in self._tables.items():
+            table = self.schema.places[path]
+            for first in range(0, len(starts), GROUPS_STORED):
+                parts = [self._stored(table, at) for at in starts[first : first + GROUPS_STORED]]
+                yield table, pa.concat_tables(parts, promote_options="default")
+
+    def _stored(self, table: Place, start: int) -> pa.Table:
+        """Return the rows of a table that are at a position in the file."""
+        places = self.schema.places.values()
+        known = {each.name: each for each in places if each.table == table.table}
+        self.file.seek(start)
+        rows = pa.ipc.open_stream(self.file).read_next_batch()
+        found: dict[str, pa.Array] = {}
+        if not table.path:
+            found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
+        for name, array in zip(rows.schema.names, rows.columns, strict=True):
+            found |= to_stored(known[name], array) if name in known else {name: array}
+        return pa.table(found)

@@ -1,7 +1,7 @@
-"""Turns the values of one place into Arrow arrays: text in the stage, then what is stored."""
+"""Turns the values of one place into Arrow arrays: what is staged, then what is stored."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from types import NoneType
 from typing import Any
@@ -24,14 +24,16 @@ PATTERNS = {
     Kind.DATE: rf"^{_DAY}$",
     Kind.TIME: rf"^{_DAY}T{_CLOCK}:[0-5][0-9](\.[0-9]{{1,6}})?(Z|[+-]{_CLOCK})$",
 }
-# There is no year 0. In any time zone of a session, Python can hold the other times.
-REFUSED = {Kind.DATE: "^0000", Kind.TIME: "^(0000|0001-01-0[12]|9999-12-3[01])"}
+# First and end. There is no year 0. In any time zone of a session, Python can hold these times.
+BOUNDS = {Kind.DATE: ("0001", "9999-13"), Kind.TIME: ("0001-01-03", "9999-12-30")}
 NUMBERS: set[type] = {int, Number}
 ACCEPTED: dict[Kind, set[type]] = {
     Kind.BOOLEAN: {bool},
     Kind.INTEGER: NUMBERS,
     Kind.DECIMAL: {*NUMBERS, str},
 }
+# What is staged as it is, if a place has nothing else; other values are staged as text.
+STAGED = {bool: pa.bool_(), int: pa.int64(), str: pa.string(), Number: pa.string()}
 STORED = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.INTEGER: pa.int64(),
@@ -41,27 +43,25 @@ STORED = {
 }
 
 
-def to_texts(place: Place, values: Sequence[Any], types: Collection[type]) -> pa.Array:
-    """Return values of some types as text, NULL where one does not fit. The place may grow."""
-    accepted, texts = ACCEPTED.get(place.kind, {str}), None
-    if str in accepted and {*types} <= {str, NoneType}:
-        texts = pa.array(values, pa.string())
-    elif int in accepted and {*types} <= {int, NoneType}:
+def to_staged(place: Place, values: Sequence[Any], types: Iterable[type]) -> pa.Array:
+    """Return values of some types as staged, NULL where one does not fit. The place may grow."""
+    accepted, found, staged = ACCEPTED.get(place.kind, {str}), {*types}, None
+    if native := [each for each in STAGED if each in accepted and found <= {each, NoneType}]:
         with suppress(OverflowError):  # for one that is no BIGINT
-            texts = pa.array(values, pa.int64()).cast(pa.string())
-    if texts is None:
-        spelled = (str(each) if type(each) in accepted else None for each in values)
-        texts = pa.array(spelled, pa.string(), size=len(values))
+            staged = pa.array(values, STAGED[native[0]])
+    if staged is None:
+        spelled = [str(each) if type(each) in accepted else None for each in values]
+        staged = pa.array(spelled, pa.string())
     if place.kind is Kind.TEXT:
-        place.candidates = tuple(each for each in place.candidates if _all_fit(texts, place, each))
-        is_number = Kind.DECIMAL in place.candidates and not NUMBERS.isdisjoint(types)
+        place.candidates = tuple(each for each in place.candidates if _all_fit(staged, place, each))
+        is_number = Kind.DECIMAL in place.candidates and not NUMBERS.isdisjoint(found)
     else:
-        is_number = accepted >= NUMBERS and not _all_fit(texts, place, place.kind)
+        is_number = accepted >= NUMBERS and not _all_fit(staged, place, place.kind)
     if is_number:
         return pa.array([_spell(place, each) for each in values], pa.string())
-    if place.kind in REFUSED:
-        return pc.if_else(_matches(texts, place.kind), texts, None)
-    return texts
+    if place.kind in BOUNDS:
+        return pc.if_else(_matches(staged, place.kind), staged, None)
+    return staged
 
 
 def _spell(place: Place, value: Any) -> str | None:
@@ -73,14 +73,17 @@ def _spell(place: Place, value: Any) -> str | None:
     return None if number is None else place.make_room(number)
 
 
-def _all_fit(texts: pa.Array, place: Place, kind: Kind) -> bool:
-    """Return whether every text is of a kind; a place of numbers may grow."""
-    if not pc.all(_matches(texts, kind), min_count=0).as_py():
+def _all_fit(staged: pa.Array, place: Place, kind: Kind) -> bool:
+    """Return whether every value is of a kind; a place of numbers may grow."""
+    if pa.types.is_integer(staged.type):
+        ends = (each for each in pc.min_max(staged).as_py().values() if each is not None)
+        return place.widen(max((len(str(abs(each))) for each in ends), default=0), 0)
+    if not pc.all(_matches(staged, kind), min_count=0).as_py():
         return False
-    if kind in REFUSED:
+    if kind in BOUNDS:
         return True
-    unsigned = pc.utf8_ltrim(texts, "-")
-    lengths, points = pc.utf8_length(unsigned), pc.find_substring(unsigned, ".")
+    unsigned = pc.utf8_ltrim(staged, "-")
+    lengths, points = pc.binary_length(unsigned), pc.find_substring(unsigned, ".")
     whole = pc.if_else(pc.less(points, 0), lengths, points)
     behind = (pc.max(pc.subtract(lengths, whole)).as_py() or 1) - 1
     return place.widen(pc.max(whole).as_py() or 0, behind)
@@ -88,16 +91,20 @@ def _all_fit(texts: pa.Array, place: Place, kind: Kind) -> bool:
 
 def _matches(texts: pa.Array, kind: Kind) -> pa.Array:
     found = pc.match_substring_regex(texts, PATTERNS[kind])
-    if kind not in REFUSED:
-        return found
-    return pc.and_not(found, pc.match_substring_regex(texts, REFUSED[kind]))
+    if kind in BOUNDS:
+        first, end = BOUNDS[kind]
+        found = pc.and_(found, pc.and_(pc.greater_equal(texts, first), pc.less(texts, end)))
+    return found
 
 
-def to_stored(place: Place, texts: pa.Array) -> dict[str, pa.Array]:
+def to_stored(place: Place, staged: pa.Array) -> dict[str, pa.Array]:
     """Return the columns of a scalar as they are stored. Raises ValueError for what is none."""
     wanted = STORED.get(place.kind) or pa.decimal128(DIGITS, place.scale)
-    columns = {place.name: texts.cast(pa.list_(wanted) if place.is_item else wanted)}
+    if place.kind is Kind.DECIMAL:  # Arrow casts no integer to some of them
+        staged = staged.cast(pa.list_(pa.string()) if place.is_item else pa.string())
+    columns = {place.name: staged.cast(pa.list_(wanted) if place.is_item else wanted)}
     if place.kind is Kind.TIME:
-        offsets = pc.if_else(pc.ends_with(texts, "Z"), "Z", pc.utf8_slice_codeunits(texts, -6))
+        ends = pc.binary_slice(staged.cast(pa.binary()), -6).cast(pa.string())
+        offsets = pc.if_else(pc.ends_with(ends, "Z"), "Z", ends)
         columns[f"{place.name}__offset"] = offsets
     return columns
