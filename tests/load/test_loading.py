@@ -135,6 +135,14 @@ def test_a_record_without_a_key_says_so_in_quarantine(warehouse: Warehouse) -> N
     assert found == [no_key, no_key, other]
 
 
+def test_a_record_in_quarantine_adds_no_column(warehouse: Warehouse) -> None:
+    odd = '{"id":2,"a":"text","a":1.5,"only":{"here":true},"l":[{"b":1}]}'
+    result = warehouse.load(['{"id":1,"a":7}', odd, '{"id":3,"l":[]}'])
+    assert (result.new, result.quarantined) == (2, 1)
+    types = "SELECT column_name, type FROM meta.columns ORDER BY position"
+    assert warehouse.rows(types) == [("id", "BIGINT"), ("a", "BIGINT"), ("l__count", "BIGINT")]
+
+
 def test_of_copies_the_current_one_stays_and_one_is_loaded(warehouse: Warehouse) -> None:
     warehouse.load(TEN)
     other = '{"id":0,"a":2}'
