@@ -47,7 +47,7 @@ class ParsedPage(msgspec.Struct):
 
 
 class CutPage(ParsedPage):
-    """A page that is not JSON as a whole."""
+    """A page cut by its brackets; it may be no JSON as a whole."""
 
 
 def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:

@@ -26,9 +26,13 @@ class Redactor:
         """Remove this credential from now on."""
         if len(secret) < SHORTEST_SECRET:
             return
-        self._forms = sorted(_forms(secret).union(self._forms), key=len, reverse=True)
-        found = [form.encode() for form in self._forms]
-        self._shortest = [each for each in found if sum(other in each for other in found) == 1]
+        forms = _forms(secret)
+        if forms.issubset(self._forms):
+            return
+        self._forms = sorted(forms.union(self._forms), key=len, reverse=True)
+        for form in sorted((each.encode() for each in forms), key=len):
+            if not any(known in form for known in self._shortest):
+                self._shortest = [known for known in self._shortest if form not in known] + [form]
         letters = "".join(self._forms)
         marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
         code = "u00[2-7]" if letters.isascii() else "u"

@@ -129,7 +129,7 @@ def is_in(marks: Numbers, others: Numbers) -> Booleans:
 def number_copies(marks: Numbers) -> Numbers:
     """Return marks in which the i-th copy of a mark, counted from 0, has a mark of its own."""
     if is_distinct(marks):
-        return marks
+        return marks.copy()  # they may be a view of rows, which would stay in memory
     order = np.argsort(marks, kind="stable")
     ordered = marks[order]
     ordinals = np.arange(len(marks)) - np.searchsorted(ordered, ordered)

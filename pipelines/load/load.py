@@ -44,7 +44,7 @@ class LoadResult:
     unchanged: int = 0
     quarantined: int = 0
     held: str | None = None
-    tables: tuple[str, ...] = ()  # of schema history, that rows were written to
+    tables: tuple[str, ...] = ()  # of schema history, that were written to or altered
     findings: tuple[Finding, ...] = ()
 
 
@@ -105,7 +105,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     stage, history = delta.stage, History(target, delta.stage.schema, time)
     history.prepare()
     changed = history.write(delta)
-    is_written = delta.new or delta.resent or delta.deleted
+    is_written = delta.new or delta.resent or delta.deleted or stage.schema.new_types
     result = LoadResult(
         target.scan.scan_id,
         new=delta.new,

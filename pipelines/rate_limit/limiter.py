@@ -30,13 +30,13 @@ NOTED_SECONDS = 30.0  # of a wait, between two messages
 LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
 HEAD_START = 0.002  # for the request before: a look stops the event loop, which has to write it
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
-AMPLE = 10_000  # requests that remain of the window: then a look serves so many further requests
-COVERED, COVERED_SECONDS = 99, 0.25  # that follow it in that time
+# If an answer says that so many requests remain, so many of the next seconds need no slot.
+AMPLE, COVERED, COVERED_SECONDS = 10_000, 99, 0.25
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
 CAUTION_SPACING = 1.05  # of the even distance between requests
 SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
-# Without objects: each request is a few transactions, and without a limit there are 100 a second.
+# Without objects: each request is a few transactions.
 ACTORS, SLOTS = (Base.metadata.tables[f"rate_limit_{each}"] for each in ("actors", "slots"))
 KNOWN = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 LEARNED = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
@@ -97,13 +97,14 @@ class RateLimiter:
         self._stated_limit: int | None = None  # by an answer to this process
         self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
         self._ended: list[Slot] = []  # not yet written
+        self._may_cover = not self._options.max_requests_per_window
         self._covered, self._covered_until = 0, -math.inf  # requests that need no slot
 
     @asynccontextmanager
     async def hold(self, slot: Slot) -> AsyncIterator[None]:
-        """Wait until one request may be sent; its slot is held until the block ends.
+        """Wait until one request may be sent; its slot, if it has one, is held for the block.
 
-        That is when the headers of its answer are there. A cancelled wait gives its slot back.
+        That ends when the headers of its answer are there. A cancelled wait gives its slot back.
         After a 429 nobody sends for one window; a longer pause is up to `block`. Raises
         StorageFailed, and Postponed.
         """
@@ -122,17 +123,19 @@ class RateLimiter:
             self._active -= 1
 
     def _end(self, slot: Slot) -> None:
-        """Write how long a request holds its slot. Where room is ample, let some go without."""
+        """Write how long a request holds its slot; where room is ample, let others go without."""
         slot.ended = self._clock.monotonic()
         self._trips.extend([] if slot.trip is None else [slot.trip])
         said = read_rate_headers(slot.status, slot.headers, self._stated_limit)
         remaining = said.remaining if said and slot.status == HTTPStatus.OK else None
-        is_ample = (remaining or 0) >= AMPLE and not self._options.max_requests_per_window
+        self._may_cover &= slot.status != HTTPStatus.TOO_MANY_REQUESTS  # headers can be wrong
+        is_ample = self._may_cover and (remaining or 0) >= AMPLE
         if slot.number or not is_ample:
-            self._covered, self._covered_until = COVERED * is_ample, slot.ended + COVERED_SECONDS
+            self._covered, self._covered_until = 0, slot.ended + COVERED_SECONDS
             self._ended.append(slot)
-            with suppress(StorageFailed), self._transaction():
-                pass  # it writes what ended; the next one tries again, and raises
+            # It writes what ended; the next one tries again, and raises.
+            with suppress(StorageFailed), self._transaction() as (_execute, known, now):
+                self._covered = COVERED * (is_ample and known.blocked_until <= now)
 
     async def wait_for_pause(self) -> None:
         """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""

@@ -249,7 +249,7 @@ def _connect(
 
 
 def _is_sparse(database: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a third of a file is free, and it is not small."""
+    """Return whether a third of a file is free as of its last checkpoint, and it is not small."""
     total, free = database.execute(BLOCKS).fetchall()[0]
     return bool(total >= SMALLEST_BLOCKS and free * FREE_SHARE >= total)
 

@@ -135,6 +135,13 @@ def test_a_record_without_a_key_says_so_in_quarantine(warehouse: Warehouse) -> N
     assert found == [no_key, no_key, other]
 
 
+def test_a_load_names_a_table_that_it_only_altered(warehouse: Warehouse) -> None:
+    warehouse.load(['{"id":"a","x":1}'])
+    conflict = '{"id":"\\u0061","x":1.25}'  # it widens the column before it is known to be one
+    result = warehouse.load(['{"id":"a","x":1}', conflict])
+    assert (result.unchanged, result.quarantined, result.tables) == (1, 1, ("usage",))
+
+
 def test_a_record_in_quarantine_adds_no_column(warehouse: Warehouse) -> None:
     odd = '{"id":2,"a":"text","a":1.5,"only":{"here":true},"l":[{"b":1}]}'
     result = warehouse.load(['{"id":1,"a":7}', odd, '{"id":3,"l":[]}'])

@@ -100,6 +100,30 @@ async def test_where_ample_requests_remain_one_look_serves_many(world: World) ->
     assert await seconds_of(process.ask()) >= 3  # what one answer asks for ends it at once
 
 
+async def test_an_answer_that_leaves_ample_room_ends_no_pause(world: World) -> None:
+    world.service.limit, process = 20_000, world.process()
+    await process.ask()
+    for limiter in (process.limiter, world.process().limiter):
+        await asyncio.sleep(1)  # its next request takes a slot
+        world.latency = 0.15
+        slow = asyncio.create_task(process.ask())
+        await asyncio.sleep(0.05)
+        limiter.block(30)
+        await slow
+        assert await seconds_of(process.ask()) >= 29
+        world.latency = 0.0
+
+
+async def test_after_a_429_each_request_has_a_slot(world: World) -> None:
+    world.service.limit, process = 20_000, world.process()
+    await process.ask(status=429)
+    await process.ask()
+    first = newest_slot(world)
+    for _ in range(20):
+        await process.ask()
+    assert newest_slot(world) == first + 20
+
+
 async def test_a_share_of_ours_is_kept_where_ample_requests_remain(world: World) -> None:
     world.service.limit, world.options = 20_000, LimitOptions(max_requests_per_window=20)
     await world.process().read_lists(102)
