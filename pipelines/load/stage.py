@@ -16,7 +16,15 @@ from pipelines.archive.records import Digests, join_digests, split_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
-from pipelines.load.records import ODD, UnusableRecord, decode, key_text, read_key, read_records
+from pipelines.load.records import (
+    ODD,
+    UnusableRecord,
+    count_members,
+    decode,
+    key_text,
+    read_key,
+    read_records,
+)
 from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.target import Row, request_row
 from pipelines.load.values import to_stored
@@ -159,6 +167,7 @@ class Stage:
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
             elif (key := row.key or key_text(record.get(self._key or ""))) is None:
+                batch.members += count_members([record])
                 self._refuse(row, NO_KEY.format(self._key))
             else:
                 row.key = key

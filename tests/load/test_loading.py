@@ -142,10 +142,10 @@ def test_a_load_names_a_table_that_it_only_altered(warehouse: Warehouse) -> None
     assert (result.unchanged, result.quarantined, result.tables) == (1, 1, ("usage",))
 
 
-def test_a_record_in_quarantine_adds_no_column(warehouse: Warehouse) -> None:
+def test_a_record_in_quarantine_is_there_once_and_adds_no_column(warehouse: Warehouse) -> None:
     odd = '{"id":2,"a":"text","a":1.5,"only":{"here":true},"l":[{"b":1}]}'
-    result = warehouse.load(['{"id":1,"a":7}', odd, '{"id":3,"l":[]}'])
-    assert (result.new, result.quarantined) == (2, 1)
+    result = warehouse.load(['{"id":1,"a":7}', '{"a":8}', odd, '{"id":3,"l":[]}'])
+    assert (result.new, result.quarantined) == (2, 2)
     types = "SELECT column_name, type FROM meta.columns ORDER BY position"
     assert warehouse.rows(types) == [("id", "BIGINT"), ("a", "BIGINT"), ("l__count", "BIGINT")]
 
