@@ -106,8 +106,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
         """Return the exchange with null in place of some records."""
         if not rows:
             return self
-        without = replace(self, raw=encode_body(erase_records(self.body or b"", rows)))
-        return replace(without, joined=join_digests(without.records()))
+        body = erase_records(self.body or b"", rows)
+        return replace(self, joined=join_digests(parse_page(body).data), raw=encode_body(body))
 
 
 def encode_body(body: bytes | None, *, is_json: bool = False) -> msgspec.Raw:

@@ -33,18 +33,16 @@ class UnusableRecord(Exception):
 ODD = msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableRecord
 
 
-def read_records(raws: Sequence[bytes]) -> list[dict[str, Any] | UnusableRecord]:
-    """Return each record, numbers as `int` or `Number`, or why it is not usable."""
+def read_record(raw: bytes) -> dict[str, Any] | UnusableRecord:
+    """Return a record, numbers as `int` or `Number`, or why it is not usable."""
     with suppress(*ODD):
-        records = [*map(decode, raws)]
-        if count_members(records) == count_names(raws):
-            return [*records]
-    if len(raws) > 1:
-        return [each for raw in raws for each in read_records([raw])]
+        record = decode(raw)
+        if count_members([record]) == count_names([raw]):
+            return record
     try:
-        return [_read_strictly(raws[0])]
+        return _read_strictly(raw)
     except UnusableRecord as error:
-        return [error]
+        return error
 
 
 def count_names(raws: Sequence[bytes]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.archive.lines import Exchange
-from pipelines.archive.records import Digests, join_digests, split_digests
+from pipelines.archive.records import Digests, join_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
@@ -23,7 +23,7 @@ from pipelines.load.records import (
     decode,
     key_text,
     read_key,
-    read_records,
+    read_record,
 )
 from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.target import Row, request_row
@@ -135,7 +135,7 @@ class Stage:
             number = self._equal[digest]
             keys.append(f"{digest:016x}#{number}")
             if number > 1:
-                digests[at] = split_digests(join_digests([keys[-1].encode()]))[0]
+                digests[at] = int.from_bytes(join_digests([keys[-1].encode()]))
         return digests, keys
 
     def _decode(self, group: Sequence[Row]) -> None:
@@ -149,7 +149,7 @@ class Stage:
         if is_odd:  # begin again, and examine each record
             schema.places, schema.overflows, batch = places, overflows, Batch(schema)
             del self.quarantined[refused:]
-            rows = self._add(batch, group, read_records(raws))
+            rows = self._add(batch, group, [*map(read_record, raws)])
         self.left.update(batch.left)
         columns: dict[str, Any] = {"_position": range(self.rows, self.rows + len(rows))}
         columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}

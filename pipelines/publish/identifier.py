@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core.text import quote_identifier
-from pipelines.load.records import UnusableRecord, read_records, to_decimal
+from pipelines.load.records import UnusableRecord, read_record, to_decimal
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""
@@ -111,7 +111,7 @@ class Identifier:
         is_possible = self._needle.encode() in raw.replace(b".", b"") or b"\\" in raw
         if not is_possible or raw == ERASED_RECORD:
             return False
-        (record,) = read_records([raw])
+        record = read_record(raw)
         if isinstance(record, UnusableRecord):
             spellings = (self.text, json.dumps(self.text, ensure_ascii=False)[1:-1])
             return any(each.encode() in raw for each in spellings)
