@@ -178,7 +178,6 @@ def _read_scan(session: AppSession, amounts: RawAmounts, scan: ScanName, rows: l
         raws = raw_records(session, scan, {(row["page"], row["row"]) for row in rows})
         kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}
         records = dict.fromkeys(raws, UnusableRecord("The record was erased."))
-        # All at once, which is ten times as fast.
         records |= zip(kept, map(read_record, kept.values()), strict=True)
     except ArchiveDamaged as error:
         missing = UnusableRecord(str(error))
