@@ -1,0 +1,128 @@
+"""Homes that earlier releases made are read, and upgraded, by the code of now."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from pipelines.app import maintenance
+from pipelines.app.results import LoggedProgress
+from pipelines.app.session import AppSession, open_session
+from pipelines.app.sync import ReadRequest, build_version, sync
+from pipelines.cli.main import program
+from pipelines.config.home import Home
+from pipelines.core.clock import Clock
+from pipelines.core.errors import ExitCode
+from pipelines.metadata.runs import Outcome
+from tests.homes.kept import Rows, held, lost, unpacked
+from tests.homes.lists import lists
+from tests.homes.service import Service, serving
+
+FIRST_OF_NOW = datetime(2026, 10, 16, 2, tzinfo=UTC).timestamp()
+READERS = {  # command, with a part of what it says
+    "status": "acme/billing",
+    "breaks": "eur: -27.50 in 6 breaks",
+    "close list": "outdated",
+    "versions list": "(checkpoint)",
+    "report": "6900.00",
+    "verify": "0 damaged",
+    "mapping propose": "lines[].usageId",
+    "export parquet": "billing__lines.parquet",
+    "trace record acme usage u-005": '"amount": "9.75"',
+    "trace month 000000000000000000000004 2026-09": "b-06#0",
+}
+# What ann and bob signed: usage and bills of September by currency, as both sides spell it.
+# One record of usage changed from 7.50 to 9.75 since.
+SIGNED = [("EUR", Decimal("88.50"), Decimal("85.00")), ("JPY", Decimal(3150), Decimal(3150))]
+SUMS = """
+SELECT upper(summary.currency), sum(summary.used_amount), sum(summary.billed_amount)
+FROM reconciliation.summary AS summary
+WHERE summary.month = DATE '2026-09-01' OR summary.month IS NULL
+GROUP BY upper(summary.currency)
+ORDER BY ALL
+"""
+CORRECTIONS = "SELECT id, sum(difference) FROM reconciliation.corrections GROUP BY id"
+STATE = "SELECT state, version, changed_records FROM reconciliation.closes"
+GONE = "SELECT count(*) FROM reconciliation.breaks WHERE gone_at IS NOT NULL"
+DECIDED = "SELECT count(*) FROM reconciliation.breaks WHERE reason = 'agreed by mail'"
+
+
+class Later(Clock):
+    """The clock on the night after the kept home was made; it does not move."""
+
+    def time(self) -> float:
+        return FIRST_OF_NOW
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kept home, and the service that it reads."""
+
+    home: Home
+    service: Service
+
+    def open(self) -> AbstractContextManager[AppSession]:
+        return open_session(self.home, clock=Later())
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect(self.home.link, read_only=True) as db:
+            return db.execute(query).fetchall()
+
+    def command(self, arguments: str) -> str:
+        """Run a command that finds what it is about, or needs attention."""
+        environment = {"PARTNER_SYNC_HOME": str(self.home.root), "TERM": "dumb"}
+        result = CliRunner().invoke(program.root, arguments.split(), env=environment)
+        assert result.exit_code in {ExitCode.DONE, ExitCode.NEEDS_ATTENTION}, result.output
+        assert "Traceback" not in result.output
+        return result.output
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    monkeypatch.setenv("KEPT_SECRET", "kept")
+    with serving(Service(lists(5), Later().time)) as service:
+        home = unpacked("0.2.0.tar.zst", tmp_path, service)
+        yield Kept(home, service)
+
+
+def test_every_command_reads_a_home_of_0_2_0(kept: Kept) -> None:
+    for command, expected in READERS.items():
+        assert expected in kept.command(command)
+
+
+def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
+    before = held(kept.home.link)
+    with kept.open() as session:
+        upgraded = build_version(session)
+        require_same(kept, before)
+        result = sync(session, [ReadRequest("acme", ())], LoggedProgress())
+        assert {each.state for each in result.streams} == {Outcome.COMPLETE}
+        assert result.build
+        assert result.build.is_new
+        require_same(kept, before)
+        assert kept.rows("SELECT count(*) FROM current.usage") == [(49,)]
+        if upgraded.version:
+            maintenance.rollback(session, upgraded.version.number, "a test")
+        require_same(kept, before)
+        assert kept.rows("SELECT count(*) FROM current.usage") == [(48,)]
+        assert maintenance.rebuild(session).is_new
+        require_same(kept, before)
+    for command in ("verify", "close list", "trace record acme usage u-005"):
+        assert READERS[command] in kept.command(command)
+
+
+def require_same(kept: Kept, before: dict[str, Rows]) -> None:
+    """Require every old value of the rows, and what was signed, decided and corrected."""
+    assert lost(before, held(kept.home.link)) == []
+    assert kept.rows(SUMS) == SIGNED
+    assert kept.rows(CORRECTIONS) == [("u-005", Decimal("2.25"))]
+    assert kept.rows(STATE) == [("outdated", 4, 1)]
+    assert kept.rows(GONE) == [(1,)]
+    assert kept.rows(DECIDED) == [(1,)]
