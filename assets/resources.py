@@ -10,6 +10,7 @@ import dagster as dg
 
 from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
+from pipelines.core import stop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.engine import this_process
 
@@ -34,13 +35,17 @@ class HomeResource(dg.ConfigurableResource[None]):
     def session(self) -> Iterator[AppSession]:
         """Open the home for the block. An expected failure becomes a failed step, without retry.
 
-        A request to stop the run arrives as KeyboardInterrupt: the application closes its scan
-        files, so that a later run resumes them, and Dagster marks the run as canceled.
+        A request to stop the run is noted. The application raises KeyboardInterrupt at the next
+        safe point, with its scan files closed, so that a later run resumes them. Dagster marks the
+        run as canceled.
         """
         home = Home(Path(self.path))
         try:
-            with expected_failures(), _keyboard_interrupt(), open_session(home) as session:
-                yield session
+            with _stop_is_noted(), expected_failures(), open_session(home) as session:
+                try:
+                    yield session
+                finally:
+                    stop.raise_if_requested()  # whatever else it led to
         except KeyboardInterrupt:
             raise KeyboardInterrupt(STOPPED) from None  # without asyncio's frames
 
@@ -60,18 +65,13 @@ def expected_failures() -> Iterator[None]:
 
 
 @contextmanager
-def _keyboard_interrupt() -> Iterator[None]:
-    """Let SIGINT and SIGTERM raise KeyboardInterrupt in the block, instead of Dagster's own error.
+def _stop_is_noted() -> Iterator[None]:
+    """Note SIGINT and SIGTERM in the block, instead of raising Dagster's own error anywhere.
 
-    asyncio would log Dagster's error and go on where it is raised in a callback.
+    asyncio would log that error and go on where it is raised in a callback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only
         return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    handlers = {each: signal.signal(each, signal.default_int_handler) for each in signals}
-    try:
+    with stop.noted(signal.SIGINT, signal.SIGTERM):
         yield
-    finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)

@@ -1,6 +1,5 @@
 """Connections: adds one, opens its service, and confirms whose account it is."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from pipelines.config import connections
 from pipelines.config.connections import PARTNER_FIELDS, Connection, check_field
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
+from pipelines.core import loop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.http.client import ServiceClient
@@ -153,7 +153,7 @@ def accept_account(session: AppSession, name: str, reason: str) -> str:
         async with open_service(session, connection, accept_reason=reason):
             pass  # opening it accepts the account
 
-    asyncio.run(ask())
+    loop.run(ask())
     after = account_of(session, name)
     if after == before:
         return f"Connection `{name}` is {after}, as before. Nothing was changed."

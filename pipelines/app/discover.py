@@ -1,6 +1,5 @@
 """Lists that the service's interface description shows, and the lines that switch them on."""
 
-import asyncio
 import json
 import logging
 import re
@@ -14,6 +13,7 @@ from pipelines.app.connect import open_service
 from pipelines.app.session import AppSession
 from pipelines.config.connections import Connection
 from pipelines.config.settings import MOST_RECORDS, Stream
+from pipelines.core import loop
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.http.client import ServiceClient
@@ -41,7 +41,7 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
             f"The description cannot be read from `{path}`: it must be a path below /docs/.",
             "Open the service's HTML documentation; it links the description.",
         )
-    document = asyncio.run(_read_description(session, connection, path))
+    document = loop.run(_read_description(session, connection, path))
     now, names = session.clock.utc_now(), set(session.settings.streams)
     seen = ApiSpec(connection=name, path=path, parts=_parts(document), seen_at=now, change=None)
     with session.metadata.transaction() as db:

@@ -15,6 +15,7 @@ from pipelines.app.export_sql import write_database
 from pipelines.app.export_table import Column, ExportTable, describe_sources, list_tables
 from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.session import AppSession
+from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
@@ -33,7 +34,8 @@ def _copy(
     options: str, expression: Callable[[Column], str], table: ExportTable, file: Path
 ) -> list[str]:
     path = str(file).replace("'", "''")
-    table.db.execute(COPY.format(table.query(expression), path, options))
+    with stop.woken(table.db.interrupt):
+        table.db.execute(COPY.format(table.query(expression), path, options))
     return []
 
 
@@ -134,6 +136,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             durable_rename(folder, before)
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
+        stop.raise_if_requested()
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. No file of it was kept. Analysts "
             "still see the published version.",

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
+from pipelines.core import stop
 from pipelines.core.text import quote_identifier
 
 BATCH_ROWS: Final = 1_000
@@ -98,6 +99,7 @@ class ExportTable:
         """Yield all rows in batches."""
         found = self.db.execute(self.query(expression))
         while batch := found.fetchmany(BATCH_ROWS):
+            stop.raise_if_requested()
             yield batch
 
     def count(self) -> int:

@@ -7,6 +7,7 @@ from functools import partial
 from sqlalchemy import select
 
 from pipelines.app.session import AppSession
+from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
@@ -64,6 +65,7 @@ def verify_files(session: AppSession) -> Row:
     ]
     files = len(readers) + len(damaged)
     for read in readers:
+        stop.raise_if_requested()
         try:
             read()
         except PartnerSyncError as error:

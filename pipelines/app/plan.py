@@ -1,6 +1,5 @@
 """Tries connections before a sync, and says how many requests and seconds the sync takes."""
 
-import asyncio
 import math
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
@@ -8,6 +7,7 @@ from pipelines.app.session import AppSession
 from pipelines.archive.records import ParsedPage
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Stream
+from pipelines.core import loop
 from pipelines.core.errors import Forbidden, PartnerSyncError
 from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan
@@ -45,7 +45,7 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
     rows = []
     for name, streams in session.lists(connections).items():
         connection = session.settings.connection(name)
-        pages = asyncio.run(_first_pages(session, connection, streams))
+        pages = loop.run(_first_pages(session, connection, streams))
         found: dict[str, Found | str] = {CREDENTIALS: f"accepted: {account_of(session, name)}"}
         # The merchant surface has no whoami: only a list that was read proves its key.
         if connection.surface == "merchant" and not any(
@@ -90,7 +90,7 @@ def plan_sync(
         limit = (stated and stated.limit) or DOCUMENTED_LIMIT
         speed = min(limit, connection.max_requests_per_window or limit)
         unread = [stream for stream in streams if ask and not scans[stream.name]]
-        pages = asyncio.run(_first_pages(session, connection, unread)) if unread else {}
+        pages = loop.run(_first_pages(session, connection, unread)) if unread else {}
         if isinstance(failure := pages.get(CREDENTIALS), PartnerSyncError):
             raise failure
         rows += [

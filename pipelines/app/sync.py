@@ -4,9 +4,9 @@ A run reads the lists of one connection; a failed list does not stop the others.
 past day is shown from the archive.
 """
 
-import asyncio
 import logging
 import traceback
+from asyncio import TaskGroup
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.settings import Stream
+from pipelines.core import loop, stop
 from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
@@ -50,9 +51,10 @@ def sync(
     make: MakeVersion | None = build_version,
 ) -> SyncResult:
     """Read the requested lists; then, with `make`, publish a version of all that was read."""
-    streams = [
-        stream for request in requests for stream in read_connection(session, request, on_progress)
-    ]
+    streams = list[StreamResult]()
+    for request in requests:
+        streams += read_connection(session, request, on_progress)
+    stop.raise_if_requested()
     built = make(session) if make else None
     return SyncResult(streams, built, findings_of(run_checks(session)))
 
@@ -93,6 +95,7 @@ def read_connection(
 
     Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
     """
+    stop.raise_if_requested()
     name, now, streams = request.connection, session.clock.utc_now(), request.lists(session)
     row = Run(
         run_id=new_id(now),
@@ -109,7 +112,7 @@ def read_connection(
             if has_waited:
                 since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
                 logger.info("Lists whose last scan began before %s are read again.", since)
-            asyncio.run(run.read_lists(streams))
+            loop.run(run.read_lists(streams))
     except LockHeld as error:
         run.fail(error)
     return list(results.values())
@@ -162,7 +165,7 @@ class _Run:
         """Read all lists at once."""
         connection = self.session.settings.connection(self.row.connection)
         service = open_service(self.session, connection)
-        async with service as client, asyncio.TaskGroup() as group:
+        async with service as client, TaskGroup() as group:
             for stream in streams:
                 group.create_task(self._read_list(stream, client))
             group.create_task(compare_description(self.session, client))

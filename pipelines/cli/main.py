@@ -1,6 +1,5 @@
 """The program `partner-sync`: commands that set up, read and show; the others are beside it."""
 
-import signal
 import sys
 from functools import partial
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import breaks, demo, finance, program, warehouse
 from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
+from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import printable
 
@@ -211,15 +211,17 @@ def approve(
 
 
 def main() -> None:
-    """Run the program. SIGTERM stops it as Ctrl-C does.
+    """Run the program. SIGTERM and SIGHUP stop it as Ctrl-C does, at the next safe point.
 
     Characters that the encoding of the output lacks are escaped.
     """
+    stop.listen()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for `command &`
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    program.root()
+    try:
+        program.root()
+    finally:
+        stop.ignore()
 
 
 if __name__ == "__main__":

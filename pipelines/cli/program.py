@@ -1,6 +1,7 @@
 """What all commands share: groups, options, and how a failure becomes a message and a code."""
 
 import os
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -8,10 +9,19 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from pipelines.cli.terminal import OUT, SESSIONS, show_error
+from pipelines.core import stop
 from pipelines.core.errors import ExitCode, PartnerSyncError
 
-INTERRUPTED = """Interrupted. Analysts see the version that was published last.
-Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."""
+INTERRUPTED = "Interrupted. Analysts see the version that was published last."
+RESUME = "Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."
+REPEATED = (
+    "check", "close", "connections", "discover", "export", "notify", "plan", "prune", "report",
+    "runs", "status", "trace", "verify",
+)  # fmt: skip
+REPEAT = {  # by command; the others resume what was read
+    "erase": "Files may still contain the value. Run the same `partner-sync erase` to finish.",
+    **dict.fromkeys(REPEATED, "Run the same command again."),
+}
 SETUP, RUN, FINANCE, WAREHOUSE, TRY = "Set up", "Run", "Finance", "Warehouse", "Try"
 PANELS = (SETUP, RUN, FINANCE, WAREHOUSE, TRY)  # in this order
 
@@ -41,21 +51,37 @@ class Program(TyperGroup):
         """Run a command; exit with what it returns, or with the code of its failure."""
         OUT.quiet = False
         try:
-            with SESSIONS:
+            with stop.raised(), SESSIONS:  # until `open_home`, only questions are asked
                 code = super().invoke(ctx)
-        except PartnerSyncError as error:
-            show_error(error)
-            code = error.exit_code
         except typer.Abort:  # of a question; what follows it did not begin
             typer.echo("\nNothing was changed.", err=True)
             code = ExitCode.INTERRUPTED
-        except (KeyboardInterrupt, RuntimeError) as error:
-            # DuckDB raises RuntimeError from the KeyboardInterrupt.
-            if not isinstance(error.__cause__ or error, KeyboardInterrupt):
-                raise
-            typer.echo(INTERRUPTED, err=True)
-            code = ExitCode.INTERRUPTED
+        except KeyboardInterrupt:
+            code = _interrupted(ctx)
+        except Exception as error:  # noqa: BLE001 - it raises what is not expected
+            code = _code_of(error, ctx)
         ctx.exit(int(code or ExitCode.DONE))
+
+
+def _code_of(error: Exception, ctx: typer.Context) -> ExitCode:
+    """Show a failure that is expected; return its exit code. Raises any other one.
+
+    Whatever fails once the process is to stop was stopped.
+    """
+    if stop.is_requested() and not isinstance(error, typer.Exit):
+        return _interrupted(ctx)
+    if not isinstance(error, PartnerSyncError):
+        raise error
+    show_error(error)
+    return error.exit_code
+
+
+def _interrupted(ctx: typer.Context) -> ExitCode:
+    """Say that the command was stopped, what analysts see, and how to go on."""
+    remedy = REPEAT.get(ctx.invoked_subcommand or "", RESUME)
+    with suppress(OSError):  # the terminal may be gone
+        typer.echo(f"{INTERRUPTED}\n{remedy}", err=True)
+    return ExitCode.INTERRUPTED
 
 
 root = typer.Typer(

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines import app
+from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
@@ -89,6 +90,7 @@ LOG.setLevel(logging.INFO)
 def open_home(home: "Home | None" = None) -> "app.session.AppSession":
     """Open a home (None: that of the environment) until the command ends; log as it is set."""
     HANDLER.as_json = False
+    stop.note_only()
     session = SESSIONS.enter_context(app.session.open_session(home))
     HANDLER.as_json = session.settings.log_format == "json"
     return session
@@ -98,8 +100,9 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask before something is changed. Raises ConfigurationError: a no, or nobody to ask."""
     if not yes and not sys.stdin.isatty():
         raise ConfigurationError("Nothing was changed: nobody can be asked.", "Use --yes.")
-    if not yes and not typer.confirm(question):
-        raise ConfigurationError("Nothing was changed.")
+    with stop.raised():
+        if not yes and not typer.confirm(question):
+            raise ConfigurationError("Nothing was changed.")
 
 
 def show_error(error: PartnerSyncError) -> None:

@@ -75,6 +75,7 @@ class _Driver:
         try:
             ask = next(self._steps)
             for exchange in self.scan.exchanges():
+                await asyncio.sleep(0)  # a request to stop is seen between pages
                 self.requests += exchange.purpose != STOP
                 if exchange.ask is not None:
                     ask = self._use(exchange.page, exchange)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines.archive.lines import Exchange
 from pipelines.archive.records import Digests, join_digests
 from pipelines.archive.scan_file import SealedScan
+from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.load.decode import Batch
 from pipelines.load.records import (
@@ -94,6 +95,7 @@ class Stage:
         """
         group, size = list[Row](), 0
         for page in self.scan.exchanges():
+            stop.raise_if_requested()
             self.requests.append(request_row(self.scan, page))
             for each in self._new_rows(page, self.scan.completeness.used):
                 group.append(each)

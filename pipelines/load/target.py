@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from pipelines.archive.lines import Exchange
 from pipelines.archive.scan_file import SealedScan
+from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier
@@ -80,10 +81,13 @@ class Target:
     def execute(self, query: str, table: str | None = None, **values: Any) -> Any:
         """Run a statement; return the cursor.
 
+        It may be interrupted: nobody sees the version yet.
+
         `{history}` becomes the table (default: the stream's own), `{name}` the value of that name
         as it is. `$name` is bound; connection, stream and scan_id have values always. `added` is an
         Arrow table, which the statement may read once.
         """
+        stop.raise_if_requested()
         added: pa.Table | None = values.pop("added", None)
         if added is not None:
             # What is registered stays until the COMMIT: a reader, which is empty by then.

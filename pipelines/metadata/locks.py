@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipelines.core import stop
 from pipelines.core.errors import LockHeld
 from pipelines.core.files import PRIVATE_FILE, private_folder, storing
 from pipelines.core.text import printable
@@ -53,6 +54,7 @@ def hold_lock(
             if time.monotonic() >= next_message:
                 logger.info("Waiting for the lock `%s`, %s.", name, holder)
                 next_message = time.monotonic() + repeat_seconds
+            stop.raise_if_requested()
             time.sleep(POLL_SECONDS)
         with suppress(OSError):  # a full disk: nobody learns who holds the lock, we do all the same
             lock.truncate(0)

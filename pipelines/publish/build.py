@@ -1,8 +1,4 @@
-"""Builds a version from the published one and the sealed scans that it does not hold.
-
-DuckDB imports pandas and `pyarrow.dataset` inside its first statements, for more than a second. An
-interrupt there would be lost and the build would publish, so they are imported here.
-"""
+"""Builds a version from the published one and the sealed scans that it does not hold."""
 
 import logging
 from collections.abc import Sequence
@@ -10,11 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import duckdb
-import pandas  # noqa: F401, ICN001
-import pyarrow.dataset  # noqa: F401
 from sqlalchemy import select
 
 from pipelines.config.settings import Stream
+from pipelines.core import stop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.load.load import LoadResult, load_scan
@@ -164,8 +159,8 @@ class _Building:
             sealed = self.stores.archive.open_sealed(scan)
             return load_scan(db, sealed, stream, approved=approved)
         except Exception as error:
-            # `change_versions` raises an interrupt again, `write_version` says what was refused.
-            if isinstance(error.__cause__, KeyboardInterrupt) or versions.storage_error(error):
+            stop.raise_if_requested()  # which ends the statement that it was in
+            if versions.storage_error(error):  # `write_version` says what was refused
                 raise
             # Whatever else goes wrong with one scan must not hold back the others.
             self._mark_failed(scan, error)

@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 
 from pipelines.archive.scan_file import Archive
 from pipelines.config.settings import Settings
+from pipelines.core import stop
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ArchiveDamaged, LoadFailed, PartnerSyncError, StorageFailed
 from pipelines.core.text import printable
@@ -54,15 +55,15 @@ class Stores:
 def change_versions(stores: Stores) -> Iterator[None]:
     """Hold the lock `build` for the block; before and after it, rows of versions follow the files.
 
-    An interrupt inside a statement, from which DuckDB makes a RuntimeError, is raised again.
+    Raises KeyboardInterrupt for a block that failed because this process is to stop.
     """
     with hold_lock(stores.metadata.locks, "build"):
         _match_rows_to_files(stores)
         try:
+            stop.raise_if_requested()
             yield
-        except RuntimeError as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):
-                raise error.__cause__ from error
+        except BaseException:
+            stop.raise_if_requested()
             raise
         finally:
             _match_rows_to_files(stores)
@@ -145,6 +146,7 @@ def publish_version(stores: Stores, version: Version) -> None:
     were rolled back: they all go, and so do those that cannot be read. So each version that stays
     holds the scans of the one before.
     """
+    stop.raise_if_requested()  # for the last time: from here on, analysts see the version
     stores.warehouse.publish(version)
     closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
     with stores.metadata.transaction() as session:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.config.mapping import Mapping
+from pipelines.core import stop
 from pipelines.core.currencies import DIGITS, minor_unit
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
@@ -218,6 +219,7 @@ class _Engine:
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
+        stop.raise_if_requested()
         name, needs = statement.name, statement.needs.split()
         failed = [self.failed[need] for need in needs if need in self.failed]
         reason = (failed or [self.sides.missing(need for need in needs if "." in need)])[0]

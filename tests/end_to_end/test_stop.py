@@ -32,7 +32,7 @@ def stopped_sync(home: Home, sandbox: Running, how: signal.Signals) -> tuple[int
         return sandbox.befallen(late) > 0 and any(file.count(FRAME) > 1 for file in files)
 
     # As a shell script starts `partner-sync sync &`: SIGINT is ignored.
-    script = 'trap "" INT; exec "$0" -m pipelines.cli.main sync -s usage'
+    script = 'trap "" INT; exec "$0" -m pipelines.cli.start sync -s usage'
     command = ["/bin/sh", "-c", script, sys.executable]
     environment = os.environ | {"PARTNER_SYNC_HOME": str(home.root)}
     with subprocess.Popen(

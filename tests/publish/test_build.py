@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from itertools import count
 from random import Random
 
+import duckdb
 import pytest
 
 from pipelines.app.results import LoggedProgress
 from pipelines.app.sync import sync
+from pipelines.core import stop
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus, set_status
@@ -185,32 +187,38 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(publishe
     assert not build(published).is_new
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of an open file
-def test_an_interrupted_build_marks_no_scan_as_failed(
+def is_inside_a_statement(error: BaseException | None) -> bool:
+    """Return whether an error came from a statement that was ended."""
+    while error is not None and not isinstance(error, duckdb.InterruptException):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def test_a_build_that_is_stopped_marks_no_scan_as_failed_and_publishes_nothing(
     published: Stores, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "pipelines")
-    seconds, inside = count(1), False
+    milliseconds, inside = count(1), False
 
-    class InterruptSoon(logging.Handler):
+    class StopSoon(logging.Handler):
         def emit(self, _record: logging.LogRecord) -> None:
-            signal.setitimer(signal.ITIMER_REAL, next(seconds) % 50 / 1000 + 0.001)
+            signal.setitimer(signal.ITIMER_REAL, next(milliseconds) % 50 / 1000 + 0.001)
 
-    log, handler = logging.getLogger("pipelines"), InterruptSoon(logging.INFO)
-    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    log, handler = logging.getLogger("pipelines"), StopSoon(logging.INFO)
     log.addHandler(handler)
     try:
-        while not inside:  # of a statement, where DuckDB makes a RuntimeError of it
+        while not inside:
             read(published, Reading(usage(*range(1, 1500)), page_size=500))
-            try:
-                build(published)
-            except KeyboardInterrupt as error:
-                inside = isinstance(error.__cause__, RuntimeError)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            before = published.warehouse.published()
+            with stop.noted(signal.SIGALRM):
+                try:
+                    build(published)
+                except KeyboardInterrupt as error:
+                    inside = is_inside_a_statement(error)
+                    assert published.warehouse.published() == before
+                signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         log.removeHandler(handler)
-        signal.signal(signal.SIGALRM, previous)
     assert "failed" not in published.statuses().values()
     build(published)
     assert len(published.keys()) == 1499

@@ -35,14 +35,6 @@ from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
-FIRST_STATEMENT = """
-import sys, duckdb, pyarrow, pipelines.publish.build
-before = set(sys.modules)
-with duckdb.connect() as db:
-    db.register("rows", pyarrow.table({"a": [1]}))
-    db.execute("SELECT ?, rows.* FROM rows", [0])
-print(sorted(set(sys.modules) - before))
-"""
 FURTHER = usage(*range(1, 12), amount="2.20")
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
 
@@ -202,11 +194,6 @@ def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) 
         killed = Stores.open(Path(f"{home}-{k}"))
         yield killed
         killed.metadata.close()
-
-
-def test_duckdb_imports_nothing_inside_a_statement_where_an_interrupt_is_lost() -> None:
-    done = run([sys.executable, "-c", FIRST_STATEMENT], check=True, capture_output=True, text=True)
-    assert done.stdout == "[]\n"
 
 
 if __name__ == "__main__":
