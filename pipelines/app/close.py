@@ -4,8 +4,10 @@ A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -20,7 +22,7 @@ from pipelines.core.text import counted
 from pipelines.metadata.tables import Close
 from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
 from pipelines.publish.versions import change_versions, require_unchanged
-from pipelines.reconcile.months import MAPPING, month_after, require_intact, write_copy
+from pipelines.reconcile.months import MAPPING, adopt_copy, month_after, require_intact, write_copy
 from pipelines.reconcile.normalize import Sides
 from pipelines.reconcile.roles import SIDES
 from pipelines.reports.text import format_amount
@@ -67,6 +69,7 @@ ORDER BY breaks.currency
 IN_QUARANTINE: Final = """
 SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
 """
+SIGNED_BY: Final = ("preparer", "reviewer", "note")
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 Refusals = Iterator[tuple[str, str]]
 """Why a month cannot be closed, and what to do; the first counts."""
@@ -77,7 +80,8 @@ def close_month(
 ) -> str:
     """Copy a month of the published version and record who signed it off; return a sentence.
 
-    `month` is its first day. Raises ConfigurationError where that is not allowed, StorageFailed;
+    `month` is its first day. The same command once more, as after a kill, finds its close and
+    changes nothing. Raises ConfigurationError where that is not allowed, StorageFailed;
     nothing is written then.
     """
     file = session.home.mapping_file
@@ -87,16 +91,16 @@ def close_month(
         require_unchanged(session.metadata, version)
         closes = read_closes(session).values()
         number = max((each.number for each in closes if each.month == month), default=0) + 1
-        while (folder := copy_folder(session, month, number)).exists():  # a close was killed
-            number += 1
         about: Row = {"month": month, "number": number, "version": version.number, "note": note}
         about |= {"preparer": preparer.strip(), "reviewer": reviewer.strip()}
         close = Close(**about, closed_at=session.clock.utc_now(), manifest_sha256="")
         with session.warehouse.open(version.number) as db:
+            if sentence := _closed_before(session, close, db):
+                return sentence
             for why, remedy in _refusals(session, close, version, db):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
-            close.manifest_sha256 = write_copy(db, close, folder, mapping)
+            folder = _copy(session, close, db, mapping)
             open_breaks = [
                 f"{counted(each['breaks'], 'break')} of {each['currency'] or 'no currency'} "
                 f"{format_amount(each['difference'], each['currency'], signed=True)}"
@@ -111,6 +115,43 @@ def close_month(
         f"The SHA-256 of its manifest is {close.manifest_sha256}. {still}"
         + (f" Records in quarantine, which amounts may lack: {aside:,}." if aside else "")
     )
+
+
+def _closed_before(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection) -> str:
+    """Return a sentence about the same close, if there is one that still holds; else nothing.
+
+    The command that made it may have been killed in the build behind it. Where records of the month
+    changed since, the month has to be reopened first.
+    """
+    with suppress(duckdb.CatalogException):  # nothing is reconciled
+        for month, _number, state, *_ in db.execute(STATES).fetchall():
+            if (month, state) == (close.month, "outdated"):
+                return ""
+    for folder, each in read_closes(session).items():
+        is_same = all(getattr(each, name) == getattr(close, name) for name in SIGNED_BY)
+        if is_same and each.month == close.month and each.reopened_at is None:
+            require_intact(folder, each)
+            return (
+                f"{each.month:%Y-%m} is closed already: {each.preparer} and {each.reviewer} closed "
+                f"it at {each.closed_at:{TIME}}, as published in version {each.version}. Its copy "
+                f"is {folder}. The SHA-256 of its manifest is {each.manifest_sha256}."
+            )
+    return ""
+
+
+def _copy(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
+    """Write the copy of a month, or take the one that a killed command wrote; return its folder.
+
+    A folder of a close that is not known is kept: the metadata database may be older than it.
+    """
+    folder = copy_folder(session, close.month, close.number)
+    while folder.exists():
+        if adopt_copy(folder, close):
+            return folder
+        close.number += 1
+        folder = copy_folder(session, close.month, close.number)
+    close.manifest_sha256 = write_copy(db, close, folder, mapping)
+    return folder
 
 
 def _refusals(

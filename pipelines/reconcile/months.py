@@ -5,13 +5,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from pipelines.config.mapping import Mapping, read_mapping
+from pipelines.core import stop
 from pipelines.core.errors import ArchiveDamaged, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
@@ -25,6 +26,7 @@ COPIED: Final = {  # table -> its month; corrections are those that the month ta
     **dict.fromkeys(("used", "billed", "summary", "breaks", "rollforward"), "month"),
     "corrections": "posted_to",
 }
+STATED: Final = ("number", "preparer", "reviewer", "note", "version")
 COPY: Final = """
 COPY (SELECT rows.* FROM reconciliation.{} AS rows WHERE rows.{} = DATE '{}')
 TO '{}' (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')
@@ -102,13 +104,13 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         private_folder(part)
         db.execute("SET preserve_insertion_order = false")  # needs less memory
         for name, month in COPIED.items():
+            stop.raise_if_requested()
             db.execute(COPY.format(name, month, close.month, _quoted(part / f"{name}.parquet")))
         (part / MAPPING).write_bytes(mapping)
         manifest = {
-            **{name: getattr(close, name) for name in ("number", "preparer", "reviewer", "note")},
+            **{name: getattr(close, name) for name in STATED},
             "month": f"{close.month:%Y-%m}",
             "closed_at": close.closed_at.isoformat(),
-            "version": close.version,
             "as_of": db.execute(AS_OF).fetchall()[0][0],
             "scans": dict(db.execute(SCANS).fetchall()),
             "sha256": {file.name: _sha256(file) for file in sorted(part.iterdir())},
@@ -132,6 +134,24 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         with suppress(StorageFailed):
             remove_folder(part)
     return digest
+
+
+def adopt_copy(folder: Path, close: Close) -> bool:
+    """Give a close the copy in a folder if it was written for this close; return whether it was.
+
+    Raises ArchiveDamaged for one that is not whole.
+    """
+    digest = _sha256(folder / MANIFEST)
+    if not digest:
+        return False
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    wanted = {name: getattr(close, name) for name in STATED} | {"month": f"{close.month:%Y-%m}"}
+    if any(manifest.get(name) != value for name, value in wanted.items()):
+        return False
+    close.closed_at = datetime.fromisoformat(manifest["closed_at"])
+    close.manifest_sha256 = digest
+    require_intact(folder, close)
+    return True
 
 
 def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:

@@ -118,8 +118,10 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert (row["state"], row["manifest_sha256"], row["problem"]) == ("closed", sealed, None)
     assert closed.rows(STATES) == [("09", 1, "closed", 0, None)]
     assert closed.rows(POSTED) == []
+    assert "2026-09 is closed already: ann and bob closed it" in close_month(closed, *signing())
+    assert len(list_closes(closed)) == 1
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
-        close_month(closed, *signing())
+        close_month(closed, *signing(preparer="eve"))
 
 
 @pytest.mark.long
