@@ -94,27 +94,40 @@ def plan_sync(
         if isinstance(failure := pages.get(CREDENTIALS), PartnerSyncError):
             raise failure
         rows += [
-            {"connection": name, "stream": stream} | _planned(scan, pages.get(stream), speed)
-            for stream, scan in scans.items()
+            {"connection": name, "stream": stream.name}
+            | _planned(stream, scans[stream.name], pages.get(stream.name), speed)
+            for stream in streams
         ]
     return rows
 
 
-def _planned(scan: Scan | None, page: Found | None, requests_per_second: int) -> Row:
+def _planned(
+    stream: Stream, scan: Scan | None, page: Found | None, requests_per_second: int
+) -> Row:
     rows = requests = None
     at_least, basis = False, "not known"
     if scan is not None:
-        rows, requests, at_least = scan.rows, scan.requests, not scan.complete
-        basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC"
+        rows, at_least = scan.rows, not scan.complete
+        requests, passes = _requests(stream, scan)
+        basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC{passes}"
     elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
         more = page.pagination.has_more
         at_least = more or len(page.data) >= page.pagination.limit
-        rows, requests, basis = len(page.data) + more, 1 + at_least, "one page"
+        rows, requests, basis = len(page.data) + more, 1 + at_least * stream.passes, "one page"
     elif page:
         basis = f"not known. {page} {page.remedy}".strip()
     seconds = None if requests is None else math.ceil(requests / requests_per_second)
     numbers = {"rows": rows, "requests": requests, "seconds": seconds}
     return {**numbers, "at_least": at_least, "basis": basis}
+
+
+def _requests(stream: Stream, scan: Scan) -> tuple[int, str]:
+    """Return how many requests a list takes that took so many, and what changed since, in words."""
+    before = (scan.memory or {}).get("passes", 1)
+    if before == stream.passes or scan.requests <= 1:
+        return scan.requests, ""
+    changed = f", with passes = {stream.passes} in place of {before}"
+    return math.ceil(scan.requests * stream.passes / before), changed
 
 
 def total(rows: list[Row]) -> str:

@@ -267,6 +267,7 @@ class _Run:
             page_size=stream.limit,
             algorithm=ALGORITHM_VERSION,
             base_url=client.connection.base_url,
+            passes=stream.passes,
         )
 
 

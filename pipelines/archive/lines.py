@@ -28,7 +28,7 @@ LEVEL = 1  # a page of 500 records: 0.6 ms, 290 KB become 45 KB; higher levels g
 HEAD = struct.Struct("<8sI32s")
 HEAD_BEGINS = struct.pack("<II", 0x184D2A50, HEAD.size - 8)
 BODY = b',"body":'
-ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm")
+ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm", "passes")
 
 
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
@@ -47,6 +47,7 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     page_size: int  # the limit that is asked for
     algorithm: int
     base_url: str = ""
+    passes: int = 1  # how many readings must agree
 
     def begins_like(self, other: "ScanHeader") -> bool:
         """Return whether another scan would send the same requests to the same service."""

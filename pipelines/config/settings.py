@@ -44,6 +44,8 @@ class Stream(values.Table):
     """records per page; 500 for `usage`"""
     key: str | None = None
     """field that identifies a record; default: the first scan detects it"""
+    passes: int = Field(default=1, ge=1, le=2)
+    """readings that must agree; 2 prove a list whose rows change places, for twice the requests"""
     allow_empty: bool = False
     """load an empty list without approval"""
     max_deleted_share: float = Field(default=0.1, ge=0, le=1)

@@ -8,6 +8,7 @@ import msgspec
 
 from pipelines.core.text import counted
 
+AGREEING = 2  # readings that see a row that changes its place; one may not
 Ranges = tuple[tuple[int, int], ...]
 """Rows of one page as half-open ranges (first, end), ascending."""
 
@@ -25,13 +26,15 @@ class ListMemory(msgspec.Struct, frozen=True):
 
     Rows are identified by `key`, None: by their whole content; without `key_decided` the next scan
     may find a better one. `length` is the number of rows at the end of the scan. `stable_order`
-    turns False, and stays so, when the order of the list was seen to move.
+    turns False, and stays so, when the order of the list was seen to move. `passes` is how many
+    readings were asked to agree.
     """
 
     key: str | None = None
     key_decided: bool = False
     length: int | None = None
     stable_order: bool = True
+    passes: int = 1
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -41,7 +44,9 @@ class Proof(msgspec.Struct, frozen=True):
     the rows that are loaded, and those that go to quarantine because another copy of their key with
     other content is used, or they have no key. `rows` counts the used ones, `repeated` the copies
     that were set aside. `not_seen` is the number of rows the list had beyond those seen; None where
-    it is not known. `reason` says why a scan is not complete.
+    it is not known. `reason` says why a scan is not complete. `chains` is how many readings by
+    overlapping pages agree; 0: the proof is a count or one page; None: an older version of
+    partner-sync did not record it. One reading proves a list only if no row changed its place.
     """
 
     complete: bool
@@ -53,6 +58,7 @@ class Proof(msgspec.Struct, frozen=True):
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
     memory: ListMemory
+    chains: int | None = None
 
 
 class Completeness(Proof, frozen=True, kw_only=True):
@@ -88,14 +94,20 @@ class Completeness(Proof, frozen=True, kw_only=True):
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
             return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."
-        how = {
-            Method.ONE_PAGE: f"One page held the whole list at {self.ended_at:%H:%M:%S} UTC.",
-            Method.OVERLAPPING_PAGES: f"Contains every row that existed throughout {span}.",
-            Method.COUNTED: f"Contains every row that existed throughout {span} (counted).",
-        }[self.method]
+        how = f"Contains every row that existed throughout {span}{self._basis()}."
+        if self.method is Method.ONE_PAGE:
+            how = f"One page held the whole list at {self.ended_at:%H:%M:%S} UTC."
         key = self.memory.key
         named = f"Primary key: {key}." if key else "No primary key: rows are compared by content."
         return f"{stream}: COMPLETE. {size} {how} {named}"
+
+    def _basis(self) -> str:
+        """Return what the proof of a list of several pages rests on."""
+        if self.method is Method.COUNTED:
+            return " (counted)"
+        if self.chains is None or self.chains < AGREEING:
+            return ", if no row changed its place meanwhile"
+        return f" ({self.chains} readings agree)"
 
 
 def _without(ranges: Ranges, rows: Collection[int]) -> Ranges:

@@ -5,25 +5,24 @@ and length checks, until its rows are counted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from msgspec.structs import replace
 
 from pipelines.core.completeness import ListMemory, Method, Proof, Ranges
+from pipelines.extract.agreement import Agreement, Proven
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
 from pipelines.extract.pages import (
     ROW,
-    Numbers,
     Page,
     Purpose,
     ReadingEnded,
     Rows,
     Steps,
     is_distinct,
-    is_in,
 )
 
 CHAINS = 4  # that do not agree, before the rows are counted by plain passes
@@ -34,15 +33,16 @@ WITHOUT_LENGTH = 3  # passes
 CHUNK = 400  # pages whose rows are compared at a time
 
 
-def read_list(configured_key: str | None, memory: ListMemory) -> Steps[Proof]:
+def read_list(configured_key: str | None, memory: ListMemory, passes: int = 1) -> Steps[Proof]:
     """Read a list until it is proven complete, or until it has cost too many requests.
 
+    With 2 `passes`, one chain of pages is no proof: two must agree, or the rows are counted.
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
     keys, answers = KeySearch(configured_key, memory, memory.key), list[Page]()
     while True:
         try:
-            proof = yield from _Reading(Pager(memory, keys, answers)).read()
+            proof = yield from _Reading(Pager(memory, keys, answers), passes).read()
         except KeyChanged:
             continue
         if not keys.change():
@@ -51,41 +51,39 @@ def read_list(configured_key: str | None, memory: ListMemory) -> Steps[Proof]:
 
 @dataclass
 class _Reading:
-    """One reading of a list, by one key.
+    """One reading of a list, by one key; `passes` is how many chains must agree at least.
 
     `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
-    showed a row twice. `still` counts passes in a row without a new row. `lost` are the rows that
-    the last chain did not show again, which were removed unless another chain shows them.
+    showed a row twice. `still` counts passes in a row without a new row.
     """
 
     pager: Pager
+    passes: int
     moved: bool = False
     swapped: bool = False
     copies: bool = False
     still: int = 0
-    lost: Numbers | None = None
+    agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
         self.moved = not self.pager.memory.stable_order
-        before: Chain | None = None
         try:
             while True:
                 seen = len(self.pager.seen())
-                chain = yield from self._read_pass(before)
-                proof = self._proof(chain, before)
+                chain = yield from self._read_pass()
+                proof = self._proof(chain)
                 if proof is None:
                     yield from self._read_length(chain)
-                    proof = self._proof(None, None)
+                    proof = self._proof(None)
                 if proof is not None:
                     return proof
                 self._stop_if_useless(seen)
-                before = chain
         except ReadingEnded as ended:
             return self._partial(str(ended))
 
-    def _read_pass(self, before: Chain | None) -> Steps[Chain | None]:
+    def _read_pass(self) -> Steps[Chain | None]:
         """Read the list to its end once; return the chain, None if it was not read by one."""
-        pager, start = self.pager, 0
+        pager, before, start = self.pager, self.agreement.last, 0
         is_ordered = before is not None and not before.is_unordered()
         if pager.passes == 0 or (is_ordered and pager.passes < CHAINS):
             chain = yield from read_chain(pager)
@@ -94,33 +92,43 @@ class _Reading:
                 self.copies |= chain.has_copies()
                 return chain
             start = chain.end
+        self.agreement.begin()
         yield from self._read_plain(start)
         return None
 
-    def _proven(self, chain: Chain, before: Chain | None) -> Chain | None:
-        """Return the chain that is proven, by itself or by those before and after it."""
-        moved = self.moved or self.swapped
-        if len(self.pager.pages) == 1 or (chain.is_proof() and not moved):
-            return chain
-        if before is None:
-            return None
+    def _proven(self, chain: Chain) -> Proven | None:
+        """Return what a chain proves, by itself or with those before it; None: nothing yet."""
+        before = self.agreement.last
+        is_alone = self.passes == 1 and not (self.moved or self.swapped)
+        if before is None or (chain.is_proof() and is_alone):
+            self.agreement.begin(chain)
+            is_proven = len(self.pager.pages) == 1 or (chain.is_proof() and is_alone)
+            return self.agreement.proven() if is_proven else None
         if not chain.keyed and chain.has_copies():
             # Equal rows could have been mistaken for one another.
+            self.agreement.begin(chain)
             is_sure = before.meets_head and before.is_still() and chain.repeats(before)
-            return before if is_sure else None
+            length = before.length + len(before.head)
+            return Proven(before.rows(), length, 2) if is_sure else None
         if not chain.agrees(before):
-            self.moved, self.lost = True, None
+            self.moved = True
+            self.agreement.begin(chain)
             return None
+        return self._agreed(chain)
+
+    def _agreed(self, chain: Chain) -> Proven | None:
+        """Return what a chain proves that agrees with the one before."""
         if chain.hidden:
             raise ReadingEnded(f"{chain.hidden:,} places of the list show no row")
-        self.swapped = False
-        lost_before, self.lost = self.lost, chain.lost(before)
-        if not chain.unexplained or not len(self.lost):
-            return chain
-        # A lost row may have moved to pages that were read already. If the next chain does not show
-        # it either, it was removed.
-        is_removed = lost_before is not None and not is_in(lost_before, chain.rows()["mark"]).any()
-        return before if is_removed else None
+        self.agreement.add(chain)
+        if self.agreement.has_returned():
+            self.moved = True
+            self.agreement.begin(chain)
+            return None
+        if not self.agreement.is_proof(is_sure=self.passes > 1 or self.moved):
+            return None
+        self.swapped = False  # both show the same order
+        return self.agreement.proven()
 
     def _read_plain(self, start: int) -> Steps[None]:
         """Read pages that do not overlap, from an offset to the end."""
@@ -192,7 +200,7 @@ class _Reading:
                 return check
         return None
 
-    def _proof(self, chain: Chain | None, before: Chain | None) -> Proof | None:
+    def _proof(self, chain: Chain | None) -> Proof | None:
         """Return the proof by counting or by chains, if there is one."""
         pager = self.pager
         if check := self._counted():
@@ -200,11 +208,13 @@ class _Reading:
             if rows["lacking"].any():
                 raise ReadingEnded("rows without a key cannot be counted")
             return self._prove(rows, Method.COUNTED, pager.checks[-1].length)
-        proven = self._proven(chain, before) if chain else None
+        proven = self._proven(chain) if chain else None
         if proven is None:
             return None
-        method = Method.ONE_PAGE if len(pager.pages) == 1 else Method.OVERLAPPING_PAGES
-        return self._prove(proven.rows(), method, proven.length + len(proven.head))
+        if len(pager.pages) == 1:
+            return self._prove(proven.rows, Method.ONE_PAGE, proven.length)
+        proof = self._prove(proven.rows, Method.OVERLAPPING_PAGES, proven.length)
+        return replace(proof, chains=proven.chains)
 
     def _partial(self, reason: str) -> Proof:
         lengths = [check.length for check in self.pager.checks]
@@ -232,6 +242,7 @@ class _Reading:
         memory = ListMemory(
             key=pager.keys.key,
             key_decided=decided,
+            passes=self.passes,
             length=before.length if length is None else length,
             stable_order=not (self.moved or self.swapped),
         )
@@ -247,6 +258,7 @@ class _Reading:
             used=_ranges(used),
             conflicting=_ranges(np.concatenate([conflicting, lacking])),
             memory=memory,
+            chains=0,
         )
 
 

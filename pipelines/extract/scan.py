@@ -66,7 +66,7 @@ class _Driver:
 
     def __post_init__(self) -> None:
         header = self.scan.header
-        self._steps = read_list(header.configured_key, header.memory)
+        self._steps = read_list(header.configured_key, header.memory, header.passes)
         self._pages = PageReader(header)
 
     async def read(self) -> Proof:

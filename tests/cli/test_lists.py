@@ -97,6 +97,11 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert "Published version 2. Open it with" in text
     assert re.search(r"All \d+ checks passed", synced("status").stdout)
     assert "The next sync takes " in synced("plan").stdout
+    once = {row["stream"]: row["requests"] for row in synced.json("plan")}
+    with synced.home.settings_file.open("a") as file:
+        file.write("[streams.usage]\npasses = 2\n")
+    twice = {row["stream"]: row["requests"] for row in synced.json("plan")}
+    assert twice == once | {"usage": 2 * once["usage"]}
     size = r"[\d.]+ [kM]B +2"  # and the year
     assert re.search(rf"2 +yes +{size}.*\n.*1 +no +{size}", synced("versions", "list").stdout)
     ((key,),) = rows(synced.home, "SELECT min(_key) FROM current.partners")

@@ -7,10 +7,13 @@ from pipelines.core.completeness import Completeness, ListMemory, Method
 from tests.archive.scans import START, proof
 
 SIZE, SPAN = "3 rows, 2 requests.", "existed throughout 23:59:58–00:00:58 UTC"  # noqa: RUF001
+IF = ", if no row changed its place meanwhile."
 ONE_PAGE: dict[str, Any] = {"method": Method.ONE_PAGE, "memory": ListMemory(), "ended_at": START}
 PARTIAL: dict[str, Any] = {"complete": False, "not_seen": 1999, "reason": "it moved"}
 SENTENCES: list[tuple[dict[str, Any], str]] = [
-    ({}, f"COMPLETE. {SIZE} Contains every row that {SPAN}. Primary key: usageId."),
+    ({}, f"COMPLETE. {SIZE} Contains every row that {SPAN}{IF} Primary key: usageId."),
+    ({"chains": 1}, f"COMPLETE. {SIZE} Contains every row that {SPAN}{IF} Primary key: usageId."),
+    ({"chains": 3}, f"COMPLETE. {SIZE} Contains every row that {SPAN} (3 readings agree). P"),
     ({"method": Method.COUNTED}, f"COMPLETE. {SIZE} Contains every row that {SPAN} (counted). P"),
     (
         {"conflicting": {1: ((3, 4),), 2: ((0, 2),)}},

@@ -61,6 +61,21 @@ def churn(until: float = 60, every: int = 1, moved: float = 0, **rates: float) -
     return change
 
 
+def cancelling(chance: float, until: float = inf) -> Change:
+    """Remove a row that was read and move one there that was not, so that no page shows a shift."""
+
+    def change(model: Model, number: int) -> None:
+        reached = min(model.asked[-1][0] + model.limit, len(model))
+        if number >= until or reached < 2 or model.chance.random() >= chance:
+            return
+        model.pop(model.chance.randrange(reached))
+        behind = range(reached - 1, len(model))
+        if behind:
+            model.move(model.chance.choice(behind), model.chance.randint(0, reached - 1))
+
+    return change
+
+
 def _touch(*, head: bool) -> Change:
     def change(model: Model, _number: int) -> None:
         for _row in range(min(2, len(model))):
@@ -217,6 +232,14 @@ KINDS: dict[str, Kind] = {
     "changes everywhere": changing(stable, churn(inf, between=0.5, removed=0.5)),
     "moves and removals": changing(stable, churn(inf, moved=0.5, removed=0.5)),
     "few moves and removals": changing(stable, churn(inf, moved=0.1, removed=0.1)),
+    "cancelling, few": changing(stable, cancelling(0.1)),
+    "cancelling, many": changing(stable, cancelling(0.5, until=20)),
+    "mixed and moves": changing(
+        stable, churn(head=0.5, tail=0.3, between=0.2, moved=0.1, removed=0.5)
+    ),
+    "few mixed and moves": changing(
+        stable, churn(inf, head=0.1, tail=0.1, between=0.1, moved=0.05, removed=0.2)
+    ),
     "new keys": changing(stable, _replace_all),
 }
 _CHANGES = ("stable", "one moves", "few removals", "head grows", "tail grows")

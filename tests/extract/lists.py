@@ -126,9 +126,10 @@ def drive(
     memory: ListMemory | None = None,
     key: str | None = None,
     stop: int = 10**9,
+    passes: int = 1,
 ) -> Proof:
     """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
-    steps = read_list(key, memory or ListMemory())
+    steps = read_list(key, memory or ListMemory(), passes)
     try:
         ask = next(steps)
         for number in count(1):

@@ -31,28 +31,33 @@ LIMIT, ROWS = 10, 65
 class Service:
     """A list of `ROWS` rows; `shuffled`: in another order at each request. Fails from a request on.
 
-    `together` is the greatest number of requests that were in flight at a time.
+    Requests are named r1, r2, and so on. `slow_guesses`: one behind the end, while another one is
+    in flight, is answered after all others.
     """
 
     shuffled: bool = False
     fails_from: int = 10**9
+    slow_guesses: bool = False
     requests: int = 0
-    in_flight: int = 0
-    together: int = 0
-    alone: list[int] = field(default_factory=list)  # offsets requested with no other in flight
+    crowded: set[str] = field(default_factory=set)  # requests that were in flight with another one
+    open: list[str] = field(default_factory=list)
     chance: Random = field(default_factory=lambda: Random(1))
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests += 1
-        self.in_flight += 1
-        self.together = max(self.together, self.in_flight)
-        if self.in_flight == 1:
-            self.alone.append(int(request.url.params["offset"]))
+        name, offset = f"r{self.requests}", int(request.url.params["offset"])
+        self.open.append(name)
+        if len(self.open) > 1:
+            self.crowded.update(self.open)
         await asyncio.sleep(0.001)
-        self.in_flight -= 1
+        before = 0 if self.slow_guesses and offset >= ROWS and len(self.open) > 1 else self.requests
+        while before != self.requests:  # until no other request has come for a while
+            before = self.requests
+            await asyncio.sleep(0.05)
+        self.open.remove(name)
         if self.requests >= self.fails_from:
             return httpx.Response(500, json={"status": 500, "title": "Down"})
-        return httpx.Response(200, content=self._page(int(request.url.params["offset"])))
+        return httpx.Response(200, content=self._page(offset), headers={"x-request-id": name})
 
     def _page(self, offset: int) -> bytes:
         chance = self.chance.random if self.shuffled else int
@@ -96,16 +101,16 @@ def keys(scan: SealedScan) -> list[str]:
 
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
-    service = Service(shuffled)
+    service = Service(shuffled, slow_guesses=True)
     scan = read(service, OpenScan.create(tmp_path / "scan", header()))
     assert scan.completeness.complete
     assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(ROWS))
     assert scan.completeness.requests == service.requests
     assert scan.completeness.memory.key == "usageId"
-    assert service.together > 1
-    alone = [each.offset for each in scan.exchanges() if each.purpose in {"length", "behind"}]
+    assert service.crowded
+    alone = {each.request_id for each in scan.exchanges() if each.purpose in {"length", "behind"}}
     assert bool(alone) == shuffled
-    assert set(alone) <= set(service.alone)
+    assert not alone & service.crowded
 
 
 def test_lines_hold_the_digests_of_their_records_also_of_erased_ones(tmp_path: Path) -> None:
