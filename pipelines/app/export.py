@@ -18,6 +18,7 @@ from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
+from pipelines.core.person import expand_user
 from pipelines.core.text import printable
 from pipelines.metadata.locks import hold_lock
 from pipelines.warehouse.duckdb_file import Row
@@ -120,7 +121,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
     After an error there is no new folder. An earlier export in the default folder is replaced in
     the end. Raises StorageFailed for what cannot be read or written.
     """
-    folder = given.expanduser().absolute() if given else default
+    folder = expand_user(given).absolute() if given else default
     part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):

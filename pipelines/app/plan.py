@@ -4,7 +4,7 @@ import math
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.session import AppSession
-from pipelines.archive.records import ParsedPage
+from pipelines.archive.envelope import ParsedPage
 from pipelines.config.connections import Connection
 from pipelines.config.settings import Stream
 from pipelines.core import loop
@@ -111,8 +111,8 @@ def _planned(
         requests, passes = _requests(stream, scan)
         basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC{passes}"
     elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
-        more = page.pagination.has_more
-        at_least = more or len(page.data) >= page.pagination.limit
+        more = bool(page.pagination.has_more)
+        at_least = more or len(page.data) >= (page.pagination.limit or 1)
         rows, requests, basis = len(page.data) + more, 1 + at_least * stream.passes, "one page"
     elif page:
         basis = f"not known. {page} {page.remedy}".strip()

@@ -1,9 +1,10 @@
 """Lines of a scan file: the header, one line for each exchange, the seal; compressed in frames."""
 
 import hashlib
+import re
 import struct
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from typing import BinaryIO, Final, NamedTuple
@@ -52,6 +53,12 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     def begins_like(self, other: "ScanHeader") -> bool:
         """Return whether another scan would send the same requests to the same service."""
         return all(getattr(self, name) == getattr(other, name) for name in ASKED)
+
+
+def cached_seconds(headers: Mapping[str, str]) -> int:
+    """Return for how many seconds a cache kept an answer (`Age`); 0 if the service gave it now."""
+    found = re.fullmatch(r"\s*([0-9]{1,9})[0-9]*\s*", headers.get("age", ""))
+    return int(found[1]) if found else 0
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="exchange"):

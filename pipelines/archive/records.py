@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice, pairwise
-from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.archive.envelope import CutPage, ParsedPage, read_envelope
 from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
@@ -25,31 +25,6 @@ Digests = npt.NDArray[np.uint64]
 DEPTH = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
-class Pagination(msgspec.Struct):
-    """What the service says of a page."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1)]
-    offset: Annotated[int, msgspec.Meta(ge=0)]
-    has_more: bool
-    next_offset: int | None = None
-
-
-class ParsedPage(msgspec.Struct):
-    """A page, its records not decoded."""
-
-    data: list[msgspec.Raw]
-    pagination: Pagination
-
-    @property
-    def records(self) -> list[bytes]:
-        """The bytes of each record as received."""
-        return [bytes(raw) for raw in self.data]
-
-
-class CutPage(ParsedPage):
-    """A page cut by its brackets; it may be no JSON as a whole."""
-
-
 def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
     """Cut a page into records, without decoding them.
 
@@ -58,16 +33,17 @@ def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
     with far more records is refused before memory is spent on them.
 
     Raises:
-        UnexpectedAnswer: the body is not an object with an array `data` and a `pagination`.
+        UnexpectedAnswer: the body is not an object with an array `data`, or it has no `pagination`
+            and as many records as were asked for, so that it is no page.
     """
     most = 2 * limit + 100
     try:
         if len(body) <= MANY_COMMAS or body.count(b",") <= max(most, MANY_COMMAS):
             with suppress(msgspec.DecodeError, RecursionError):
-                page = msgspec.json.decode(body, type=ParsedPage)
+                page = read_envelope(body)
                 if len(page.data) <= most:
-                    return page
-        return _cut(body, most)
+                    return _paged(page, limit)
+        return _paged(_cut(body, most), limit)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise UnexpectedAnswer(
             f"The answer is not a page of a list: {printable(error)}. None of its records is used.",
@@ -93,6 +69,17 @@ def erase_records(body: bytes, rows: Collection[int]) -> bytes:
     return body
 
 
+def _paged(page: ParsedPage, limit: int) -> ParsedPage:
+    """Return a page. Raises ValueError where nothing tells that it is only a part of a list.
+
+    Some services leave `pagination` out on the last page, which is short.
+    """
+    is_silent = page.pagination.limit is None and page.pagination.has_more is None
+    if is_silent and limit <= len(page.data):
+        raise ValueError("it has no `pagination`, and as many records as were requested")
+    return page
+
+
 def _cut(body: bytes, most: int) -> ParsedPage:
     """Cut a page by its brackets: one record that is not JSON does not cost the others."""
     cuts = [*islice(_cuts(body), most + 2)]
@@ -105,9 +92,9 @@ def _cut(body: bytes, most: int) -> ParsedPage:
     for record in records:
         with suppress(RecursionError):  # its brackets match; the record alone is too deep
             json.loads(record.decode(errors="replace"), parse_int=str, strict=False)
-    page = msgspec.json.decode(body[: cuts[0] + 1] + body[cuts[-1] :], type=CutPage)
-    page.data = [msgspec.Raw(record) for record in records]
-    return page
+    page = read_envelope(body[: cuts[0] + 1] + body[cuts[-1] :])
+    data = [msgspec.Raw(record) for record in records]
+    return CutPage(data, page.pagination, page.deviations)
 
 
 def _cuts(body: bytes) -> Iterator[int]:

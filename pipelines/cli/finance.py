@@ -1,6 +1,5 @@
 """Commands for people who work with the rows: mapping, closes, exports, report, traces."""
 
-import getpass
 import webbrowser
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
 from pipelines.core.errors import ExitCode
+from pipelines.core.person import user_name
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
@@ -69,7 +69,7 @@ def close_month(
 def reopen(month: Month, *, reason: program.Reason, no_build: program.NoBuild = False) -> int:
     """Reopen a closed month. Its copy stays."""
     session = open_home()
-    text = app.close.reopen_month(session, month.date(), getpass.getuser(), reason)
+    text = app.close.reopen_month(session, month.date(), user_name(), reason)
     return show_and_build(session, text, no_build=no_build)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +13,11 @@ from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
+from pipelines.core.text import decode_text, has_undecoded
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
 OPEN_TO_OTHERS = 0o077  # bits of a file's mode
+AROUND = r"\s\u200b\u2060\ufeff"  # white space, also without width, and byte order marks
 
 
 class Connection(values.Table):
@@ -43,7 +46,9 @@ class Connection(values.Table):
     max_requests_per_window: int | None = Field(default=None, ge=1, strict=True)
     """maximum number of requests in one window of the rate limit"""
     ca_file: values.FullPath | None = None
-    """file of certificates to trust instead of the built-in ones"""
+    """file of certificates to trust instead of the built-in ones, PEM or DER"""
+    ca_strict: bool = True
+    """false: accept a ca_file that lacks what RFC 5280 requires of an authority"""
     skip: tuple[str, ...] = ()
     """streams that this connection does not read"""
 
@@ -57,6 +62,8 @@ class Connection(values.Table):
             )
         needed = PARTNER_FIELDS if self.surface == "partner" else ()
         missing = [name for name in needed if name not in given]
+        if not self.ca_strict and not self.ca_file:
+            raise ValueError("ca_strict: only with ca_file")
         if not (self.secret or self.secret_file):
             missing.append("secret (name of a variable) or secret_file (a file with mode 0600)")
         if missing:
@@ -64,24 +71,59 @@ class Connection(values.Table):
         return self
 
     def read_secret(self) -> str:
-        """Return the secret. Raises ConfigurationError where it is absent or open to others."""
-        if self.secret and (value := os.environ.get(self.secret)):
+        """Return the secret, without spaces, line breaks and byte order marks around it.
+
+        Raises ConfigurationError where it is absent, open to others, or not text.
+        """
+        if self.secret and (value := _trimmed(os.environ.get(self.secret, ""))):
+            if has_undecoded(value):
+                raise self._no_secret(
+                    f"the environment variable {self.secret} is not UTF-8 text",
+                    f"Set {self.secret} again.",
+                )
             return value
-        why = f"the environment variable {self.secret} is not set"
-        remedy = f"Set {self.secret}, or add secret_file to the connection."
-        if file := self.secret_file:
-            remedy = f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`."
-            try:
-                text, mode = file.read_text(encoding="utf-8").strip(), file.stat().st_mode
-                if text and not mode & OPEN_TO_OTHERS:
-                    return text
-                why = "other users can read it" if text else "it is empty"
-            except (OSError, UnicodeDecodeError) as error:
-                why = str(error.strerror if isinstance(error, OSError) else "it is not UTF-8 text")
-            why = f"secret_file {file} cannot be used: {why}"
-        raise ConfigurationError(
+        if self.secret_file:
+            return self._secret_of_file(self.secret_file)
+        raise self._no_secret(
+            f"the environment variable {self.secret} is not set",
+            f"Set {self.secret}, or add secret_file to the connection.",
+        )
+
+    def doubt_about_secret(self) -> str:
+        """Return a sentence about what looks wrong in the secret, without it; empty if nothing."""
+        secret, place = self.read_secret(), f"The secret in secret_file {self.secret_file}"
+        if self.secret and os.environ.get(self.secret, "").strip():
+            place = f"The secret in the environment variable {self.secret}"
+        if re.search(r"\s", secret):
+            return f" {place} contains a space or a line break."
+        if len(secret) > 1 and secret[0] == secret[-1] and secret[0] in "\"'":
+            return f" {place} is in quotes, which count as part of it."
+        return ""
+
+    def _secret_of_file(self, file: Path) -> str:
+        try:
+            text, mode = _trimmed(decode_text(file.read_bytes())), file.stat().st_mode
+            if text and not mode & OPEN_TO_OTHERS:
+                return text
+            why = "other users can read it" if text else "it is empty"
+        except OSError as error:
+            why = str(error.strerror)
+        except UnicodeDecodeError:
+            why = "it is not UTF-8 text"
+        raise self._no_secret(
+            f"secret_file {file} cannot be used: {why}",
+            f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`.",
+        )
+
+    def _no_secret(self, why: str, remedy: str) -> ConfigurationError:
+        return ConfigurationError(
             f"Connection `{self.name}` has no credentials: {why}. Nothing was requested.", remedy
         )
+
+
+def _trimmed(secret: str) -> str:
+    """Return a secret without what an editor, a shell or a copy put around it."""
+    return re.sub(rf"\A[{AROUND}]+|[{AROUND}]+\Z", "", secret)
 
 
 CONNECTIONS = TypeAdapter(Annotated[dict[str, Connection], BeforeValidator(values.name_tables)])
@@ -104,7 +146,7 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
             f"{file} already has a connection `{name}`. Nothing was changed.",
             f"Correct [{name}] there, then run `partner-sync check`, or choose another --name.",
         )
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    text = decode_text(file.read_bytes()) if file.exists() else ""
     # Strings, whole numbers and lists look the same in JSON and TOML.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"

@@ -7,6 +7,7 @@ from typing import Final
 from pipelines.config.values import PREFIX
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import private_folder
+from pipelines.core.person import expand_user, usable_path
 
 DEFAULT_HOME = Path("~/.partner-sync")
 
@@ -31,9 +32,22 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> "Home":
-        """Return the home that the environment names, else the default. Reads no file."""
-        given = os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME
-        return cls(Path(given).expanduser().absolute())
+        """Return the home that the environment names, else the default. Reads no file.
+
+        Raises ConfigurationError where the path cannot be used.
+        """
+        name = f"{PREFIX}HOME"
+        given = os.environ.get(name, "").strip() or DEFAULT_HOME
+        try:
+            root = expand_user(Path(given))
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"There is no home: {name} is "
+                f"{'not set' if given is DEFAULT_HOME else 'below a folder that does not exist'}. "
+                f"{error}",
+                f"Set {name} to the full path of a folder.",
+            ) from None
+        return cls(usable_path(root.absolute()))
 
     def prepare(self) -> "Home":
         """Create the folders: ours 0700, those that analysts read 0755."""

@@ -18,6 +18,7 @@ from pipelines.config import values
 from pipelines.config.connections import CONNECTIONS, Connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import from_system, printable
 
 MOST_RECORDS: Final = 500  # a page, as the interface document has it
 DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
@@ -142,10 +143,20 @@ def load_settings(home: Home | None = None) -> Settings:
         )
     names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
     variables = {
-        names.get(name, name): text
+        names.get(name, name): _text_of(name, text)
         for name, text in os.environ.items()
         if name.startswith(values.PREFIX) and (text or name not in names)
     }
     settings = values.read_toml(home.settings_file) | variables | {"home": home}
     remedy = f"Correct {home.settings_file} or the environment variables {values.PREFIX}*."
     return values.validate(TypeAdapter(Settings), settings, "the settings", remedy)
+
+
+def _text_of(name: str, text: str) -> str:
+    try:
+        return from_system(text).strip()
+    except UnicodeDecodeError:
+        raise ConfigurationError(
+            f"The environment variable {printable(name)} is not UTF-8 text. Nothing was changed.",
+            f"Set {printable(name)} again.",
+        ) from None

@@ -14,6 +14,8 @@ import httpx
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.person import expand_user
+from pipelines.core.text import decode_text
 
 PREFIX = "PARTNER_SYNC_"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -61,6 +63,13 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _expanded(path: Path) -> Path:
+    try:
+        return expand_user(path)
+    except ConfigurationError as error:
+        raise ValueError(f"must be a full path: {error}") from None
+
+
 def _has_memory(text: str) -> bool:
     found = re.fullmatch(r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B", text)
     unit = (1024 if found[3] else 1000) ** (1 + "KMGT".index(found[2].upper())) if found else 0
@@ -96,7 +105,7 @@ Memory = Annotated[
 Address = Annotated[str, AfterValidator(_address)]
 FullPath = Annotated[
     Path,
-    AfterValidator(Path.expanduser),
+    AfterValidator(_expanded),
     _must(Path.is_absolute, "must be a full path: this file is read from any folder"),
 ]
 Text = Annotated[
@@ -162,7 +171,7 @@ def validate(kind: TypeAdapter[T], given: object, place: object, remedy: str) ->
 def read_toml(file: Path) -> dict[str, Any]:
     """Return the content of a file, empty without one. Raises ConfigurationError."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(decode_text(file.read_bytes()).replace("\r", "\n"))
     except FileNotFoundError:
         return {}
     except OSError as error:

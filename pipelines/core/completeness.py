@@ -1,7 +1,7 @@
 """What is proven about one scan of a list, and what the next scan of that list should know."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -62,12 +62,17 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 class Completeness(Proof, frozen=True, kw_only=True):
-    """The proof that seals a scan. `erased` counts the rows that were erased since."""
+    """The proof that seals a scan. `erased` counts the rows that were erased since.
+
+    `cached_seconds` is how long a cache had kept the oldest answer: rows are shown as they were so
+    long before.
+    """
 
     requests: int
     started_at: datetime
     ended_at: datetime
     erased: int = 0
+    cached_seconds: int = 0
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
@@ -90,7 +95,10 @@ class Completeness(Proof, frozen=True, kw_only=True):
         aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
         size += f" {aside:,} more records are in quarantine." if aside else ""
         size += f" {self.erased:,} records were erased later." if self.erased else ""
-        span = f"{self.started_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
+        began_at = self.started_at - timedelta(seconds=self.cached_seconds)
+        span = f"{began_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
+        if self.cached_seconds:
+            size += f" A cache answered with pages up to {self.cached_seconds} s old."
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
             return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."

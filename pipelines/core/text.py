@@ -1,12 +1,19 @@
 """Text from outside: credentials removed, control characters made visible, SQL names quoted."""
 
 import base64
+import codecs
+import os
 import re
 from urllib.parse import unquote_to_bytes
 
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 6  # shorter values would redact ordinary text
 LONGEST_MESSAGE = 300
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",  # as PowerShell 5 writes with `>`
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 # Of letters, in JSON. Because it begins with a fixed byte, the search is fast.
 ESCAPES = re.compile(rb'\\(?:u([0-9A-Fa-f]{4}(?:\\u[0-9A-Fa-f]{4})*)|(["/\\]))')
 
@@ -80,6 +87,28 @@ def _spellings(letter: str) -> str:
     units = letter.encode("utf-16-be").hex(" ", -2).split()  # JSON escapes those of UTF-16
     escaped = "".join(rf"\\u{unit}" for unit in units)
     return rf"(?:\\?{re.escape(letter)}|(?i:{escaped}|{percent}))"
+
+
+def decode_text(data: bytes) -> str:
+    """Return the text of a file that a person wrote, by its byte order mark, else in UTF-8.
+
+    Line breaks of Windows become those of Unix. Raises UnicodeDecodeError.
+    """
+    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
+    return data.decode(encoding).replace("\r\n", "\n")
+
+
+def has_undecoded(text: str) -> bool:
+    """Return whether text from the system holds bytes that are no text in its encoding."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def from_system(text: str) -> str:
+    """Return an argument or a variable as UTF-8 text, though the locale has another encoding.
+
+    Raises UnicodeDecodeError if it is not UTF-8 either.
+    """
+    return os.fsencode(text).decode() if has_undecoded(text) else text
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:

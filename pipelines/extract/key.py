@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pipelines.archive.lines import Exchange, ScanHeader
-from pipelines.archive.records import ParsedPage
+from pipelines.archive.envelope import ParsedPage
+from pipelines.archive.lines import Exchange, ScanHeader, cached_seconds
 from pipelines.core.completeness import ListMemory
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
@@ -49,13 +49,16 @@ class PageReader:
 
     def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
         """Return the page of an exchange."""
+        said = parsed.pagination
         return Page(
             number=number,
             request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
             values=np.column_stack([exchange.digests(), *self._columns(exchange, parsed)]),
             fields=tuple(self._values or ()),
-            limit=parsed.pagination.limit,
-            has_more=parsed.pagination.has_more,
+            limit=said.limit or exchange.limit,
+            has_more=bool(said.has_more),
+            says_more=said.has_more is not None,
+            is_cached=cached_seconds(exchange.headers) > 0,
         )
 
     def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:

@@ -83,7 +83,7 @@ class Pager:
         else:
             self._recorded.clear()  # pages of before are of no use any more
             answer = yield from self._ask(request, step)
-        page = replace(answer, key=self.keys.key)
+        page = self._completed(replace(answer, key=self.keys.key))
         self.pages.append(page)
         self.size = max(self.size, len(page))
         self.reached = max(self.reached, page.end if len(page) else 0)
@@ -105,6 +105,30 @@ class Pager:
         self._seen = np.unique(np.concatenate([self._seen, *new]))
         self._seen_pages = len(self.pages)
         return self._seen
+
+    def require_fresh(self) -> None:
+        """Raise ReadingEnded if a cache answered: only a single chain proves something then.
+
+        Pages of a cache may repeat what was seen before, so agreeing with it says nothing.
+        """
+        if any(page.is_cached for page in self.pages):
+            raise ReadingEnded("a cache answered, so reading again proves nothing")
+
+    def _completed(self, page: Page) -> Page:
+        """Return a page with what its answer does not say.
+
+        There is more behind rows, unless a request further on has shown that there is none.
+        """
+        # Some services state the number of rows as the limit of their last page.
+        is_count = page.limit == len(page) < self.size and not page.has_more
+        if is_count:
+            page = replace(page, limit=self.size)
+        if page.says_more and not is_count:
+            return page
+        before = self.pages[-1] if self.pages else None
+        is_further = before is not None and before.request.offset < page.request.offset
+        is_end = before is not None and is_further and page.end <= before.end
+        return replace(page, has_more=len(page) > 0 and not is_end)
 
     def _ask(self, request: PageRequest, step: int) -> Steps[Page]:
         self._check_budget(request.offset)

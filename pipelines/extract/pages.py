@@ -57,9 +57,10 @@ class Page:
     """One answer, as numbers; its rows are identified by the field `key`, None: by their content.
 
     `number` is the number of its exchange in the scan file, `limit` the page size that the service
-    says it used. `values` has one line a row: the first 8 bytes of the SHA-256 of the raw record,
-    then for each of `fields` (the key candidates) a number that stands for its value; 0 where the
-    value is null or missing.
+    says it used, else the one requested. `says_more`: it says `has_more`. `is_cached`: a cache
+    answered, with the page as it was some seconds before. `values` has one line a row: the first 8
+    bytes of the SHA-256 of the raw record, then for each of `fields` (the key candidates) a number
+    that stands for its value; 0 where the value is null or missing.
     """
 
     number: int
@@ -69,6 +70,8 @@ class Page:
     limit: int
     has_more: bool
     key: str | None = None
+    says_more: bool = True
+    is_cached: bool = False
 
     def __len__(self) -> int:
         """Count the rows."""

@@ -102,8 +102,11 @@ class _Reading:
         is_alone = self.passes == 1 and not (self.moved or self.swapped)
         if before is None or (chain.is_proof() and is_alone):
             self.agreement.begin(chain)
-            is_proven = len(self.pager.pages) == 1 or (chain.is_proof() and is_alone)
-            return self.agreement.proven() if is_proven else None
+            if len(self.pager.pages) == 1 or (chain.is_proof() and is_alone):
+                return self.agreement.proven()
+            self.pager.require_fresh()
+            return None
+        self.pager.require_fresh()
         if not chain.keyed and chain.has_copies():
             # Equal rows could have been mistaken for one another.
             self.agreement.begin(chain)
@@ -197,6 +200,7 @@ class _Reading:
             # Without keys, equal rows replace one another, unless the length never changed.
             lengths = pager.ends | {pager.reached}  # a full last page shows no end
             if met == check.length and (pager.keyed or lengths == {check.length}):
+                pager.require_fresh()
                 return check
         return None
 

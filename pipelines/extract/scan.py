@@ -12,8 +12,9 @@ from functools import partial
 
 import msgspec
 
-from pipelines.archive.lines import STOP, Exchange, encode_body
-from pipelines.archive.records import CutPage, ParsedPage, join_digests, parse_page
+from pipelines.archive.envelope import CutPage, ParsedPage, empty_page
+from pipelines.archive.lines import STOP, Exchange, cached_seconds, encode_body
+from pipelines.archive.records import join_digests, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
@@ -21,6 +22,13 @@ from pipelines.core.text import counted
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded
 from pipelines.extract.read_list import read_list
+from pipelines.extract.refusal import (
+    REFUSED,
+    KnownOffsets,
+    describe_cap,
+    find_cap,
+    is_refusal,
+)
 from pipelines.http.client import Attempt, ServiceClient
 
 FLUSH_SECONDS = 0.1  # pages that arrive faster are made durable together
@@ -44,6 +52,7 @@ async def read_scan(
     completeness = Completeness(
         **msgspec.structs.asdict(proof),
         requests=driver.requests,
+        cached_seconds=driver.cached_seconds,
         started_at=scan.header.started_at,
         ended_at=max(client.clock.utc_now(), scan.header.started_at),  # the clock may be set back
     )
@@ -52,7 +61,11 @@ async def read_scan(
 
 @dataclass
 class _Driver:
-    """One read of one list. `asks` counts the answers that were used."""
+    """One read of one list. `asks` counts the answers that were used.
+
+    `known` says which offsets the pages showed, `failed` has the last failure of each request,
+    `used_at` is when the newest page in use was received, `cached_seconds` the age of the oldest.
+    """
 
     client: ServiceClient
     scan: OpenScan
@@ -63,6 +76,10 @@ class _Driver:
     reached: int = 0
     flushed: float = 0.0
     pending: dict[PageRequest, asyncio.Task[Answer]] = field(default_factory=dict)
+    known: KnownOffsets = field(default_factory=KnownOffsets)
+    failed: dict[PageRequest, Attempt] = field(default_factory=dict)
+    used_at: float = 0.0
+    cached_seconds: int = 0
 
     def __post_init__(self) -> None:
         header = self.scan.header
@@ -76,12 +93,12 @@ class _Driver:
             ask = next(self._steps)
             for exchange in self.scan.exchanges():
                 await asyncio.sleep(0)  # a request to stop is seen between pages
-                self.requests += exchange.purpose != STOP
+                self.requests += _is_request(exchange)
                 if exchange.ask is not None:
                     ask = self._use(exchange.page, exchange)
             while True:
                 is_late = clock.monotonic() >= deadline
-                exchange, page = self._stop() if is_late else await self._answer(ask)
+                exchange, page = self._late() if is_late else await self._answer(ask)
                 exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
                 ask = self._use(self._append(exchange), exchange, page)
         except StopIteration as end:
@@ -104,8 +121,12 @@ class _Driver:
         self.asks += 1
         if exchange.purpose == STOP:
             return self._steps.throw(ReadingEnded(exchange.error))
-        parsed = parsed or parse_page(exchange.body or b"", exchange.limit)
+        if parsed is None:
+            parsed = parse_page(exchange.body, exchange.limit) if exchange.body else empty_page()
         page = self._pages.read(number, exchange, parsed)
+        self.known.note(page)
+        self.used_at = exchange.received_at.timestamp()
+        self.cached_seconds = max(self.cached_seconds, cached_seconds(exchange.headers))
         self.reached = max(self.reached, page.end)
         expected = self.scan.header.memory.length
         self.on_progress(self.reached, self.requests, expected)
@@ -121,30 +142,95 @@ class _Driver:
         for request in (ask.request, *likely):
             if request not in self.pending:
                 self.pending[request] = asyncio.create_task(self._request(request))
-        answer = await self.pending[ask.request]
-        del self.pending[ask.request]
-        return answer
+        try:
+            return await self.pending.pop(ask.request)
+        except ServiceError:
+            answer = await self._answer_to_refusal(ask.request)
+            if answer is None:
+                raise
+            return answer
 
-    async def _request(self, request: PageRequest) -> Answer:
+    async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:
         header, (offset, purpose) = self.scan.header, request
         line = partial(_line, purpose, offset, header.page_size)
-        attempt = await self.client.page(
-            header.path, offset, header.page_size, lambda failed: self._append(line(failed))
-        )
+
+        def note(failed: Attempt) -> None:
+            self.failed[request] = failed
+            self._append(line(failed))
+
+        attempt = await self.client.page(header.path, offset, header.page_size, note, once=once)
         return line(attempt), attempt.content
 
-    def _stop(self) -> Answer:
-        now, minutes = self.client.clock.time(), counted(round(self.max_seconds / 60), "minute")
-        reason = f"it was not proven within {minutes} (sync_max_minutes)"
+    async def _answer_to_refusal(self, request: PageRequest) -> Answer | None:
+        """Return what a refused offset means: an empty page, or that reading stops; None: neither.
+
+        Raises ServiceError.
+        """
+        failed = self.failed.get(request)
+        if failed is not None and failed.sent_at < self.used_at:
+            # It was requested ahead; the list may have grown since.
+            try:
+                return await self._request(request, once=True)
+            except ServiceError:
+                failed = self.failed[request]
+        if failed is None:
+            return None
+        if self.known.is_end(request.offset, failed):
+            return _empty_line(request, self.scan.header.page_size, failed), empty_page()
+        if not self.known.may_be_cap(request.offset, failed):
+            return None
+        await self.end_pending(cancel=True)
+        probe = partial(self._probe, once=failed.status not in REFUSED)
+        cap = await find_cap(self.known, request.offset, probe)
+        if cap is None:
+            return None
+        return self._stop(describe_cap(cap, failed, self.client.redactor))
+
+    async def _probe(self, offset: int, *, once: bool) -> Attempt | None:
+        """Request an offset; return the attempt if it was refused. Its rows are not used.
+
+        Raises ServiceError for another failure.
+        """
+        request = PageRequest(offset)
+        try:
+            exchange, _page = await self._request(request, once=once)
+        except ServiceError:
+            failed = self.failed[request]
+            if not is_refusal(failed):
+                raise
+            return failed
+        self._append(exchange)
+        return None
+
+    def _late(self) -> Answer:
+        minutes = counted(round(self.max_seconds / 60), "minute")
+        return self._stop(f"it was not proven within {minutes} (sync_max_minutes)")
+
+    def _stop(self, reason: str) -> Answer:
+        now = self.client.clock.time()
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
         return _line(STOP, 0, 0, attempt), None
 
     def _append(self, exchange: Exchange) -> int:
-        self.requests += exchange.purpose != STOP
+        self.requests += _is_request(exchange)
         now = self.client.clock.monotonic()
         is_due = now - self.flushed >= FLUSH_SECONDS
         self.flushed = now if is_due else self.flushed
         return self.scan.append(exchange, durable=is_due)
+
+
+def _is_request(exchange: Exchange) -> bool:
+    """Return whether a line stands for a request of its own."""
+    is_empty_page = exchange.status in REFUSED and exchange.error is None
+    return exchange.purpose != STOP and not is_empty_page
+
+
+def _empty_line(request: PageRequest, limit: int, refused: Attempt) -> Exchange:
+    """Return the line of the empty page that a refusal means; the refusal has its own line."""
+    attempt = Attempt(
+        status=refused.status, sent_at=refused.sent_at, received_at=refused.received_at
+    )
+    return _line(request.purpose, request.offset, limit, attempt)
 
 
 def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
@@ -163,5 +249,5 @@ def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
         headers=attempt.headers,
         error=attempt.error,
         joined=join_digests(page.data) if page else b"",
-        raw=encode_body(None if attempt.error else attempt.body, is_json=is_json),
+        raw=encode_body(None if attempt.error else attempt.body or None, is_json=is_json),
     )

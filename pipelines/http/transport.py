@@ -8,7 +8,7 @@ import logging
 import re
 import ssl
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -23,10 +23,14 @@ from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter
 
 MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
+LONGEST_NAME = 40  # characters of a header that are quoted
 CONNECT_SECONDS = 10.0  # for all else, the deadline of the whole request counts
 # The proof by counting needs each page as it is now, so no cache may answer.
 HEADERS = {"Accept-Encoding": "gzip", "Cache-Control": "no-cache"}
-ENCODINGS = {"", "identity", "gzip"}
+COMPRESSED = {"gzip", "x-gzip", "deflate"}  # httpx decodes them
+# How some services name a character set, or nothing, in Content-Encoding: the body is as it is.
+PLAIN = {"identity", "none", "utf-8", "utf8", "us-ascii", "iso-8859-1", "binary", "8bit"}
+BOM = b"\xef\xbb\xbf"
 KEPT_HEADERS = (
     *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"),
     *("date", "age", "content-type"),
@@ -34,6 +38,7 @@ KEPT_HEADERS = (
 SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
 QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
 PRIVATE = re.compile(r"[^/\\]*@|[?#].*", re.DOTALL)  # user, query and fragment of an address
+logger = logging.getLogger(__name__)
 EXPECTED = (PartnerSyncError, httpx.RequestError, TimeoutError, asyncio.CancelledError)
 
 
@@ -50,6 +55,7 @@ class Transport:
     redactor: Redactor
     clock: Clock
     network: httpx.AsyncBaseTransport | None = None
+    _deviations: set[tuple[str, str]] = field(default_factory=set)
 
     @cached_property
     def http(self) -> httpx.AsyncClient:
@@ -101,7 +107,7 @@ class Transport:
                 self._read_head(response, attempt)
                 if attempt.status not in MAY_PAUSE:
                     await held.aclose()
-                attempt.body = await _receive(response)
+                attempt.body = await self._receive(response)
         except EXPECTED as error:
             attempt.failure = self._explained(error, request.url)
         attempt.received_at = self.clock.time()
@@ -116,6 +122,50 @@ class Transport:
         if location := response.extensions["location"]:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
         attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
+
+    async def _receive(self, response: httpx.Response) -> bytes:
+        """Return a decompressed body without a byte order mark.
+
+        httpx reads 64 KiB at once, which gzip makes 64 MiB at most.
+        """
+        path = response.request.url.path
+        self._check_encoding(response)
+        pieces, size = list[bytes](), 0
+        async for piece in response.aiter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_BODY:
+                raise Unavailable(f"The answer to {path} is larger than 64 MiB.")
+        body = b"".join(pieces)
+        if body.startswith(BOM):
+            self.note_deviation(path, "the answer begins with a byte order mark")
+        return body.removeprefix(BOM)
+
+    def _check_encoding(self, response: httpx.Response) -> None:
+        """Tell httpx how to decode. Raises DecodingError for an encoding it cannot decode."""
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if not encoding:
+            return
+        if encoding in PLAIN:
+            del response.headers["content-encoding"]
+        elif encoding in COMPRESSED:
+            response.headers["content-encoding"] = encoding.removeprefix("x-")
+        else:
+            raise httpx.DecodingError(f"it is encoded as {encoding}, which was not requested")
+        if encoding not in {"identity", "gzip"}:
+            shown = printable(encoding, LONGEST_NAME)
+            self.note_deviation(response.request.url.path, f"Content-Encoding is `{shown}`")
+
+    def note_deviation(self, path: str, what: str) -> None:
+        """Log once how answers differ from the interface document, where nothing depends on it."""
+        if (path, what) not in self._deviations:
+            self._deviations.add((path, what))
+            logger.info(
+                "%s: %s differs from the interface document: %s. It is read all the same.",
+                self.connection.name,
+                path,
+                what,
+            )
 
     def _explained(self, error: BaseException, url: httpx.URL) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""
@@ -133,23 +183,10 @@ class Transport:
             case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
                 return Unavailable(f"No connection to {place}.")
             case httpx.DecodingError():
-                return Unavailable(f"The answer to {url.path} cannot be decompressed.")
+                return Unavailable(f"The answer to {url.path} cannot be decompressed: {detail}.")
             case httpx.RequestError():
                 return Unavailable(f"The connection to {place} broke off ({url.path}): {detail}.")
         return error
-
-
-async def _receive(response: httpx.Response) -> bytes:
-    """Return a decompressed body. httpx reads 64 KiB at once, which gzip makes 64 MiB at most."""
-    if response.headers.get("content-encoding", "").strip().lower() not in ENCODINGS:
-        raise httpx.DecodingError("not asked for")
-    pieces, size = list[bytes](), 0
-    async for piece in response.aiter_bytes():
-        pieces.append(piece)
-        size += len(piece)
-        if size > MAX_BODY:
-            raise Unavailable(f"The answer to {response.request.url.path} is larger than 64 MiB.")
-    return b"".join(pieces)
 
 
 async def _keep_location(response: httpx.Response) -> None:

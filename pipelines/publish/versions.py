@@ -1,6 +1,5 @@
 """Rows of `versions` and version files, kept in step. The symlink says what is published."""
 
-import getpass
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from pipelines.config.settings import Settings
 from pipelines.core import stop
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ArchiveDamaged, LoadFailed, PartnerSyncError, StorageFailed
+from pipelines.core.person import user_name
 from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
@@ -47,7 +47,7 @@ class Stores:
 
     def decision(self, kind: str, subject: str, reason: str) -> Decision:
         """Return a decision that the user of this process takes now."""
-        person, now = getpass.getuser(), self.clock.utc_now()
+        person, now = user_name(), self.clock.utc_now()
         return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 

@@ -27,7 +27,8 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "502": (Reply(502, HTML), Unavailable, "with status 502: it may pass.", "sync"),
     "503": (Reply(503), Unavailable, "with status 503", "sync"),
     "control characters": (json_reply(500, title="\x1b[2J"), Unavailable, r'says: "\x1b[2J"', ""),
-    "no content": (Reply(204), Unavailable, "with status 204", "sync"),
+    "205": (Reply(205), Unavailable, "with status 205", "sync"),
+    "204 with a body": (Reply(204, b"{}"), Unavailable, "with status 204", "sync"),
     "408": (Reply(408), Unavailable, "with status 408", "sync"),
     "520": (Reply(520), Unavailable, "with status 520", "sync"),
     "HTML": (Reply(200, HTML), Unavailable, "is a page of HTML, perhaps of a proxy", "base_url"),
@@ -35,7 +36,7 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "not an object": (Reply(200, b"[]"), Unavailable, "not a page of a list", "base_url"),
     "no gzip": (NO_GZIP, Unavailable, "cannot be decompressed", "sync"),
     "too many records": (page_reply([{}] * 121), Unavailable, "more than 120 records", "sync"),
-    "answered by a cache": (page_reply(Age="17"), Unavailable, "its answer is 17 s old", "sync"),
+    "answered by a cache": (page_reply(Age="999"), Unavailable, "answer is 999 s old", "sync"),
     "429": (problem(429, "slow down"), RateLimited, "slow down", "max_requests_per_window"),
     "organization disabled": (
         problem(401, "API access is not active for this organization."),

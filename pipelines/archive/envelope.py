@@ -1,0 +1,133 @@
+"""What is around the records of a page: `data` and `pagination`, also where they are spelled oddly.
+
+What the interface document asks for is read at once. A member that is missing or has another JSON
+type is read where its meaning is plain, else it counts as not said; both are noted.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+LONGEST_NUMBER = 18  # digits
+LEAST = {"limit": 1, "offset": 0}
+
+
+class Pagination(msgspec.Struct):
+    """What the service says of a page; None where it does not say it, or not readably."""
+
+    limit: int | None = None
+    has_more: bool | None = None
+
+
+class ParsedPage(msgspec.Struct):
+    """A page, its records not decoded.
+
+    `deviations` say where its envelope differs from the interface document, though it can be read.
+    """
+
+    data: list[msgspec.Raw]
+    pagination: Pagination
+    deviations: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> list[bytes]:
+        """The bytes of each record as received."""
+        return [bytes(raw) for raw in self.data]
+
+
+class CutPage(ParsedPage):
+    """A page cut by its brackets; it may be no JSON as a whole."""
+
+
+class _DocumentedPagination(msgspec.Struct):
+    limit: Annotated[int, msgspec.Meta(ge=1)]
+    offset: Annotated[int, msgspec.Meta(ge=0)]
+    has_more: bool
+    next_offset: int | None = None
+
+
+class _Documented(msgspec.Struct):
+    """A page as the interface document has it."""
+
+    data: list[msgspec.Raw]
+    pagination: _DocumentedPagination
+
+
+class _Loose(msgspec.Struct):
+    data: list[msgspec.Raw] | None
+    pagination: Any = None
+
+
+_decode_documented = msgspec.json.Decoder(_Documented).decode
+_decode_loose = msgspec.json.Decoder(_Loose).decode
+
+
+def empty_page(deviation: str = "") -> ParsedPage:
+    """Return the page that an answer without a body means."""
+    deviations = (deviation,) if deviation else ()
+    return ParsedPage([], Pagination(has_more=False), deviations)
+
+
+def read_envelope(body: bytes) -> ParsedPage:
+    """Return a page. Raises msgspec.DecodeError: no JSON, or no object with an array `data`."""
+    try:
+        page = _decode_documented(body)
+    except msgspec.ValidationError:
+        return _read_loosely(body)
+    return ParsedPage(page.data, Pagination(page.pagination.limit, page.pagination.has_more))
+
+
+def _read_loosely(body: bytes) -> ParsedPage:
+    page = _decode_loose(body)
+    deviations = [] if page.data is not None else ["`data` is null"]
+    members = page.pagination if isinstance(page.pagination, dict) else {}
+    if members is not page.pagination:
+        deviations.append(f"`pagination` is {_kind(page.pagination)}")
+    else:
+        deviations += _deviations(members)
+    limit, more = _whole(members.get("limit")), _truth(members.get("has_more"))
+    return ParsedPage(page.data or [], Pagination(limit or None, more), tuple(deviations))
+
+
+def _deviations(members: dict[str, Any]) -> list[str]:
+    """Return which members of `pagination` are not as the interface document has them."""
+    found = []
+    for name in ("limit", "offset", "has_more", "next_offset"):
+        value = members.get(name)
+        expected: type | tuple[type, ...] = int
+        if name == "has_more":
+            expected = bool
+        if name == "next_offset":
+            expected = (int, type(None))
+        is_number_for_truth = isinstance(value, bool) and name != "has_more"
+        if not isinstance(value, expected) or is_number_for_truth:
+            found.append(f"`pagination.{name}` is {_kind(value)}")
+        elif isinstance(value, int) and value < LEAST.get(name, value):
+            found.append(f"`pagination.{name}` is {value}")
+    return found
+
+
+def _kind(value: object) -> str:
+    """Return what a value is in JSON, in words."""
+    words = {
+        type(None): "missing or null",
+        str: "text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number with a fraction or exponent",
+    }
+    return words.get(type(value), "an object or array")
+
+
+def _whole(value: object) -> int | None:
+    """Return a whole number that is written as one, as text or as `500.0`; None for the rest."""
+    if isinstance(value, float) and value.is_integer():
+        value = f"{value:.0f}"
+    text = str(value).strip() if isinstance(value, int | str) else ""
+    is_number = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+    return int(text) if is_number else None
+
+
+def _truth(value: object) -> bool | None:
+    """Return what true, false, 1, 0, or their text say; None for the rest."""
+    return {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower())

@@ -1,0 +1,44 @@
+"""Whose process this is: the name that decisions keep, and the folder that `~` stands for."""
+
+import getpass
+import os
+from pathlib import Path
+
+from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import from_system, has_undecoded
+
+
+def user_name() -> str:
+    """Return the name of the user; `uid 12345` where the system has none for this number.
+
+    Containers often run under a number that no file of users knows.
+    """
+    try:
+        name = from_system(getpass.getuser())
+    except (KeyError, OSError, ImportError, UnicodeDecodeError):
+        return f"uid {os.getuid()}"
+    return name.strip() or f"uid {os.getuid()}"
+
+
+def expand_user(path: Path) -> Path:
+    """Return a path with the home folder for `~`. Raises ConfigurationError without a folder."""
+    try:
+        expanded = path.expanduser()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"{path.parts[0]} stands for no folder: this user has no home folder, and HOME is not "
+            "set. Nothing was changed.",
+            "Name a full path, or set HOME.",
+        ) from None
+    return expanded
+
+
+def usable_path(path: Path) -> Path:
+    """Return a path as DuckDB and SQLite can open it. Raises ConfigurationError for another one."""
+    if has_undecoded(str(path)):
+        raise ConfigurationError(
+            f"The path {str(path)!a} is not text in the encoding of this locale. Nothing was "
+            "changed.",
+            "Rename the folder, or set the environment variable PYTHONUTF8=1.",
+        )
+    return path

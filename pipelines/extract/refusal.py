@@ -1,0 +1,86 @@
+"""What it means that the service refuses an offset: the end of the list, or a cap below its end.
+
+Some services refuse every offset above a number of their own. Rows behind it cannot be read, so the
+list is PARTIAL. Others answer an offset behind the last row with 404, where the interface document
+has an empty page.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pipelines.core.text import Redactor, printable
+from pipelines.extract.pages import Page
+from pipelines.http.retry import Attempt, read_problem
+
+REFUSED = frozenset({400, 404, 413, 414, 416, 422})  # statuses that are about the request
+FAILED = range(500, 600)  # some services fail instead of refusing
+LONGEST_QUOTE = 200  # characters
+
+Probe = Callable[[int], Awaitable[Attempt | None]]
+"""Requests an offset once; returns the attempt if it was refused or failed, None if answered."""
+
+
+@dataclass
+class KnownOffsets:
+    """What the pages of a list say about its offsets.
+
+    `answered` is the highest offset with an answer, `last` the highest one at which the newest
+    answers show or promise a row; -1: none. `page_rows` is the size of the largest page.
+    """
+
+    answered: int = -1
+    last: int = -1
+    page_rows: int = 1
+
+    def note(self, page: Page) -> None:
+        """Note what a page shows."""
+        self.answered = max(self.answered, page.request.offset)
+        self.page_rows = max(self.page_rows, len(page))
+        if page.has_more:
+            self.last = max(self.last, page.end)
+        elif page.end > self.last or page.request.offset <= self.last:
+            self.last = page.end - 1
+
+    def is_end(self, offset: int, failed: Attempt) -> bool:
+        """Return whether a refusal only says that the list has no row at this offset."""
+        return 0 < self.last < offset and failed.status in REFUSED
+
+    def may_be_cap(self, offset: int, failed: Attempt) -> bool:
+        """Return whether an offset was refused that no answer reached, before the known end."""
+        return is_refusal(failed) and 0 <= self.answered < offset <= self.last
+
+
+def is_refusal(failed: Attempt) -> bool:
+    """Return whether an attempt may have failed because of its offset."""
+    return failed.status in REFUSED or failed.status in FAILED
+
+
+async def find_cap(known: KnownOffsets, offset: int, probe: Probe) -> int | None:
+    """Return the lowest offset that is refused; None where the service refuses not only offsets.
+
+    It does not answer an offset further on, but still the ones that it answered before.
+    """
+    is_up = await probe(known.answered) is None
+    if not is_up or await probe(offset + known.page_rows) is None:
+        return None
+    if await probe(offset) is None:
+        return None
+    answered, refused = known.answered, offset
+    while refused - answered > 1:
+        middle = (answered + refused) // 2
+        if await probe(middle) is None:
+            answered = middle
+        else:
+            refused = middle
+    return refused
+
+
+def describe_cap(cap: int, failed: Attempt, redactor: Redactor) -> str:
+    """Return why the list could not be read to its end, for the proof."""
+    problem = read_problem(failed.body)
+    words = redactor.clean(str(problem.get("detail") or problem.get("title") or "")).strip()
+    quote = f': "{printable(words, LONGEST_QUOTE)}"' if words else ""
+    return (
+        f"the service refuses every offset from {cap:,} on (status {failed.status}{quote}), "
+        "although it says that more rows follow"
+    )

@@ -1,0 +1,166 @@
+"""Lists whose envelope is odd, whose deep offsets are refused, or that a cache answers."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pipelines.archive.scan_file import OpenScan, SealedScan
+from pipelines.core.errors import ServiceError
+from pipelines.extract.scan import read_scan
+from tests.extract.test_scan import LIMIT, Spare, header, keys
+from tests.http.support import Harness, merchant
+
+Change = Callable[[dict[str, Any]], object]
+
+
+class Odd:
+    """A list of rows whose answers are changed; offsets from `cap` on are refused, unless past."""
+
+    def __init__(self, rows: int, change: Change = lambda _page: None, age: int = 0) -> None:
+        self.rows, self.change, self.age = rows, change, age
+        self.refused: range = range(0)
+        self.status = 400
+        self.broken = False  # only the page at the first refused offset
+        self.moving = False
+        self.requests = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests += 1
+        offset = int(request.url.params["offset"])
+        if offset in self.refused:
+            return httpx.Response(
+                self.status, json={"detail": f"offset must be < {self.refused[0]}"}
+            )
+        order = list(range(self.rows))
+        if self.moving:
+            order = order[self.requests % 7 :] + order[: self.requests % 7]
+        more = offset + LIMIT < self.rows
+        pagination: dict[str, Any] = {"limit": LIMIT, "offset": offset, "has_more": more}
+        pagination |= {"next_offset": offset + LIMIT if more else None}
+        rows = [{"usageId": f"u{key}"} for key in order[offset : offset + LIMIT]]
+        page: dict[str, Any] = {"data": rows, "pagination": pagination}
+        self.change(page)
+        headers = {"Age": str(self.age)} if self.age else {}
+        return httpx.Response(200, json=page, headers=headers)
+
+
+def read(service: Odd, file: Path) -> SealedScan:
+    harness = Harness(merchant(), httpx.MockTransport(service))
+    harness.limiter = Spare(harness.clock)
+    scan = OpenScan.resume(file) if file.exists() else OpenScan.create(file, header())
+    return harness.run(lambda client: read_scan(client, scan, 600, lambda *_seen: None))
+
+
+def drop(*names: str) -> Change:
+    return lambda page: [page["pagination"].pop(name) for name in names]
+
+
+def short(page: dict[str, Any]) -> bool:
+    return not page["pagination"]["has_more"]
+
+
+ODD: dict[str, Change] = {
+    "no limit": drop("limit"),
+    "no has_more": drop("has_more"),
+    "neither": drop("limit", "has_more", "next_offset", "offset"),
+    "no pagination on the last page": lambda page: short(page) and page.pop("pagination"),
+    "null pagination on the last page": lambda page: short(page) and page.update(pagination=None),
+    "limit is the number of rows": lambda page: page["pagination"].update(limit=len(page["data"])),
+    "all as text": lambda page: page.update(
+        pagination={name: json.dumps(value) for name, value in page["pagination"].items()}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("rows", [1, 10, 65])
+def test_an_odd_envelope_is_read_to_the_end(change: Change, rows: int, tmp_path: Path) -> None:
+    def changed(page: dict[str, Any]) -> None:
+        before = page["pagination"].copy()
+        change(page)
+        said = page.get("pagination") or {}
+        if len(page["data"]) == LIMIT and not said.keys() & {"limit", "has_more"}:
+            page["pagination"] = before  # else nothing tells that a full page is a page of a list
+
+    service = Odd(rows, changed)
+    scan = read(service, tmp_path / "scan")
+    assert scan.completeness.complete, scan.completeness.reason
+    assert len(keys(scan)) == rows
+    assert service.requests <= 9 + 2 * (rows / LIMIT)
+
+
+def test_a_short_page_in_the_middle_that_says_nothing_is_not_the_end(tmp_path: Path) -> None:
+    def cut(page: dict[str, Any]) -> None:
+        if page["data"] and page["data"][0]["usageId"] == "u7":
+            page["data"] = page["data"][:6]
+            del page["pagination"]
+
+    scan = read(Odd(65, cut), tmp_path / "scan")
+    assert len(keys(scan)) == 65
+
+
+@pytest.mark.parametrize("status", [400, 404, 416, 422, 500])
+def test_refused_deep_offsets_make_a_partial_list_that_names_the_cap(
+    status: int, tmp_path: Path
+) -> None:
+    service = Odd(65)
+    service.refused, service.status = range(40, 999), status
+    scan = read(service, tmp_path / "scan")
+    assert not scan.completeness.complete
+    assert scan.completeness.reason.startswith(
+        f'the service refuses every offset from 40 on (status {status}: "offset must be < 40"), '
+        "although it says that more rows follow."
+    )
+    assert len(keys(scan)) >= 40
+    assert scan.completeness.requests == service.requests
+    assert SealedScan.open(scan.path).completeness == scan.completeness
+
+
+@pytest.mark.parametrize("status", [404, 416, 400])
+@pytest.mark.parametrize("rows", [20, 65])
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_refusal_behind_the_end_is_the_end(
+    status: int, rows: int, tmp_path: Path, *, moving: bool
+) -> None:
+    service = Odd(rows)
+    service.refused, service.status, service.moving = range(rows, 999), status, moving
+    scan = read(service, tmp_path / "scan")
+    assert scan.completeness.complete, scan.completeness.reason
+    assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(rows))
+    assert scan.completeness.requests == service.requests
+
+
+@pytest.mark.parametrize("refused", [range(1), range(999), range(14, 22)])
+@pytest.mark.parametrize("status", [400, 500])
+def test_other_pages_that_fail_end_the_scan_as_before(
+    refused: range, status: int, tmp_path: Path
+) -> None:
+    service = Odd(65)
+    service.refused, service.status = refused, status
+    with pytest.raises(ServiceError, match=f"with status {status}"):
+        read(service, tmp_path / "scan")
+    service.refused = range(0)
+    scan = read(service, tmp_path / "scan")  # resumes
+    assert scan.completeness.complete
+    assert len(keys(scan)) == 65
+
+
+def test_pages_of_a_cache_count_from_when_they_were_made(tmp_path: Path) -> None:
+    scan = read(Odd(65, age=3), tmp_path / "scan")
+    proof = scan.completeness
+    assert proof.complete
+    assert proof.cached_seconds == 3
+    assert "A cache answered with pages up to 3 s old." in proof.sentence("usage")
+    assert f"throughout {proof.started_at.replace(second=57):%S}" not in proof.sentence("usage")
+
+
+def test_a_cache_proves_nothing_by_counting(tmp_path: Path) -> None:
+    service = Odd(65, age=3)
+    service.moving = True
+    proof = read(service, tmp_path / "scan").completeness
+    assert not proof.complete
+    assert "a cache answered" in proof.reason
