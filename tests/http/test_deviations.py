@@ -26,15 +26,17 @@ def encoded(encoding: str) -> Reply:
 
 
 # What is odd, and what is said of it; rows are 3 and 0.
+NEXT: tuple[Any, ...] = ("10", 10.0, "/v2/usage?offset=10", "", [10])
+WRONG: tuple[Any, ...] = ("10", 1.5, "x", None, MISSING, -1, {})
 READ: dict[str, tuple[Reply, str, int]] = {
     **{
         f"next_offset {value!r}": (page(next_offset=value), "`pagination.next_offset` is", 3)
-        for value in ("10", 10.0, "/v2/usage?offset=10", "", [10])
+        for value in NEXT
     },
     **{
         f"{name} {value!r}": (page(**{name: value}), f"`pagination.{name}` is", 3)
         for name in ("limit", "offset", "has_more")
-        for value in ("10", 1.5, "x", None, MISSING, -1, {})
+        for value in WRONG
     },
     "no pagination": (Reply(200, b'{"data": [1, 2, 3]}'), "`pagination` is missing or null", 3),
     "null pagination": (Reply(200, b'{"data": [1], "pagination": null}'), "`pagination` is", 1),
