@@ -17,6 +17,8 @@ from pipelines.reconcile.roles import read_columns
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
+WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit")
+OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")  # may well be none
 HEAD: Final = """\
 # Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
 # {}. After editing it, run `partner-sync versions build`. Rules that need a role without a field
@@ -36,9 +38,11 @@ def propose(session: AppSession) -> list[Row]:
     for role, (field, evidence) in proposals.items():
         fields = [each.path for each in columns if role.startswith(f"{each.stream}.")]
         value = _value(current, role)
-        problem = _problem(role, value, fields) if value != _value(Mapping(), role) else ""
+        is_field = role in (current or Mapping()).fields() and value != _value(Mapping(), role)
+        problem = _problem(role, value, fields) if is_field else ""
         found = {"role": role, "field": field, "evidence": evidence}
-        rows.append(found | {"current_mapping": value or None, "problem": problem})
+        shown = value if value or role in OTHER_VALUES else None
+        rows.append(found | {"current_mapping": shown, "problem": problem})
     return rows
 
 
@@ -53,7 +57,7 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
     tables = (current or Mapping()).model_dump()
     for row in rows:
         side, _, name = row["role"].partition(".")
-        tables[side][name] = row["field"] or tables[side][name]
+        tables[side][name] = tables[side][name] if row["field"] is None else row["field"]
     mapping = Mapping.model_validate(tables)
     if mapping == current:
         return f"{file} already has every field that is proposed. It was not changed."
@@ -64,14 +68,15 @@ def accept(session: AppSession, *, replace: bool = False) -> str:
         raise ConfigurationError(
             f"{file} was not changed. {' '.join(problems)}", f"Correct these fields in {file}."
         )
-    if not any(row["field"] for row in rows if not row["role"].startswith("partners.")):
+    if not any(row["field"] for row in rows if not row["role"].startswith(WITHOUT_FIELD)):
         raise ConfigurationError(
             "No field of usage or billing qualifies. Nothing was written.",
             "Run `partner-sync mapping propose` to see why.",
         )
     version = session.warehouse.require_published().number
     write_durably(file, _rendered(mapping, version, rows).encode())
-    unknown = [row["role"] for row in rows if not _value(mapping, row["role"])]
+    unknown = [row["role"] for row in rows if _value(mapping, row["role"]) in {None, ()}]
+    unknown = [each for each in unknown if not each.startswith(OTHER_VALUES)]
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
     return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
 

@@ -12,7 +12,8 @@ from pipelines.app.session import AppSession
 from pipelines.app.trace import Place, ScanName, raw_records
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.archive.scan_file import scan_file
-from pipelines.config.mapping import REMEDY, read_mapping
+from pipelines.config.mapping import REMEDY, Mapping, read_mapping
+from pipelines.core.currencies import digits_of, fold
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.text import printable
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record, to_decimal
@@ -85,7 +86,7 @@ class RawAmounts:
     """Reads amounts from raw records. `paths` are the fields of the roles that the records have."""
 
     paths: dict[str, str]
-    credit_kinds: tuple[str, ...]
+    mapping: Mapping
 
     def read(self, row: Row, record: Record) -> Decimal | None:
         """Return the amount that a record has. Raises UnusableRecord, which says why not."""
@@ -97,7 +98,12 @@ class RawAmounts:
             record_id, _, line = record_id.rpartition("#")
         if record_id and type(found) in {str, int} and str(found) != record_id:
             raise UnusableRecord("The scan file has another record in its place.")
-        return self._of_bill(record, line) if is_bill else _number(self._at(record, "usage.amount"))
+        amount = self._of_bill(record, line) if is_bill else self._of_usage(record)
+        is_minor = getattr(self.mapping, row["stream"]).amount_unit == "minor"
+        return amount.scaleb(-digits_of(row["currency"])) if amount and is_minor else amount
+
+    def _of_usage(self, record: Record) -> Decimal | None:
+        return _number(self._at(record, "usage.amount"))
 
     def _at(self, record: Record, role: str) -> Any:
         return _find(record, self.paths[role]) if role in self.paths else None
@@ -106,7 +112,8 @@ class RawAmounts:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
         lines = self._at(record, "billing.line_amount") or ()
         amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
-        if str(self._at(record, "billing.kind")) in self.credit_kinds:
+        kinds = {fold(each) for each in self.mapping.billing.credit_kinds}
+        if fold(str(self._at(record, "billing.kind"))) in kinds:
             amounts = [None if each is None else -abs(each) for each in amounts]
         total, *amounts = amounts
         if line == "rest" and amounts:
@@ -153,7 +160,7 @@ def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
         raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
     columns, _unknown = find_roles(opened.db, mapping)
     paths = {role: column.path for role, column in columns.items()}
-    amounts = RawAmounts(paths, mapping.billing.credit_kinds)
+    amounts = RawAmounts(paths, mapping)
     rows, scans = [row for row in found if row["scan_id"]], defaultdict[ScanName, list[Row]](list)
     for row in rows:
         scans[row["connection"], row["stream"], row["scan_id"]].append(row)

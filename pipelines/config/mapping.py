@@ -7,7 +7,7 @@ and what needs it is not evaluated.
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter
@@ -17,11 +17,20 @@ from pipelines.config import values
 # As the service sends it: period.start, lines[].usageId
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
 Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
+Unit = Literal["major", "minor"]
 NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
+NO_STATUS = "no status"  # of a bill without one, as a value of other_statuses
+# Words in the values of status and kind, in any case.
+UNCOUNTED_WORDS = "void|draft|cancel|delete|pending|reject|reverse"
+CREDIT_WORDS = "credit|refund"
+UNIT_MEANING = (
+    "minor: amounts and prices are in the smallest unit of the currency (EUR 0.01, JPY 1, KWD "
+    "0.001); major: in euros, yen, dinars"
+)
 
 
-def _role(meaning: str, default: str | tuple[str, ...] | None = None) -> Any:
+def _role(meaning: str, default: Any = None) -> Any:
     """Return a role with its meaning, which is a comment in the file."""
     return Field(default=default, description=meaning)
 
@@ -47,6 +56,7 @@ class UsageRoles(values.Table):
     price: Role = _role("price of one unit")
     amount: Role = _role("amount")
     currency: Role = _role("ISO 4217 code")
+    amount_unit: Unit = _role(UNIT_MEANING, "major")
     recorded: Role = _role("when it was recorded")
     updated: Role = _role("when it was changed last")
 
@@ -60,6 +70,7 @@ class BillingRoles(values.Table):
     period: Role = _role("date, time or month that is billed")
     amount: Role = _role("total of the bill")
     currency: Role = _role("ISO 4217 code")
+    amount_unit: Unit = _role(UNIT_MEANING, "major")
     issued: Role = _role("when it was issued")
     updated: Role = _role("when it was changed last")
     number: Role = _role("invoice number")
@@ -67,9 +78,15 @@ class BillingRoles(values.Table):
     counted_statuses: tuple[str, ...] = _role(
         "values of status that count as billed; others (void, draft) are shown apart", ()
     )
+    other_statuses: tuple[str, ...] | None = _role(
+        "values of status that are known and do not count; any other value is a finding"
+    )
     kind: Role = _role("kind of document, see credit_kinds")
     credit_kinds: tuple[str, ...] = _role(
         "values of kind that are credit notes, which are shown apart", ()
+    )
+    other_kinds: tuple[str, ...] | None = _role(
+        "values of kind that are known and no credit notes; any other value is a finding"
     )
     line_usage: Role = _role("identifier of the usage record that a line bills")
     line_plan: Role = _role("plan or product of a line")
@@ -107,7 +124,7 @@ class Mapping(values.Table):
             f"{side}.{role}": path
             for side in ("partners", "usage", "billing")
             for role, path in getattr(self, side)
-            if isinstance(path, str)
+            if isinstance(path, str) and role != "amount_unit"
         }
 
 

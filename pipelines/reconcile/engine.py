@@ -172,6 +172,7 @@ class _Engine:
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _begin(self.db, self.inputs, self._terms())
+        self.sides.create_bill_months(self.db)
         for view in VIEWS:
             self.db.execute(f"CREATE VIEW reconciliation.{view} AS {self.sides.query(view)}")
             if view != "billed":  # which joins what holds now

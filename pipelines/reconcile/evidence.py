@@ -4,7 +4,7 @@ Shares are over all current rows. Sums and products are over a sample, in exact 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from itertools import permutations
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 
 from pipelines.config.mapping import FIELD_PATH
-from pipelines.core.currencies import CODES, minor_unit
+from pipelines.core.currencies import CODES, SPACES, minor_unit, read_code
 from pipelines.reconcile.roles import DAY, Column, read_columns
 
 MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match  # lists in lists are no lines
@@ -25,7 +25,10 @@ KEYS: Final = """
 SELECT loads.stream, max_by(loads.key, loads.valid_time) FROM meta.loads AS loads GROUP BY ALL
 """
 # The first condition of each is fast, and spares most values the second one.
-CODE: Final = f"CASE WHEN length({{0.value}}) = 3 THEN {{0.value}} IN {tuple(sorted(CODES))} END"
+CODE: Final = f"""
+CASE WHEN length({{0.value}}) BETWEEN 3 AND 9
+    THEN upper(trim({{0.value}}, '{SPACES}')) IN {tuple(sorted(CODES))} END
+"""
 TIME: Final = f"""
 CASE WHEN {{0.value}} BETWEEN '0' AND ':' THEN {DAY.format(value="{0.value}")} IS NOT NULL END
 """
@@ -58,7 +61,35 @@ SELECT list({{0.value}}), {{1}}
 FROM (FROM current.{{0.stream}} {SAMPLED}) AS record {LINES}
 GROUP BY record._connection, record._key, {{1}}
 """
+# Sampled usage with the lines that name it, and each partner's usage and bills.
+BILLED_USAGE: Final = f"""
+SELECT {{currency}}, [{{used}}], list({{billed}})
+FROM (FROM current.usage {SAMPLED}) AS record
+JOIN {{source}} ON line._connection = record._connection
+    AND CAST({{line_usage}} AS VARCHAR) = CAST({{id}} AS VARCHAR)
+GROUP BY record._connection, record._key, {{currency}}, {{used}}
+"""
+TOTALS: Final = """
+SELECT used.currency, used.amounts, billed.amounts
+FROM (
+    SELECT CAST({} AS VARCHAR) AS partner, {} AS currency, list({}) AS amounts
+    FROM (FROM current.usage) AS record GROUP BY ALL
+) AS used
+JOIN (
+    SELECT CAST({} AS VARCHAR) AS partner, {} AS currency, list({}) AS amounts
+    FROM (FROM current.billing) AS record GROUP BY ALL
+) AS billed USING (partner, currency)
+USING SAMPLE reservoir(200 ROWS) REPEATABLE (1)
+"""
 ROWS: Final = "SELECT {1} FROM current.{0.stream} AS record {2} " + SAMPLED
+
+
+class Pair(NamedTuple):
+    """What was used and what is billed for it, in a currency as it is compared."""
+
+    currency: str | None
+    used: Decimal
+    billed: Decimal
 
 
 class Share(NamedTuple):
@@ -114,6 +145,11 @@ class Evidence:
                 "different": Share(min(distinct * connections, values), values),  # about
             }
 
+    def is_filled(self, column: Column) -> bool:
+        """Whether every row has a value."""
+        filled = self.shares[column]["filled"]
+        return filled.part == filled.whole
+
     def is_unique(self, column: Column) -> bool:
         """Whether every row has a text or a whole number, and all differ in a connection."""
         labels, different = (self.shares[column][kind] for kind in ("labels", "different"))
@@ -147,6 +183,38 @@ class Evidence:
             for at, total in enumerate(totals, start=1)
         }
 
+    def billed_usage(self, found: Mapping[str, Column]) -> Iterator[Pair]:
+        """Yield sampled usage with the sum of the lines that name it; nothing without the roles."""
+        roles = ("usage.id", "usage.amount", "usage.currency")
+        lines = ("billing.line_usage", "billing.line_amount")
+        if {*roles, *lines} <= found.keys():
+            id_, used, currency, line_usage, billed = (found[each] for each in (*roles, *lines))
+            query = BILLED_USAGE.format(
+                id=id_.value,
+                used=used.value,
+                currency=currency.value,
+                line_usage=line_usage.value,
+                billed=billed.value,
+                source=billed.source,
+            )
+            yield from self._pairs(query)
+
+    def totals(self, found: Mapping[str, Column]) -> Iterator[Pair]:
+        """Yield the totals of partners by currency; nothing without the roles."""
+        roles = [
+            f"{side}.{name}"
+            for side in ("usage", "billing")
+            for name in ("partner", "currency", "amount")
+        ]
+        if {*roles} <= found.keys():
+            yield from self._pairs(TOTALS.format(*(found[each].value for each in roles)))
+
+    def _pairs(self, query: str) -> Iterator[Pair]:
+        with localcontext(prec=EXACT_DIGITS):
+            for currency, *sides in self._rows(query):
+                used, billed = (sum(filter(None, each), Decimal(0)) for each in sides)
+                yield Pair(read_code(currency), used, billed)
+
     def products(
         self, numbers: Sequence[Column], currency: Column | None
     ) -> dict[tuple[Column, ...], Share]:
@@ -165,7 +233,7 @@ class Evidence:
                 if x > y:
                     continue
                 share = Share.of(
-                    abs(row[x] * row[y] - row[z]) * 2 <= minor_unit(row[-1])
+                    abs(row[x] * row[y] - row[z]) * 2 <= minor_unit(read_code(row[-1]))
                     for row in rows
                     if row[x] and row[y] and row[z] and 1 not in {row[x], row[y]}
                 )

@@ -215,9 +215,10 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
         files = {view: _quoted(folder / f"{view}.parquet") for view in VIEWS}
         copy = {view: f"read_parquet('{file}')" for view, file in files.items()}
         yield _rows(-1, copy, [close.month])
-    for folders in months.values():
+    for at, folders in enumerate(months.values()):
         file = next(iter(folders)) / MAPPING
-        sides = Sides(db, read_mapping(file) or Mapping())
+        sides = Sides(db, read_mapping(file) or Mapping(), f"temp.bill_months_{at}")
+        sides.create_bill_months(db, "TEMP TABLE")
         if reason := sides.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}

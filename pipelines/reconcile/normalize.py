@@ -11,7 +11,9 @@ from typing import Final
 import duckdb
 
 from pipelines.config.mapping import Mapping
+from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, fold, minor_unit_of
 from pipelines.core.text import quote_identifier
+from pipelines.reconcile import bill_months
 from pipelines.reconcile.roles import DAY, NUMBERS, find_roles
 
 PLACE: Final = """
@@ -43,10 +45,10 @@ FROM parts
 # Why a bill is set apart; NULL: it counts. A void credit note is no credit, and a status
 # of that name does not make one.
 # In full: where a record has a field of that name, its alias would be that field.
-IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind}), false)"
+IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
 APART: Final = f"""CASE
         WHEN {{counted_statuses}} <> []
-            AND NOT list_contains({{counted_statuses}}, coalesce({{status}}, 'no status'))
+            AND NOT list_contains({{counted_statuses}}, coalesce({{status_read}}, 'no status'))
             THEN regexp_replace(
                 coalesce({{status}}, 'no status'), '^credit note$', 'status credit note'
             )
@@ -54,11 +56,12 @@ APART: Final = f"""CASE
 BILLS: Final = f"""
 SELECT
     record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
-    {{organization}} AS organization, {{month}} AS month, {{currency}} AS currency,
+    {{organization}} AS organization, coalesce({{month}}, dated.month) AS month,
+    if({{has_no_period}}, dated.source, 'period') AS month_from, {{currency}} AS currency,
     {{issued}} AS issued_at, {{updated}} AS updated_at,
     {IS_CREDIT} AS is_credit, {APART} AS apart,
     if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
-FROM {{table}} AS record
+FROM {{table}} AS record {{of_bill}}
 WHERE {{holds}}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
@@ -66,12 +69,17 @@ WHERE {{holds}}
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
-        bills.* EXCLUDE (amount), line._index::VARCHAR AS line, {{line_usage}} AS reference,
+        bills.* EXCLUDE (amount) REPLACE (
+            coalesce(dated.month, bills.month) AS month,
+            coalesce(dated.source, bills.month_from) AS month_from
+        ),
+        line._index::VARCHAR AS line, {{line_usage}} AS reference,
         {{line_plan}} AS plan, {{line_price}} AS price,
         if(bills.is_credit, -abs({{line_quantity}}), {{line_quantity}}) AS quantity,
         if(bills.is_credit, -abs({{line_amount}}), {{line_amount}}) AS amount
     FROM {{lines}} AS line
     JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
+    {{of_line}}
     WHERE line._valid_to IS NULL
 ), sums AS (
     SELECT lines.connection, lines._key, sum(lines.amount) AS amount
@@ -116,21 +124,42 @@ VIEWS: Final = {  # of which list, how, and what a row shares with those of the 
 class Sides:
     """The statements of views for a mapping. `columns` has the column of each role that it names.
 
-    `unknown` says why other roles have none.
+    `unknown` says why other roles have none. The views read a table of months of bills, which
+    `create_bill_months` makes.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, mapping: Mapping, months: str = bill_months.TABLE
+    ) -> None:
         self._mapping, (self.columns, self.unknown) = mapping, find_roles(db, mapping)
+        self._months = months
         self._tables = {table for (table,) in db.execute("SHOW TABLES FROM history").fetchall()}
 
     def missing(self, needs: Iterable[str]) -> str:
         """Return why roles are unknown; empty if all are known."""
-        unknown = dict.fromkeys(role for role in needs if role not in self.columns)
+        known = self.columns.keys() | ({"billing.period"} if self._has_months_of_lines() else ())
+        unknown = dict.fromkeys(role for role in needs if role not in known)
         return "; ".join(self.unknown.get(role, f"{role} is not mapped") for role in unknown)
 
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
         side, query, reference = VIEWS[view]
+        return query.format(
+            **self._expressions(side),
+            key=MONTH if self.missing(BY_USAGE) else reference,
+            holds="true" if every_version else "record._valid_to IS NULL",
+            of_bill=bill_months.OF_BILL.format(name=self._months),
+            of_line=bill_months.OF_LINE.format(name=self._months),
+        )
+
+    def create_bill_months(self, db: duckdb.DuckDBPyConnection, create: str = "TABLE") -> None:
+        """Create the table of months of bills that have no period."""
+        used = self.query("used", every_version=True)
+        terms = {**self._expressions("billing"), "create": create, "name": self._months}
+        db.execute(bill_months.CREATE.format(**terms, used=used))
+
+    def _expressions(self, side: str) -> dict[str, str]:
+        """Return what the statements of a side name: expressions of roles, and tables."""
         columns = {
             role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
             for role, value in getattr(self._mapping, side)
@@ -140,16 +169,25 @@ class Sides:
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         has_total = "billing.amount" in self.columns
         columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
+        columns["issued_on"] = self._day(f"{side}.issued")
+        columns["has_no_period"] = self._has_no_period(side)
         if f"{side}.id" not in self.columns:
             columns["id"] = "record._key"
+        for name in ("status", "kind"):
+            columns[f"{name}_read"] = f"lower(trim({columns.get(name)}, '{SPACES}'))"
         lines = (each.table for role, each in self.columns.items() if ".line_" in role)
-        return query.format(
-            **columns,
-            key=MONTH if self.missing(BY_USAGE) else reference,
-            table=self._table(side),
-            lines=self._table(next(lines, "")),
-            holds="true" if every_version else "record._valid_to IS NULL",
-        )
+        tables = {"table": self._table(side), "lines": self._table(next(lines, ""))}
+        return columns | tables
+
+    def _has_months_of_lines(self) -> bool:
+        """Return whether lines say which month each bill is of, and no field is its period."""
+        needs = (*BY_USAGE, "usage.period")
+        return self._mapping.billing.period is None and self.columns.keys() >= {*needs}
+
+    def _has_no_period(self, side: str) -> str:
+        """Return the condition that a record names no period."""
+        period = self.columns.get(f"{side}.period")
+        return f"nullif(trim(CAST({period.value} AS VARCHAR)), '') IS NULL" if period else "true"
 
     def _table(self, name: str) -> str:
         return f"history.{quote_identifier(name)}" if name in self._tables else NO_TABLE
@@ -158,11 +196,29 @@ class Sides:
         """Return the expression of a role's column."""
         column = self.columns.get(f"{side}.{name}")
         value = column.value if column else "NULL"
-        if name.endswith(NUMBERS):  # of one type on both sides: where two meet, DuckDB rounds
-            measure = name.removeprefix("line_")
-            scales = (each.scale for role, each in self.columns.items() if role.endswith(measure))
-            return f"CAST({value} AS DECIMAL(38,{max(scales, default=0)}))"
+        if name.endswith(NUMBERS):
+            return self._number(side, name, value)
+        if name == "currency":
+            return code_of(f"CAST({value} AS VARCHAR)")
         return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
+
+    def _number(self, side: str, name: str, value: str) -> str:
+        """Return the expression of a number, of one type on both sides.
+
+        Where two types meet, DuckDB rounds. Amounts and prices in minor units become major ones.
+        """
+        measure = name.removeprefix("line_")
+        scales = (each.scale for role, each in self.columns.items() if role.endswith(measure))
+        scale, is_money = max(scales, default=0), measure != "quantity"
+        number = f"CAST({value} AS DECIMAL(38,{scale}))"
+        units = {each: getattr(self._mapping, each).amount_unit for each in ("usage", "billing")}
+        if not is_money or "minor" not in units.values():
+            return number
+        if units[side] == "minor":
+            is_line = name.startswith("line_")
+            currency = "bills.currency" if is_line else self._column(side, "currency")
+            number = f"{number} * {minor_unit_of(currency)}"
+        return f"CAST({number} AS DECIMAL(38,{scale + MOST_DIGITS}))"
 
     def _day(self, role: str) -> str:
         """Return the expression of the date in a column: a date, a time or a month."""
@@ -177,5 +233,6 @@ class Sides:
 
 
 def _texts(values: Iterable[str]) -> str:
-    texts = ("'" + value.replace("'", "''") + "'" for value in values)
+    """Return values of a status or kind as a list, which are compared without case and spaces."""
+    texts = ("'" + fold(value).replace("'", "''") + "'" for value in values)
     return f"[{', '.join(texts)}]::VARCHAR[]"

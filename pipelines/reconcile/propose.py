@@ -13,13 +13,13 @@ import duckdb
 from pipelines.config import mapping
 from pipelines.config.mapping import PartnerRoles
 from pipelines.reconcile.evidence import FEW, SOME, Evidence, Share
-from pipelines.reconcile.roles import NUMBERS, SIDES, Column
+from pipelines.reconcile.roles import NUMBERS, SIDES, Column, words
+from pipelines.reconcile.units import AMOUNTS, find_units
 
 SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
 CLOSE = 0.02  # shares that differ by less are equally good
 WIDTH = 12  # numbers of a table that are multiplied; all combinations of three are
 UNNAMED = 1_000.0  # rank of a name that says nothing
-WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one
     "id": "usage id, billing id, bill id, invoice id, document id, document no, record id, id",
     "partner": "partner id, partner, reseller, distributor, account",
@@ -54,8 +54,12 @@ NAMED_ROLES: Final = {  # period after other times: a date may be any of them
     **dict.fromkeys(("billing.organization", "billing.number", "billing.line_plan"), "labels"),
 }
 OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}  # have no role
-UNCOUNTED: Final = re.compile("void|draft|cancel|delete|pending|reject|reverse", re.IGNORECASE)
-CREDIT: Final = re.compile("credit|refund", re.IGNORECASE)
+AGREE: Final = {  # whose values are those of the other side
+    "billing.organization": "usage.organization",
+    "billing.line_plan": "usage.plan",
+}
+UNCOUNTED: Final = re.compile(mapping.UNCOUNTED_WORDS, re.IGNORECASE)
+CREDIT: Final = re.compile(mapping.CREDIT_WORDS, re.IGNORECASE)
 
 
 class Proposal(NamedTuple):
@@ -109,11 +113,29 @@ class _Search:
         if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
             self._choose_by("numbers", "billing.amount", "; no lines add up to it")
         for role, kind in NAMED_ROLES.items():
-            self._choose_by(kind, role)
+            if role in AGREE:
+                self._choose_agreeing(kind, role, AGREE[role])
+            else:
+                self._choose_by(kind, role)
         self._choose_values(
-            "billing.counted_statuses", "billing.status", lambda each: not UNCOUNTED.search(each)
+            ("billing.counted_statuses", "billing.other_statuses"),
+            "billing.status",
+            lambda each: not UNCOUNTED.search(each),
         )
-        self._choose_values("billing.credit_kinds", "billing.kind", CREDIT.search)
+        self._choose_values(
+            ("billing.credit_kinds", "billing.other_kinds"), "billing.kind", CREDIT.search
+        )
+        self._units()
+
+    def _units(self) -> None:
+        """Say of both sides whether their amounts are in minor units."""
+        units = find_units(self._evidence, self._found)
+        for side, amounts in AMOUNTS.items():
+            unit = "minor" if side in units.minor else "major"
+            proposal = Proposal(None, f"{side}.amount has no field.")
+            if amounts & self._found.keys():
+                proposal = Proposal(unit, units.reason)
+            self.proposals[f"{side}.amount_unit"] = proposal
 
     def _free(self, role: str) -> list[Column]:
         """Return the columns that have no role yet: of records, or of one list in them."""
@@ -131,7 +153,7 @@ class _Search:
 
     def _numbers(self, role: str) -> list[Column]:
         free = (each for each in self._free(role) if each.is_number)
-        return [each for each in free if not OTHERS & set(_words(each.path))]
+        return [each for each in free if not OTHERS & set(words(each.path))]
 
     def _choose(
         self, role: str, shares: Mapping[Column, Share], meaning: str, *, needs_name: bool = False
@@ -206,14 +228,38 @@ class _Search:
             if role not in self.proposals:
                 self._choose_by("numbers", role, f"; no product confirms it{only}")
 
-    def _choose_values(self, role: str, of_role: str, is_meant: Callable[[str], object]) -> None:
-        """Choose which values of a field of bills mean that they count, or are credit notes."""
+    def _choose_agreeing(self, kind: str, role: str, other: str) -> None:
+        """Give a role to a field whose name fits and whose values the other side has, too."""
+        target = self._found.get(other)
+        if target is None:
+            reason = f"{other} has no field to compare values with."
+            self.proposals[role] = Proposal(None, reason)
+            return
+        named = [each for each in self._free(role) if _rank(role, each) < UNNAMED]
+        shares = {
+            each: self._evidence.found(each, target)
+            for each in named
+            if self._evidence.shares[each][kind].value >= NAMED
+        }
+        self._choose(role, shares, f"values are in usage.{target.path}", needs_name=True)
+
+    def _choose_values(
+        self, roles: tuple[str, str], of_role: str, is_meant: Callable[[str], object]
+    ) -> None:
+        """Choose which values of a field of bills mean that they count, or are credit notes.
+
+        The others are listed as well, so that a new value is seen as one.
+        """
         column = self._found.get(of_role)
         values = self._evidence.values(column) if column else []
-        others = ", ".join(each for each in values if not is_meant(each))
-        reason = f"Other values: {others or 'none'}." if column else f"{of_role} has no field."
         meant = tuple(each for each in values if is_meant(each))
-        self.proposals[role] = Proposal(meant or None, reason)
+        others = [each for each in values if each not in meant]
+        if column and of_role == "billing.status" and not self._evidence.is_filled(column):
+            others.append(mapping.NO_STATUS)
+        reason = f"Other values: {', '.join(others) or 'none'}." if column else ""
+        reason = reason or f"{of_role} has no field."
+        self.proposals[roles[0]] = Proposal(meant or None, reason)
+        self.proposals[roles[1]] = Proposal(tuple(others) if column else None, reason)
 
 
 def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]:
@@ -223,14 +269,9 @@ def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]
     return [each for each in first if most - shares[each].value < CLOSE]
 
 
-def _words(name: str) -> list[str]:
-    """Return the words of a name, small and without the s of a plural: unitPrices: unit, price."""
-    return [re.sub("(?<=[^su])s$", "", each.lower()) for each in WORD.findall(name)]
-
-
 def _rank(role: str, column: Column) -> float:
     """Return how well a field is named for a role, 0 the best; UNNAMED if it is not."""
-    found = set(_words(column.path.rpartition("[].")[2]))
+    found = set(words(column.path.rpartition("[].")[2]))
     usual = NAMES.get(role.partition(".")[2].removeprefix("line_"))
     for place, name in enumerate(usual.split(", ") if usual and not OTHERS & found else ()):
         if found >= set(name.split()) or name.replace(" ", "") in found:

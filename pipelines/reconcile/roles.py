@@ -1,5 +1,6 @@
 """Which column has which role: the fields of a mapping, looked up in `meta.columns`."""
 
+import re
 from typing import Final, NamedTuple
 
 import duckdb
@@ -25,6 +26,9 @@ ORDER BY columns.position
 DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS DATE))"
 
 
+WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
 class Column(NamedTuple):
     """A column of `history`; `path` is the field that it holds, as a mapping names it.
 
@@ -41,6 +45,11 @@ class Column(NamedTuple):
     source: str
     is_number: bool
     scale: int
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name, small and without the s of a plural: unitPrices: unit, price."""
+    return [re.sub("(?<=[^su])s$", "", each.lower()) for each in WORD.findall(name)]
 
 
 def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:

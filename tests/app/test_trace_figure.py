@@ -10,6 +10,7 @@ import pytest
 from pipelines.app.breaks import BreakFilter, read_breaks
 from pipelines.app.trace_figure import RawAmounts, trace_break, trace_month
 from pipelines.archive.scan_file import SealedScan
+from pipelines.config.mapping import BillingRoles, Mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.publish.prune import prune
@@ -77,12 +78,12 @@ def test_a_credit_note_is_read_as_it_is_billed() -> None:
     amounts = RawAmounts(
         {f"billing.{name}": name for name in ("id", "amount", "kind")}
         | {"billing.line_amount": "lines[].n"},
-        ("credit",),
+        Mapping(billing=BillingRoles(credit_kinds=("credit",), amount_unit="minor")),
     )
-    lines = [{"n": "2.50"}, {"n": "-0.50"}, {}]
-    record = {"id": "c#1", "amount": "2.00", "lines": lines, "kind": "credit"}
+    lines = [{"n": "250"}, {"n": "-50"}, {}]
+    record = {"id": "c#1", "amount": "200", "lines": lines, "kind": "Credit "}
     ids = ("c#1#0", "c#1#1", "c#1#2", "c#1#3", "c#1#rest", "c#1")
-    rows = [{"stream": "billing", "id": each} for each in ids]
+    rows = [{"stream": "billing", "id": each, "currency": "EUR"} for each in ids]
     assert [amounts.read(row, record) for row in rows] == [
         *(Decimal("-2.50"), Decimal("-0.50"), None, None),
         *(Decimal("1.00"), Decimal("-2.00")),

@@ -88,7 +88,7 @@ def used(record_id: str, amount: str = "5.00", **fields: Any) -> Record:
     }
 
 
-def line(usage: str | None, amount: str | None = "5.00", quantity: int = 1) -> Record:
+def line(usage: str | None, amount: str | int | None = "5.00", quantity: int = 1) -> Record:
     return {"usage": usage, "quantity": quantity, "amount": amount}
 
 

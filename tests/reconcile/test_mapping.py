@@ -51,7 +51,7 @@ def mapped(session: Stores) -> Mapping:
 def test_accept_writes_the_proposal(session: Stores) -> None:
     file, text = session.home.mapping_file, accept(session)
     assert text == (
-        f"Wrote {file}, 30 of 33 roles. Without a field: billing.organization, "
+        f"Wrote {file}, 34 of 37 roles. Without a field: billing.organization, "
         "billing.credit_kinds, billing.line_plan."
     )
     assert file.stat().st_mode & 0o777 == 0o600

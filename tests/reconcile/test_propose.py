@@ -27,6 +27,8 @@ billing.amount=gross billing.currency=ccy billing.issued=documentDate billing.up
 billing.number=serial billing.status=state billing.counted_statuses=issued,paid
 billing.kind=documentType billing.line_usage=items[].recordRef billing.line_quantity=items[].units
 billing.line_price=items[].rate billing.line_amount=items[].charge
+usage.amount_unit=major billing.amount_unit=major billing.other_statuses=void
+billing.other_kinds=invoice
 """
 Roles = dict[str, str]
 Proposed = Callable[..., dict[str, Proposal]]
@@ -64,7 +66,12 @@ def roles(text: str) -> Roles:
 @pytest.mark.parametrize("names", ["usual", "other"])
 def test_every_role_gets_its_field(proposed: Proposed, names: FieldNames) -> None:
     expected = Mapping.model_validate(tomllib.loads(SANDBOX_MAPPING)).fields()
-    counted = {"billing.counted_statuses": "issued,paid"}
+    counted = {
+        "billing.counted_statuses": "issued,paid",
+        **{
+            role: value for role, value in roles(OTHER).items() if "unit" in role or "other" in role
+        },
+    }
     assert fields(proposed(usual(names))) == (
         expected | counted if names == "usual" else roles(OTHER)
     )

@@ -105,8 +105,8 @@ CREATE OR REPLACE VIEW finance.bills AS
 SELECT
     billed.bill, any_value(billed.number) AS number,
     coalesce(any_value(names.partner), any_value(billed.partner), 'no partner') AS partner,
-    any_value(billed.month) AS month, any_value(billed.currency) AS currency,
-    any_value(billed.issued_at) AS issued_at,
+    max(billed.month) AS month, max(billed.month_from) AS month_from,
+    any_value(billed.currency) AS currency, any_value(billed.issued_at) AS issued_at,
     count(*) FILTER (billed.reference IS NOT NULL) AS usage_lines,
     sum(billed.amount) AS billed,
     any_value(billed.apart) AS set_apart, billed.connection,

@@ -1,0 +1,88 @@
+"""Money as services write it: currencies in any case, minor units, bills without a period."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from pipelines.core.currencies import read_code
+from tests.publish.homes import Record, Stores
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+
+FACTORS = {"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "XXX": 2}  # of the last one nobody knows
+NO_BREAKS = "SELECT rule, cause, subject FROM reconciliation.breaks WHERE rule <> 'unknown_partner'"
+MONTHS = "SELECT id, month, month_from FROM reconciliation.billed WHERE bill = '{}' ORDER BY id"
+SEPTEMBER, AUGUST, JULY = date(2026, 9, 1), date(2026, 8, 1), date(2026, 7, 1)
+
+
+def minor(mapping: str, *sides: str) -> str:
+    for side in sides:
+        mapping = mapping.replace(f"[{side}]\n", f'[{side}]\namount_unit = "minor"\n')
+    return mapping
+
+
+def amount_in(currency: str, *, is_minor: bool) -> int | str:
+    """Return 1,234 smallest units of a currency."""
+    if is_minor:
+        return 1234
+    digits = FACTORS[currency]
+    return f"{1234 / 10**digits:.{digits}f}"
+
+
+@pytest.mark.parametrize("sides", [("billing",), ("usage",), ("usage", "billing")])
+def test_amounts_in_minor_units_in_any_case_of_a_currency(
+    stores: Stores, sides: tuple[str, ...]
+) -> None:
+    usage, bills = list[Record](), list[Record]()
+    for code in FACTORS:
+        spelled = {"usage": f" {code.lower()}\u00a0", "billing": code.title()}
+        amounts = {each: amount_in(code, is_minor=each in sides) for each in spelled}
+        usage.append(used(code, amounts["usage"], currency=spelled["usage"]))
+        billed = line(code, amounts["billing"])
+        bills.append(bill(code, billed, currency=spelled["billing"], total=billed["amount"]))
+    mapping = minor(MAPPING, *sides)
+    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    assert stores.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
+    assert stores.rows(NO_BREAKS) == []
+    months = "SELECT currency, used_amount::DOUBLE, verdict FROM reconciliation.summary ORDER BY 1"
+    assert stores.rows(months) == [
+        (code, 1234 / 10**digits, "balanced") for code, digits in sorted(FACTORS.items())
+    ]
+
+
+def test_a_bill_without_a_period_has_the_months_of_its_usage(stores: Stores) -> None:
+    nothing: dict[str, Any] = {"month": None}
+    usage = [used("u"), used("v", day="2026-08-10"), used("w", day="2026-08-20")]
+    bills = [
+        bill("b", line("v"), line("u"), line(None, "1.00"), total="11.00", **nothing),
+        bill("c", line("w"), month=" "),
+        bill("d", line(None), issued="2026-07-31T23:59:00Z", **nothing),
+        bill("e", line("nothing"), issued=None, **nothing),
+        bill("f", line(None, "1.00"), month="2026-09-01"),
+        bill("g", line(None, "1.00"), month="in autumn"),
+    ]
+    publish(stores, partners=partners([FIRST]), usage=usage, billing=bills)
+    found = [row for name in "bcdefg" for row in stores.rows(MONTHS.format(name))]
+    assert found == [
+        ("b#0", AUGUST, "usage"),
+        ("b#1", SEPTEMBER, "usage"),
+        ("b#2", SEPTEMBER, "usage"),
+        ("c#0", AUGUST, "usage"),
+        ("d#0", JULY, "issue"),
+        ("e#0", None, None),
+        ("f#0", SEPTEMBER, "period"),
+        ("g#0", None, "period"),
+    ]
+    assert stores.rows("SELECT month, month_from FROM finance.bills WHERE bill = 'b'") == [
+        (SEPTEMBER, "usage")
+    ]
+    without = MAPPING.replace('period = "month"\n', "")
+    publish(stores, mapping=without, partners=partners([FIRST]))
+    rules = "SELECT rule FROM reconciliation.rules WHERE NOT evaluated"
+    assert stores.rows(rules) == []
+    assert stores.rows(MONTHS.format("f")) == [("f#0", SEPTEMBER, "issue")]
+
+
+def test_currencies_are_read_alike_in_python() -> None:
+    spelled = ("eur", " EUR", "Eur\n", "\ufeffeur\u2003", " ", "", None, "euro")
+    assert [*map(read_code, spelled)] == [*["EUR"] * 4, None, None, None, "EURO"]
