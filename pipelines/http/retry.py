@@ -15,7 +15,7 @@ from pipelines.config.connections import Connection
 from pipelines.core import errors
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor, printable
-from pipelines.rate_limit.headers import read_retry_after
+from pipelines.rate_limit.headers import read_retry_after, read_seconds
 from pipelines.rate_limit.limiter import Slot
 from pipelines.rate_limit.memory import LONGEST_BLOCK
 
@@ -127,8 +127,10 @@ def read_problem(body: bytes) -> dict[str, Any]:
 def wait_seconds(answer: Attempt, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
     in_body, given = 0.0, read_problem(answer.body).get("retry_after_seconds")
+    if isinstance(given, str):
+        in_body = read_seconds(given)
     with suppress(msgspec.ValidationError):
-        in_body = msgspec.convert(given, float, strict=False)
+        in_body = max(in_body, msgspec.convert(given, float))
     return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
 
 

@@ -19,6 +19,8 @@ from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavailable
 from pipelines.core.text import Redactor, printable
+from pipelines.http.certificates import certificate_problem, trusted
+from pipelines.http.proxies import proxy_for
 from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter
 
@@ -62,29 +64,28 @@ class Transport:
         """The client that sends. Raises ConfigurationError for a ca_file or proxy it cannot use."""
         for name in ("httpx", "httpcore"):  # else they log what an answer may echo
             logging.getLogger(name).setLevel(logging.WARNING)
-        connection, ca_file = self.connection, self.connection.ca_file
-        try:
-            return httpx.AsyncClient(
-                base_url=connection.base_url,
-                headers=HEADERS,
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-                event_hooks={"response": [_keep_location]},
-                transport=self.network,
-                verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
-                trust_env=self.settings.use_proxy,
-            )
-        except OSError as error:
-            raise ConfigurationError(
-                f"Cannot read ca_file {ca_file} of connection `{connection.name}`: "
-                f"{error.strerror or error}. Nothing was requested.",
-                "Correct ca_file in connections.toml.",
-            ) from None
-        except (ValueError, ImportError, httpx.InvalidURL):
-            raise ConfigurationError(
-                "The proxy of the environment variables cannot be used. Nothing was requested.",
-                "Correct http_proxy or https_proxy, or set use_proxy = false in settings.toml.",
-            ) from None
+        verify = trusted(self.connection, use_variables=self.settings.use_proxy)
+        return httpx.AsyncClient(
+            base_url=self.connection.base_url,
+            headers=HEADERS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            event_hooks={"response": [_keep_location]},
+            transport=self.network,
+            verify=verify,
+            mounts=self._proxies(verify),
+            trust_env=False,
+        )
+
+    def _proxies(self, verify: ssl.SSLContext) -> dict[str, httpx.AsyncBaseTransport]:
+        """Return how to reach those of our addresses that need a proxy."""
+        found = dict[str, httpx.AsyncBaseTransport]()
+        addresses = {self.connection.base_url, self.connection.auth_url or ""} - {""}
+        for address in addresses if self.settings.use_proxy else ():
+            if proxy := proxy_for(address):
+                url = httpx.URL(address)
+                found[f"{url.scheme}://{url.netloc.decode()}"] = _proxied(proxy, verify)
+        return found
 
     async def send(self, request: httpx.Request, attempt: Attempt, held: AsyncExitStack) -> None:
         """Send a request and receive the answer, whose body may still hold a credential.
@@ -171,11 +172,8 @@ class Transport:
         """Return what a failure of the network means, without what it may quote of us."""
         place, detail = url.netloc.decode(), QUOTED.sub("", str(error)) or type(error).__name__
         detail = printable(self.redactor.clean(detail), 120)
-        if "CERTIFICATE_VERIFY_FAILED" in detail:
-            return ConfigurationError(
-                f"The certificate of {place} is not trusted: {detail}. Nothing was sent.",
-                "Set ca_file of the connection to the service's certificate authority.",
-            )
+        if problem := certificate_problem(error, place):
+            return problem
         match error:
             case TimeoutError():
                 seconds = self.settings.request_timeout_seconds
@@ -187,6 +185,17 @@ class Transport:
             case httpx.RequestError():
                 return Unavailable(f"The connection to {place} broke off ({url.path}): {detail}.")
         return error
+
+
+def _proxied(proxy: httpx.Proxy, verify: ssl.SSLContext) -> httpx.AsyncHTTPTransport:
+    try:
+        return httpx.AsyncHTTPTransport(verify=verify, trust_env=False, proxy=proxy)
+    except ImportError:
+        raise ConfigurationError(
+            f"A proxy of the kind {proxy.url.scheme} is not supported. Nothing was requested.",
+            "Set http_proxy, https_proxy or all_proxy to an HTTP proxy, or set use_proxy = false "
+            "in settings.toml.",
+        ) from None
 
 
 async def _keep_location(response: httpx.Response) -> None:

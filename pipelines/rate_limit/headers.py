@@ -6,13 +6,19 @@ So a `Reset` in milliseconds, in the past, or as a date delays nothing.
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
-SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+SECONDS = re.compile(
+    r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?"  # a number, perhaps with its unit
+    r"\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?)?"
+)
+UNITS = {"m": 60.0, "h": 3600.0}  # by their first letter; others are seconds
 WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 HIGHEST_LIMIT = 100  # requests per window: each is a row that is looked at for each request
 ADDRESS_LIMIT = 1  # of callers without valid credentials (interface, Limits)
@@ -51,10 +57,22 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float:
     short. `now` is the Unix time, used where there is no `Date`.
     """
     text = headers.get("retry-after", "")
-    numbers = [part.strip() for part in text.split(",")]
-    if all(map(SECONDS.fullmatch, numbers)):
-        return max(map(float, numbers))
-    return max(0.0, read_date(text, -math.inf) - read_date(headers.get("date", ""), now))
+    until = read_date(text, -math.inf)
+    if math.isfinite(until):
+        return max(0.0, until - read_date(headers.get("date", ""), now))
+    return max(map(read_seconds, text.split(",")))
+
+
+def read_seconds(text: str) -> float:
+    """Return a number of seconds from text, such as `7`, `1.5`, `25e-1` or `2 minutes`; else 0."""
+    with suppress(UnicodeError):
+        text = text.encode("latin-1").decode()  # a header in UTF-8
+    digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in text.strip().lower())
+    found = SECONDS.fullmatch(digits)
+    if not found:
+        return 0.0
+    number = float(f"{found[1]}{found[2] or ''}")
+    return number * UNITS.get((found[3] or "s")[0], 1.0)
 
 
 def read_date(text: str, default: float) -> float:

@@ -42,11 +42,13 @@ class Wire(Harness):
                 await writer.drain()
                 await asyncio.sleep(self.seconds)
 
-    def page(self, context: ssl.SSLContext | None = None, ca_file: Path | None = None) -> Attempt:
+    def page(
+        self, context: ssl.SSLContext | None = None, ca_file: Path | None = None, **fields: Any
+    ) -> Attempt:
         async def main() -> Attempt:
             server = await asyncio.start_server(self.accept, "127.0.0.1", 0, ssl=context)
             scheme, port = "https" if context else "http", server.sockets[0].getsockname()[1]
-            self.connection = merchant(f"{scheme}://127.0.0.1:{port}", ca_file=ca_file)
+            self.connection = merchant(f"{scheme}://127.0.0.1:{port}", ca_file=ca_file, **fields)
             client = self.client()
             async with server, client.http:
                 return await self.ask_page(client)
@@ -130,7 +132,7 @@ def test_proxy_variables_count_only_if_a_setting_says_so(monkeypatch: pytest.Mon
         Wire([answer(PAGE)], use_proxy=True).page()
     for proxy in ("ftp://127.0.0.1:9", "127.0.0.1:port", "http://[::1"):
         monkeypatch.setenv("http_proxy", proxy)
-        with pytest.raises(ConfigurationError, match="proxy of the environment variables"):
+        with pytest.raises(ConfigurationError, match="proxy of the environment variable http_prox"):
             _ = Harness(use_proxy=True).client().http
 
 
@@ -141,6 +143,7 @@ def test_certificates(tmp_path: Path) -> None:
             Wire([answer(PAGE)]).page(made.context)
     assert "ca_file" in got.value.remedy
     (tmp_path / "empty.pem").touch()
-    for file in (tmp_path / "missing.pem", tmp_path / "empty.pem"):
+    (tmp_path / "no.pem").write_text("no certificate", encoding="utf-8")
+    for file in (tmp_path / "missing.pem", tmp_path / "empty.pem", tmp_path / "no.pem"):
         with pytest.raises(ConfigurationError, match="Cannot read ca_file"):
             _ = Harness(merchant(ca_file=file)).client().http
