@@ -26,6 +26,7 @@ from sandbox.faults.catalogue import UnknownFaultError
 from sandbox.merchant.organizations import UnknownOrganizationError
 from sandbox.merchant.tables import StoreError
 from sandbox.options import ACTOR_RATE, AUDIENCE, TOKEN_SECONDS, Delay, Limits, Options, Trials
+from sandbox.paging import UnknownBoundError, read_most
 from sandbox.server import PortInUseError, Server, base_url, bind
 from sandbox.service import create_app
 from sandbox.tls import certificates
@@ -37,6 +38,7 @@ REFUSED = (
     UnknownOrganizationError,
     UnknownFaultError,
     UnchangeableError,
+    UnknownBoundError,
 )
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -98,6 +100,10 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
     field_names: Annotated[
         FieldNames, typer.Option(help="Names and shape of usage and billing records.")
     ] = "usual",
+    page_limit: Annotated[
+        list[str],
+        typer.Option(metavar="LIST=RECORDS", help="Largest page of a list; repeatable."),
+    ] = [],  # noqa: B006 - never changed
     rate: Annotated[
         int, typer.Option(min=0, help="Requests per window and actor; 0: no limit, no headers.")
     ] = ACTOR_RATE,
@@ -140,6 +146,7 @@ def serve(  # noqa: PLR0913 - a verb's parameters are its options
             sizes=Sizes(partners, usage, billing, days_since_epoch(moment(now))),
             awkward=awkward,
             field_names=field_names,
+            most=read_most(page_limit, changes.LISTS),
             limits=Limits(rate, window, limit_idp),
             delay=Delay(latency_ms, jitter_ms),
             token_seconds=token_ttl,

@@ -55,7 +55,8 @@ class Options:
     """Everything that one sandbox is made of.
 
     ``awkward`` data have extreme amounts and texts, and no extra bills. ``field_names`` are those
-    of usage and billing records.
+    of usage and billing records. ``most`` is the largest page of a list, where it is not that of
+    the interface document; the interface description says the same.
     """
 
     clients: tuple[Client, ...]
@@ -64,6 +65,7 @@ class Options:
     sizes: Sizes = field(default_factory=Sizes)
     awkward: bool = False
     field_names: FieldNames = "usual"
+    most: tuple[tuple[str, int], ...] = ()
     limits: Limits = field(default_factory=Limits)
     delay: Delay = field(default_factory=Delay)
     token_seconds: int = TOKEN_SECONDS

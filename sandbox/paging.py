@@ -5,6 +5,7 @@ Here: limit and offset, and the page as bytes joined from encoded records. Not h
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,25 @@ class Bounds:
 
     default: int
     most: int
+
+
+class UnknownBoundError(ValueError):
+    """A text does not say which list has pages of which size."""
+
+
+def read_most(texts: Iterable[str], lists: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Read each ``LIST=RECORDS``.
+
+    Raises:
+        UnknownBoundError: there is no such list, or RECORDS is no positive integer.
+    """
+    known, found = tuple(lists), []
+    for text in texts:
+        name, _, records = text.partition("=")
+        if name not in known or not _INTEGER.fullmatch(records) or int(records) < 1:
+            raise UnknownBoundError(f"{text} is not LIST=RECORDS; lists: {', '.join(known)}")
+        found.append((name, int(records)))
+    return tuple(found)
 
 
 def integer(text: Any) -> Any:

@@ -3,6 +3,7 @@
 import math
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
+from pipelines.app.description import read_description, sized
 from pipelines.app.session import AppSession
 from pipelines.archive.envelope import ParsedPage
 from pipelines.config.connections import Connection
@@ -29,9 +30,11 @@ async def _first_pages(
     found: dict[str, Found] = {}
     try:
         async with open_service(session, connection) as client:
+            document = await read_description(session, client)
             for stream in streams:
+                limit = sized(document, stream).limit
                 try:
-                    answer = await client.page(stream.path, 0, stream.limit, lambda _attempt: None)
+                    answer = await client.page(stream.path, 0, limit, lambda _attempt: None)
                     found[stream.name] = answer.content
                 except PartnerSyncError as error:
                     found[stream.name] = error

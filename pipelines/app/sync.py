@@ -15,7 +15,7 @@ from functools import partial
 
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
-from pipelines.app.discover import compare_description
+from pipelines.app.description import read_description, sized
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.archive.lines import ScanHeader
@@ -164,11 +164,11 @@ class _Run:
     async def read_lists(self, streams: list[Stream]) -> None:
         """Read all lists at once."""
         connection = self.session.settings.connection(self.row.connection)
-        service = open_service(self.session, connection)
-        async with service as client, TaskGroup() as group:
-            for stream in streams:
-                group.create_task(self._read_list(stream, client))
-            group.create_task(compare_description(self.session, client))
+        async with open_service(self.session, connection) as client:
+            document = await read_description(self.session, client)
+            async with TaskGroup() as group:
+                for stream in streams:
+                    group.create_task(self._read_list(sized(document, stream), client))
 
     def fail(self, error: PartnerSyncError, stream: str | None = None) -> None:
         """Note the failure of a list; without `stream`, of every list that has no result yet."""

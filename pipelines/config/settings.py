@@ -20,7 +20,11 @@ from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import from_system, printable
 
-MOST_RECORDS: Final = 500  # a page, as the interface document has it
+# Records of a page, as the interface document has it ("Paging limits").
+MOST_RECORDS: Final = 500
+MOST_IN_GENERAL: Final = 100
+MOST_BY_PATH: Final = {"/v2/usage": MOST_RECORDS}
+LARGEST_PAGE: Final = 10_000  # where the interface description allows more
 DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
     "partners": {"path": "/v2/partners"},
     "usage": {"path": "/v2/usage", "limit": MOST_RECORDS},
@@ -41,8 +45,8 @@ class Stream(values.Table):
     """path of the list; preset for the three documented lists"""
     surface: values.Surface = "partner"
     """partner or merchant"""
-    limit: int = Field(default=100, ge=1, le=MOST_RECORDS)
-    """records per page; 500 for `usage`"""
+    limit: int = Field(default=MOST_IN_GENERAL, ge=1, le=LARGEST_PAGE)
+    """records per page, within what the service documents; 500 for `usage`"""
     key: str | None = None
     """field that identifies a record; default: the first scan detects it"""
     passes: int = Field(default=1, ge=1, le=2)
@@ -73,8 +77,8 @@ class Settings(values.Table):
     """number of sets of scans to keep, each in its newest version"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: forever"""
-    memory_limit: values.Memory | None = None
-    """memory that DuckDB uses before it spills to disk, from 64MB; default: see below"""
+    memory_limit: values.Memory = "128MB"
+    """memory that DuckDB uses before it spills to disk; minimum 64MB"""
     schedule: values.Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
     time_zone: ZoneInfo = ZoneInfo("UTC")

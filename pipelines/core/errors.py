@@ -57,6 +57,10 @@ class UnexpectedAnswer(ServiceError):
     """The answer contradicts the interface document."""
 
 
+class PageSizeRefused(UnexpectedAnswer):
+    """The service does not give pages of this size."""
+
+
 class ArchiveDamaged(PartnerSyncError):
     """A scan file is not what was written."""
 
@@ -67,10 +71,6 @@ class LoadFailed(PartnerSyncError):
 
 class LockHeld(PartnerSyncError):
     """Another process holds a lock for longer than we wait."""
-
-
-class MemoryRefused(PartnerSyncError):
-    """DuckDB needs more memory than it may use."""
 
 
 class StorageFailed(PartnerSyncError):

@@ -152,7 +152,7 @@ class _Driver:
 
     async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:
         header, (offset, purpose) = self.scan.header, request
-        line = partial(_line, purpose, offset, header.page_size)
+        line = partial(_line, purpose, offset)
 
         def note(failed: Attempt) -> None:
             self.failed[request] = failed
@@ -176,7 +176,7 @@ class _Driver:
         if failed is None:
             return None
         if self.known.is_end(request.offset, failed):
-            return _empty_line(request, self.scan.header.page_size, failed), empty_page()
+            return _empty_line(request, failed), empty_page()
         if not self.known.may_be_cap(request.offset, failed):
             return None
         await self.end_pending(cancel=True)
@@ -209,7 +209,7 @@ class _Driver:
     def _stop(self, reason: str) -> Answer:
         now = self.client.clock.time()
         attempt = Attempt(sent_at=now, received_at=now, failure=ReadingEnded(reason))
-        return _line(STOP, 0, 0, attempt), None
+        return _line(STOP, 0, attempt), None
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += _is_request(exchange)
@@ -225,22 +225,25 @@ def _is_request(exchange: Exchange) -> bool:
     return exchange.purpose != STOP and not is_empty_page
 
 
-def _empty_line(request: PageRequest, limit: int, refused: Attempt) -> Exchange:
+def _empty_line(request: PageRequest, refused: Attempt) -> Exchange:
     """Return the line of the empty page that a refusal means; the refusal has its own line."""
     attempt = Attempt(
-        status=refused.status, sent_at=refused.sent_at, received_at=refused.received_at
+        status=refused.status,
+        limit=refused.limit,
+        sent_at=refused.sent_at,
+        received_at=refused.received_at,
     )
-    return _line(request.purpose, request.offset, limit, attempt)
+    return _line(request.purpose, request.offset, attempt)
 
 
-def _line(purpose: str, offset: int, limit: int, attempt: Attempt) -> Exchange:
+def _line(purpose: str, offset: int, attempt: Attempt) -> Exchange:
     """Return the line of an answer. Nobody has used it yet."""
     page: ParsedPage | None = None if attempt.failure else attempt.content
     is_json = page is not None and not isinstance(page, CutPage)
     return Exchange(
         ask=None,
         offset=offset,
-        limit=limit,
+        limit=attempt.limit,
         purpose=str(purpose),
         status=attempt.status,
         sent_at=datetime.fromtimestamp(attempt.sent_at, UTC),

@@ -1,22 +1,17 @@
 """What the rest of partner-sync sees of the service: one request, repeated until it is answered.
 
-Requests are signed here, with an API key on the merchant surface and a bearer token on the partner
-surface. They leave through transport.py; retry.py says what an answer means, and what is repeated.
+Here: pages and objects, and what makes an answer unusable. Not here: credentials (signing), the
+network (transport), what an answer means and what is repeated (retry).
 """
 
-import asyncio
 import logging
-import math
-import re
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 
-import httpx
-import jwt
 import msgspec
 
 from pipelines.archive.envelope import empty_page
@@ -25,50 +20,30 @@ from pipelines.archive.records import parse_page
 from pipelines.core import errors
 from pipelines.core.text import printable
 from pipelines.http import retry
+from pipelines.http.page_size import refuses_page_size, size_refused
 from pipelines.http.retry import Attempt
-from pipelines.http.transport import Transport
+from pipelines.http.signing import SigningTransport, Token
 from pipelines.rate_limit.headers import read_date
+from pipelines.rate_limit.pause import MustWait
 
 __all__ = ["Attempt", "ServiceClient"]
 
-RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
-WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
-SECONDS_BETWEEN_TOKENS = 1.0
 CLOCK_WARN_SECONDS = 300.0
 OLDEST_CACHED_SECONDS = 300  # of a page that a cache kept
-UNKNOWN_LIFE = 60.0  # seconds for which a token is used that does not say how long it lives
-LONGEST_LIFE = 10**9  # seconds; more is no lifetime
-GIVEN = range(200, 204)  # statuses of an answer that may hold a token
-# h11 quotes a header value that is not allowed, so such a value must not reach it.
-HEADER_VALUE = r"[!-~]+"
+DOCUMENT_SECONDS, MAX_DOCUMENT = 10.0, 8 * 2**20
 
 OnAttempt = Callable[[Attempt], object]
 logger = logging.getLogger(__name__)
 
 
-class _TokenAnswer(msgspec.Struct):
-    access_token: Annotated[str, msgspec.Meta(pattern=rf"\A{HEADER_VALUE}\Z")]
-    expires_in: msgspec.Raw = msgspec.Raw(b"null")
-
-
-@dataclass(frozen=True, repr=False)
-class _Token:
-    value: str
-    renew_at: float  # by the monotonic clock, as below
-    expires_at: float
-
-
 @dataclass(eq=False, repr=False)
-class ServiceClient(Transport):
+class ServiceClient(SigningTransport):
     """Asks one service on behalf of one connection, whose requests share a token.
 
     Use it within `async with client.http`. The secret is not kept.
     """
 
-    _token: _Token | None = None
-    _request_seconds: float = 0.0  # what the last request took
-    _next_token_at: float = -math.inf
-    _renewal: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _halved: dict[str, int] = field(default_factory=dict)  # page sizes, by path
     _has_warned: bool = False
     _cached: set[str] = field(default_factory=set)  # paths for which a cache answered
 
@@ -77,12 +52,43 @@ class ServiceClient(Transport):
     ) -> Attempt:
         """Return the answer to one page request; its content is a ParsedPage, within bounds.
 
+        Where the service refuses pages of this size, half of it is asked for from then on, once.
         `on_attempt` gets every attempt that failed or was refused. `once`: a failure is not tried
         again. Raises ServiceError.
         """
-        params = {"limit": limit, "offset": offset}
-        ask = partial(self._ask_once, path, params, partial(parse_page, limit=limit), on_attempt)
-        return await (ask() if once else self._with_retries(ask))
+        size = min(limit, self._halved.get(path, limit))
+        ask = partial(self._page_of_size, path, offset, on_attempt=on_attempt, once=once)
+        try:
+            return await ask(size)
+        except errors.PageSizeRefused as error:
+            if size < limit or size == 1:
+                raise
+            self._halved[path] = size // 2
+            logger.info("%s: %s Asking for %d records a page.", path, error, size // 2)
+        return await ask(size // 2)
+
+    async def _page_of_size(
+        self, path: str, offset: int, size: int, on_attempt: OnAttempt, *, once: bool
+    ) -> Attempt:
+        is_refused = False
+
+        def note(attempt: Attempt) -> None:
+            nonlocal is_refused
+            attempt.limit = size
+            is_first = offset == 0 and path not in self._halved
+            is_refused = refuses_page_size(attempt, is_first=is_first)
+            on_attempt(attempt)
+
+        params = {"limit": size, "offset": offset}
+        ask = partial(self._ask_once, path, params, partial(parse_page, limit=size), note)
+        try:
+            answer = await (ask() if once else self._with_retries(ask))
+        except errors.UnexpectedAnswer as error:
+            if is_refused:
+                raise size_refused(self.connection, self.settings, path, size, error) from None
+            raise
+        answer.limit = size
+        return answer
 
     async def read_object(self, path: str) -> dict[str, Any]:
         """Return an answer that is one JSON object, without credentials. Raises ServiceError."""
@@ -93,9 +99,23 @@ class ServiceClient(Transport):
         clean = self.redactor.clean_bytes(msgspec.json.encode(answer.content))
         return msgspec.json.decode(clean, type=dict[str, Any])
 
-    def claims(self) -> dict[str, Any]:
-        """Return the claims of the token in use, unverified; empty without a token."""
-        return _claims(self._token.value) if self._token else {}
+    async def read_document(self, path: str) -> dict[str, Any]:
+        """Return a JSON object below /docs/, which no limit counts. Asks once; raises ServiceError.
+
+        It is small and comes at once, or it is of no use.
+        """
+        answer = await self.send_without_slot("GET", path, seconds=DOCUMENT_SECONDS)
+        if answer.failure:
+            raise answer.failure
+        if answer.status != HTTPStatus.OK or len(answer.body) > MAX_DOCUMENT:
+            raise retry.error_of_status(answer, path, self.connection, self.redactor)
+        body = self.redactor.clean_bytes(answer.body)
+        try:
+            document = msgspec.json.decode(body, type=dict[str, Any])
+            clean = self.redactor.clean_bytes(msgspec.json.encode(document))
+            return msgspec.json.decode(clean, type=dict[str, Any])
+        except retry.UNREADABLE as error:
+            raise errors.UnexpectedAnswer(f"{path} is no JSON object: {printable(error)}") from None
 
     async def _with_retries(self, ask: Callable[[], Awaitable[Attempt]]) -> Attempt:
         return await retry.ask_with_retries(ask, self.clock, self.connection.name)
@@ -117,12 +137,10 @@ class ServiceClient(Transport):
 
     async def _get(self, path: str, params: Mapping[str, int]) -> Attempt:
         """Send a request in a slot. If its token is refused, the next try has a new one."""
-        request, attempt = self.http.build_request("GET", path, params=params), Attempt()
-        async with AsyncExitStack() as held:
-            await held.enter_async_context(self.limiter.hold(attempt))
-            token = await self._sign(request)
-            await self.send(request, attempt, held)
-            attempt.body = self.redactor.clean_bytes(attempt.body)
+        attempt, token = await self._send_signed(path, params)
+        while isinstance(attempt.failure, MustWait):
+            attempt, token = await self._send_signed(path, params)
+        attempt.body = self.redactor.clean_bytes(attempt.body)
         self._request_seconds = attempt.trip or 0.0
         if token and attempt.status == HTTPStatus.UNAUTHORIZED:
             if self._token is token:
@@ -132,6 +150,16 @@ class ServiceClient(Transport):
             kind = retry.TokenRefused if is_valid else errors.Unavailable
             attempt.failure = kind(str(error), error.remedy)
         return attempt
+
+    async def _send_signed(
+        self, path: str, params: Mapping[str, int]
+    ) -> tuple[Attempt, Token | None]:
+        request, attempt = self.http.build_request("GET", path, params=params), Attempt()
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self.limiter.hold(attempt))
+            token = await self._sign(request)
+            await self.send(request, attempt, held)
+        return attempt, token
 
     def _problem(
         self, answer: Attempt, path: str, read: Callable[[bytes], object]
@@ -192,97 +220,3 @@ class ServiceClient(Transport):
             logger.warning("Connection %s: %s", self.connection.name, difference)
             self._has_warned = True
         return None
-
-    async def _sign(self, request: httpx.Request) -> _Token | None:
-        """Sign a request that has its slot: a short token would expire while it waits for one."""
-        if self.connection.surface == "merchant":
-            request.headers["x-api-key"] = self._secret()
-            return None
-        before, token = self._token, await self._fresh_token()
-        # A pause may have begun while a token was asked for, and be longer than the token lives.
-        if token is not before:
-            await self.limiter.wait_for_pause()
-            before, token = token, await self._fresh_token()
-        if token is not before:
-            await self.limiter.wait_for_pause()
-        request.headers["Authorization"] = f"Bearer {token.value}"
-        return token
-
-    def _secret(self) -> str:
-        secret = self.connection.read_secret()
-        self.redactor.add(secret)
-        self.redactor.add(f"{self.connection.client_id}:{secret}")  # as HTTP Basic spells both
-        if self.connection.surface == "merchant" and not re.fullmatch(HEADER_VALUE, secret):
-            raise errors.ConfigurationError(
-                f"The API key of connection `{self.connection.name}` contains characters "
-                "that are invalid in an HTTP header. Nothing was requested.",
-                "Copy the key again.",
-            )
-        return secret
-
-    async def _fresh_token(self) -> _Token:
-        """Return a token that does not expire before a request with it arrives."""
-        async with self._renewal:
-            now, token = self.clock.monotonic(), self._token
-            if not token or now >= min(token.renew_at, token.expires_at - self._request_seconds):
-                token = self._token = await self._new_token()
-            return token
-
-    async def _new_token(self) -> _Token:
-        """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
-        await self.clock.sleep(self._next_token_at - self.clock.monotonic())
-        await self.limiter.wait_for_pause()  # also one that a run before was asked for
-        asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
-        self._next_token_at = asked_at + SECONDS_BETWEEN_TOKENS
-        body = {
-            "client_id": self.connection.client_id,
-            "client_secret": self._secret(),
-            "audience": self.connection.audience,
-            "grant_type": "client_credentials",
-        }
-        answer = Attempt()
-        await self.send(self.http.build_request("POST", url, json=body), answer, AsyncExitStack())
-        if answer.failure:
-            raise answer.failure
-        if answer.status in GIVEN:
-            with suppress(*retry.UNREADABLE):
-                given = msgspec.json.decode(answer.body, type=_TokenAnswer)
-                self.redactor.add(given.access_token)
-                life = self._lifetime(given)
-                margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * life))
-                expires_at = asked_at + life
-                return _Token(given.access_token, expires_at - margin, expires_at)
-        raise retry.KINDS.get(answer.status, errors.UnexpectedAnswer)(
-            f"The identity provider {url} gave no token (status {answer.status})."
-            f"{self.connection.doubt_about_secret()}",
-            "Check auth_url, client_id, secret and audience of connection "
-            f"`{self.connection.name}` in connections.toml, then run `partner-sync check`.",
-        )
-
-    def _lifetime(self, given: _TokenAnswer) -> float:
-        """Return the seconds that a new token lives: as told, else by its claims, else a minute."""
-        if seconds := _seconds(given.expires_in):
-            return seconds
-        claims = _claims(given.access_token)
-        begins = claims.get("iat", self.clock.time())
-        with suppress(TypeError):
-            if 0 < (life := claims["exp"] - begins if "exp" in claims else 0) <= LONGEST_LIFE:
-                return float(life)
-        return UNKNOWN_LIFE
-
-
-def _seconds(value: msgspec.Raw) -> float:
-    """Return a lifetime that is a number or its text; 0 for anything else, and beyond bounds."""
-    text = bytes(value).decode().strip('" ')
-    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,20})?([eE]\+?[0-9])?", text):
-        return 0.0
-    seconds = float(text)
-    return seconds if seconds <= LONGEST_LIFE else 0.0
-
-
-def _claims(token: str) -> dict[str, Any]:
-    """Return the claims of a token, unverified; empty if it is no JWT."""
-    try:
-        return dict(jwt.decode(token, options={"verify_signature": False}))
-    except (jwt.InvalidTokenError, RecursionError):
-        return {}

@@ -104,6 +104,7 @@ class Attempt(Slot):
     credential.
     """
 
+    limit: int = 0  # records that a page was asked for
     received_at: float = 0.0
     request_id: str | None = None
     body: bytes = b""

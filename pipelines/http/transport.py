@@ -5,11 +5,13 @@ An answer leaves it as an Attempt: whole, decompressed, and with headers of an a
 
 import asyncio
 import logging
+import math
 import re
 import ssl
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
+from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -23,6 +25,7 @@ from pipelines.http.certificates import certificate_problem, trusted
 from pipelines.http.proxies import proxy_for
 from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter
+from pipelines.rate_limit.pause import MustWait
 
 MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
 LONGEST_NAME = 40  # characters of a header that are quoted
@@ -37,7 +40,9 @@ KEPT_HEADERS = (
     *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"),
     *("date", "age", "content-type"),
 )
-SENT = "http11.send_request_headers.complete"  # an event of httpx's `trace` extension
+# Events of httpx's `trace` extension. Nothing waits between LEAVING and the write.
+LEAVING = "http11.send_request_headers.started"
+SENT = "http11.send_request_headers.complete"
 QUOTED = re.compile(r"\W*(bytearray\(|b['\"]).*", re.DOTALL)  # what h11 quotes of an answer
 PRIVATE = re.compile(r"[^/\\]*@|[?#].*", re.DOTALL)  # user, query and fragment of an address
 logger = logging.getLogger(__name__)
@@ -87,22 +92,31 @@ class Transport:
                 found[f"{url.scheme}://{url.netloc.decode()}"] = _proxied(proxy, verify)
         return found
 
-    async def send(self, request: httpx.Request, attempt: Attempt, held: AsyncExitStack) -> None:
+    async def send(
+        self,
+        request: httpx.Request,
+        attempt: Attempt,
+        held: AsyncExitStack,
+        seconds: float = math.inf,
+    ) -> None:
         """Send a request and receive the answer, whose body may still hold a credential.
 
         `held`, which holds the slot, is closed with the headers of the answer. Where the answer may
-        ask for a pause it stays open, so that nobody sends before the pause is known.
+        ask for a pause it stays open, so that nobody sends before the pause is known. A failure
+        MustWait says that nothing was sent.
         """
 
-        async def note_sent(event: str, _info: object) -> None:
-            if event == SENT:
+        async def note(event: str, _info: object) -> None:
+            if event == LEAVING:
+                await self.limiter.check_leaving()
+            elif event == SENT:
                 attempt.sent_at = self.clock.time()
 
-        request.extensions["trace"] = note_sent
+        request.extensions["trace"] = note
         attempt.sent_at = self.clock.time()  # networks in tests do not trace
         try:
             async with (
-                asyncio.timeout(self.settings.request_timeout_seconds),
+                asyncio.timeout(min(seconds, self.settings.request_timeout_seconds)),
                 aclosing(await self.http.send(request, stream=True)) as response,
             ):
                 self._read_head(response, attempt)
@@ -115,6 +129,20 @@ class Transport:
         if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
             self.limiter.block(asked)
 
+    async def send_without_slot(
+        self, method: str, url: str, json: object = None, seconds: float = math.inf
+    ) -> Attempt:
+        """Send what no limit counts, when no pause is on; return what came of it.
+
+        It has so many `seconds`, and no more than any request.
+        """
+        while True:
+            await self.limiter.wait_for_pause()  # also one that a run before was asked for
+            request, attempt = self.http.build_request(method, url, json=json), Attempt()
+            await self.send(request, attempt, AsyncExitStack(), seconds)
+            if not isinstance(attempt.failure, MustWait):
+                return attempt
+
     def _read_head(self, response: httpx.Response, attempt: Attempt) -> None:
         """Note what is known when the headers of an answer have arrived."""
         attempt.answered_at, attempt.status = self.clock.time(), response.status_code
@@ -123,6 +151,10 @@ class Transport:
         if location := response.extensions["location"]:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
         attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
+        if attempt.status in MAY_PAUSE:  # the body may ask for more
+            is_refusal = attempt.status == HTTPStatus.TOO_MANY_REQUESTS
+            hear = self.limiter.hear_refusal if is_refusal else self.limiter.hear
+            hear(wait_seconds(attempt, attempt.answered_at))
 
     async def _receive(self, response: httpx.Response) -> bytes:
         """Return a decompressed body without a byte order mark.

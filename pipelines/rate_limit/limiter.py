@@ -8,78 +8,61 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import insert
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
-from pipelines.metadata.engine import Metadata, is_alive, this_process
-from pipelines.metadata.tables import Base, RateLimitActor
+from pipelines.metadata.engine import Metadata, this_process
+from pipelines.metadata.tables import RateLimitActor
 from pipelines.rate_limit import memory
 from pipelines.rate_limit.headers import HIGHEST_LIMIT, read_rate_headers
-from pipelines.rate_limit.policy import LEAD, MARGIN, Share, count_ours, credit_of, next_slot
+from pipelines.rate_limit.pause import MustWait, pause_of
+from pipelines.rate_limit.policy import (
+    CAUTION_SPACING,
+    LEAD,
+    MARGIN,
+    SHARED_SPACING,
+    Share,
+    count_ours,
+    credit_of,
+    next_slot,
+)
+from pipelines.rate_limit.rows import (
+    ACTORS,
+    ADD,
+    COUNT,
+    DELETE,
+    HELD,
+    KNOWN,
+    LEARNED,
+    SELECT,
+    UPDATE,
+    Execute,
+    LimitOptions,
+    Slot,
+    SlotReader,
+)
+
+__all__ = ["LimitOptions", "RateLimiter", "Slot", "forget_block"]
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a block be forgotten
 NOTED_SECONDS = 30.0  # of a wait, between two messages
 LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
 HEAD_START = 0.002  # for the request before: a look stops the event loop, which has to write it
+# A readable answer needs so many turns of the event loop until its headers are known.
+TURNS = 3
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 # If an answer says that so many requests remain, so many of the next seconds need no slot.
 AMPLE, COVERED, COVERED_SECONDS = 10_000, 99, 0.25
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
-CAUTION_SPACING = 1.05  # of the even distance between requests
-SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
-# Without objects: each request is a few transactions.
-ACTORS, SLOTS = (Base.metadata.tables[f"rate_limit_{each}"] for each in ("actors", "slots"))
-KNOWN = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
-LEARNED = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
-of_actor = SLOTS.c.actor == bindparam("of")
-SELECT = select(SLOTS).where(of_actor)
-# Those that are held, or count for the spacing in caution.
-HELD = SELECT.where(or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("since")))
-COUNT = select(func.count()).where(of_actor, SLOTS.c.owner == bindparam("by"))
-ADD = insert(SLOTS).returning(SLOTS.c.number)
-UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
-DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
-Execute = Callable[..., Any]
-"""Executes a statement in a transaction."""
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class LimitOptions:
-    """What a limiter keeps to."""
-
-    limit: int = 5  # until the service states one
-    window_seconds: float = 1.0
-    max_requests_per_window: int | None = None  # our share of the limit for good
-    request_timeout_seconds: float = 60.0
-
-
-@dataclass
-class Slot:
-    """One request's place. The transport sets the times (Unix seconds) and what was answered."""
-
-    number: int = 0
-    place: int = 0
-    sent_at: float = 0.0  # request headers written
-    answered_at: float | None = None  # answer headers received
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    ended: float = 0.0  # monotonic seconds at which the limiter got it back
-
-    @property
-    def trip(self) -> float | None:
-        """Seconds until the answer; None without one, and if the clock was set back meanwhile."""
-        trip = -1.0 if self.answered_at is None else self.answered_at - self.sent_at
-        return trip if trip >= 0 else None
 
 
 class RateLimiter:
@@ -91,6 +74,7 @@ class RateLimiter:
         self._metadata, self._actor, self._clock = metadata, actor, clock
         self._options = options or LimitOptions()
         self._owner, self._clock_name = this_process(), metadata.clock_name
+        self._pause = pause_of(actor)
         self._turn = asyncio.Lock()
         self._active = 0  # requests that wait or are under way
         self._limit = self._options.limit  # ours, per window, as of the last look
@@ -112,7 +96,8 @@ class RateLimiter:
         try:
             async with self._turn:
                 self._covered -= 1
-                if self._covered < 0 or self._clock.monotonic() > self._covered_until:
+                is_over = self._clock.monotonic() > self._covered_until
+                if self._covered < 0 or is_over or self._is_paused():
                     await self._clock.sleep(HEAD_START)
                     await self._take(slot)
             try:
@@ -141,11 +126,34 @@ class RateLimiter:
         """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""
         await self._take(None)
 
+    def hear(self, seconds: float) -> None:
+        """Let nobody in this process send for so long from now; `block` tells the others."""
+        self._pause.hear(self._clock.monotonic() + min(seconds, memory.LONGEST_BLOCK))
+
+    def hear_refusal(self, seconds: float) -> None:
+        """Do so after a 429: for one window at least."""
+        self.hear(max(seconds, self._options.window_seconds + MARGIN))
+
     def block(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
         self._covered = 0
-        with self._transaction() as (_execute, known, now):
-            memory.block(known, seconds, now, self._clock.time())
+        self.hear(seconds)
+        with self._transaction():
+            pass  # it writes what was heard
+
+    async def check_leaving(self) -> None:
+        """Raise MustWait if a request that is about to be written has to wait for a pause.
+
+        That is the last look, at the moment itself. Answers that have reached this machine are
+        read before.
+        """
+        for _turn in range(TURNS):
+            await asyncio.sleep(0)
+        if self._is_paused():
+            raise MustWait("A pause began before the request left.")
+
+    def _is_paused(self) -> bool:
+        return self._clock.monotonic() < self._pause.until
 
     def spare(self) -> bool:
         """Return whether latency leaves part of the limit unused, so pages may be prefetched."""
@@ -155,19 +163,24 @@ class RateLimiter:
 
     async def _take(self, slot: Slot | None) -> None:
         """Wait until the request may be sent; look once more `LAST_LOOK` seconds before."""
-        noted = -math.inf
         try:
-            while (wait := self._look(slot) - (now := self._clock.monotonic())) > LAST_LOOK:
-                if min(wait, now - noted) > NOTED_SECONDS:
-                    noted = now
-                    logger.info("Pause, or no room in the limit: requests go on in %.0f s.", wait)
-                before = LEAD - MARGIN if wait > LEAD else LAST_LOOK
-                await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
-            await self._clock.sleep(wait)
+            await self._wait(slot)
+            while self._is_paused():  # heard within these seconds
+                await self._wait(slot)
         except BaseException:
             with suppress(StorageFailed), self._transaction() as (execute, _known, _now):
                 execute(UPDATE, {"held_until": 0.0, "of": slot and slot.number})
             raise
+
+    async def _wait(self, slot: Slot | None) -> None:
+        noted = -math.inf
+        while (wait := self._look(slot) - (now := self._clock.monotonic())) > LAST_LOOK:
+            if min(wait, now - noted) > NOTED_SECONDS:
+                noted = now
+                logger.info("Pause, or no room in the limit: requests go on in %.0f s.", wait)
+            before = LEAD - MARGIN if wait > LEAD else LAST_LOOK
+            await self._clock.sleep(min(wait - before, LONGEST_SLEEP))
+        await self._clock.sleep(wait)
 
     def _look(self, mine: Slot | None) -> float:
         """Return when the request may be sent, in monotonic seconds; queue until then.
@@ -187,7 +200,7 @@ class RateLimiter:
         return due - ahead
 
     def _queue(self, execute: Execute, known: RateLimitActor, mine: Slot, now: float) -> float:
-        slots = self._slots(execute, now, HELD)
+        slots = self._reader(execute, now).read(HELD)
         queued = {slot.number: slot.sent_at for slot in slots if slot.held_until is None}
         due = queued.get(mine.number)
         if mine.number not in queued:  # none yet, or it was released
@@ -210,10 +223,13 @@ class RateLimiter:
         with self._metadata.engine.begin() as connection:
             execute, before = connection.execute, self._clock.monotonic()
             now, unix_now = self._metadata.now(connection, self._clock), self._clock.time()
+            ahead, heard = now - self._clock.monotonic(), self._pause.heard
             found = execute(KNOWN, {"of": self._actor}).mappings().one_or_none()
             known = RateLimitActor(**found or {"actor": self._actor})
             if known.clock != self._clock_name:
                 memory.change_clock(known, self._clock_name, now, unix_now)
+            if heard > before:
+                memory.block(known, heard - before, now, unix_now)
             for slot in self._ended:  # `before` is early: a slot is held too long, never too short
                 self._learn(execute, known, slot, now - (before - slot.ended), now)
             yield execute, known, now
@@ -223,6 +239,7 @@ class RateLimiter:
             elif learned != found:
                 execute(LEARNED, {**learned, "of": self._actor})
         self._ended.clear()
+        self._pause.agree(known.blocked_until - ahead, heard)
 
     def _share(self, known: RateLimitActor, now: float) -> Share:
         window, default = self._options.window_seconds, self._options.limit
@@ -236,24 +253,8 @@ class RateLimiter:
         spacing = SHARED_SPACING * even if others else 0.0
         return Share(self._owner, self._limit, window, credit_of(self._trips), spacing)
 
-    def _slots(self, execute: Execute, now: float, which: Select[Any] = SELECT) -> Sequence[Any]:
-        """Return slots of the actor; correct until when they are held."""
-        window, deadline = self._options.window_seconds, self._options.request_timeout_seconds
-        is_correct = True
-        since = now - (CAUTION_SPACING - 1) * window
-        slots = execute(which, {"of": self._actor, "since": since}).all()
-        owners = {slot.owner for slot in slots if slot.held_until is None} - {self._owner}
-        dead = {owner for owner in owners if not is_alive(owner)}
-        for slot in slots:
-            until = slot.held_until
-            if until is not None:  # after a restart it would be held for too long
-                until = min(until, now + window + (deadline if slot.credit is None else MARGIN))
-            elif slot.owner in dead:
-                until = now + deadline if (slot.sent_at or math.inf) <= now else 0.0
-            if until != slot.held_until:
-                execute(UPDATE, {"held_until": until, "of": slot.number})
-                is_correct = False
-        return slots if is_correct else self._slots(execute, now, which)
+    def _reader(self, execute: Execute, now: float) -> SlotReader:
+        return SlotReader(execute, self._actor, self._owner, now, self._options)
 
     def _learn(
         self, execute: Execute, known: RateLimitActor, ended: Slot, answered: float, now: float
@@ -273,7 +274,7 @@ class RateLimiter:
         is_vague = (said.remaining is None or said.remaining > HIGHEST_LIMIT) and not is_refused
         if is_vague or ended.trip is None or ended.trip > KEPT_SECONDS:
             return
-        share, slots = self._share(known, now), self._slots(execute, now)
+        share, slots = self._share(known, now), self._reader(execute, now).read(SELECT)
         if is_refused:  # our credit may have been the mistake
             share = replace(share, credit=0.0)
             slots = [slot for slot in slots if slot.number != ended.number]

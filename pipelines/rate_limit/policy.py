@@ -13,6 +13,8 @@ from pipelines.metadata.tables import RateLimitSlot
 
 MARGIN = 0.002  # clocks and timers round; the service counts both ends of a window
 LEAD = 0.020  # a slot is taken so long before its moment, which hides the transaction
+CAUTION_SPACING = 1.05  # of the even distance between requests
+SHARED_SPACING = 0.9  # the same beside other clients: requests that come together hide theirs
 FEWEST_TRIPS = 10  # the first requests of a process are slow together and prove nothing
 
 

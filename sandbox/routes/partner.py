@@ -5,7 +5,7 @@ records (data).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -74,8 +74,11 @@ def partner_routes(options: Options, dataset: Dataset) -> APIRouter:
         subject: made(seed, options.sizes, awkward=options.awkward, field_names=options.field_names)
         for subject, seed in seeded.items()
     }
+    most = dict(options.most)
     for one in LISTS:
-        _add(router, one, lambda caller: own.get(caller.subject, dataset))
+        largest = most.get(one.name, one.bounds.most)
+        bounds = Bounds(min(one.bounds.default, largest), largest)
+        _add(router, replace(one, bounds=bounds), lambda caller: own.get(caller.subject, dataset))
     return router
 
 

@@ -66,6 +66,15 @@ class Unlimited(RateLimiter):
     async def wait_for_pause(self) -> None:
         await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
 
+    def hear(self, seconds: float) -> None:
+        pass  # `block` follows
+
+    def hear_refusal(self, seconds: float) -> None:
+        pass
+
+    async def check_leaving(self) -> None:
+        pass
+
     def block(self, seconds: float) -> None:
         self._free_at = max(self._free_at, self._hand_clock.passed + seconds)
 

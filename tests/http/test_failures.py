@@ -51,11 +51,7 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
     "scope": (problem(403, "missing SCOPE"), Forbidden, "lacks the OAuth scope", "grant the scope"),
     "actor": (problem(403, "actor_type"), Forbidden, "actor type of connection", "another actor"),
     "403": (problem(403, "why"), Forbidden, "may not use this route", "`skip` of connection `sh"),
-    "400, a list": (
-        json_reply(400, title=None, detail=[{"msg": "limit is too large"}]),
-        *(Unexpected, "status. The service says: \"[{'msg': 'limit is too large'}]\"", "check"),
-    ),
-    "400": (problem(400, "why"), Unexpected, "document does not know this status. The s", "check"),
+    "405": (problem(405, "why"), Unexpected, "document does not know this status. The s", "check"),
     "404": (problem(404, "why"), Unexpected, "does not exist at http://127.0.0.1:8000", "base_url"),
     "304": (Reply(304), Unexpected, "status 304", "check"),
     "501": (Reply(501), Unexpected, "status 501", "check"),

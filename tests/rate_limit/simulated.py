@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, Slot
+from pipelines.rate_limit.pause import Pause
 
 EPOCH = 1_790_000_000.0  # Unix seconds at which a simulation begins
 WINDOW, TOO_MANY = 1.0, 429
@@ -120,7 +121,7 @@ class World:
     def process(self, owner: str = "", seed: int = 0) -> "Process":
         """Start a process; `owner` is the name of a real one that runs, else of this one."""
         limiter = RateLimiter(self.metadata, self.actor, self.clock, self.options)
-        limiter._owner = owner or limiter._owner
+        limiter._owner, limiter._pause = owner or limiter._owner, Pause()
         return Process(self, limiter, random.Random(seed))
 
     def restart(self) -> None:

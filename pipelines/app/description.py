@@ -1,0 +1,158 @@
+"""Here: the interface description of a service: what it says of page sizes, and how it changed.
+
+Not here: the lists in it that nobody reads yet (discover).
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from pipelines.app.session import AppSession
+from pipelines.config.settings import DOCUMENTED, MOST_BY_PATH, MOST_IN_GENERAL, Stream
+from pipelines.core.errors import PartnerSyncError
+from pipelines.core.text import printable
+from pipelines.http.client import ServiceClient
+from pipelines.metadata.tables import ApiSpec
+
+DESCRIPTION: Final = "/docs/openapi.json"  # unless `discover` was told another path
+VERSION: Final = "/v2"  # a description may have it in the address of its server
+LONGEST_CHANGE: Final = 1_000  # characters of a finding
+MOST_STEPS: Final = 100  # from one object to another: references can form a circle
+DEEPEST: Final = 3  # schemas within schemas
+COMBINED: Final = ("allOf", "anyOf", "oneOf")
+Json = dict[str, Any]
+logger = logging.getLogger(__name__)
+
+
+class Bounds(NamedTuple):
+    """The page sizes that an operation allows; None: not stated."""
+
+    least: int | None = None
+    most: int | None = None
+
+
+async def read_description(session: AppSession, client: ServiceClient) -> Json:
+    """Return the description, which one request asks for; an empty one if it cannot be read.
+
+    Its page sizes hold for this run. How it differs from the one that a person saw last, if any, is
+    noted. What fails is logged where there is one to compare with: lists are read all the same.
+    """
+    name = client.connection.name
+    document = Json()
+    try:
+        with session.metadata.transaction() as db:
+            seen = db.get(ApiSpec, name)
+        path = seen.path if seen else DESCRIPTION
+        try:
+            document = await client.read_document(path)
+        except PartnerSyncError:
+            if seen:
+                raise
+            return document
+        if seen:
+            change = _change(seen.parts, digests(document))
+            with session.metadata.transaction() as db:
+                db.get_one(ApiSpec, name).change = change
+    except Exception as error:  # noqa: BLE001 - no failure of the comparison reaches the lists
+        logger.warning(
+            "The interface description of `%s` was not compared with the one that `discover` "
+            "showed. %s",
+            name,
+            session.redactor.clean(str(error)),
+        )
+    return document
+
+
+def sized(document: Json, stream: Stream) -> Stream:
+    """Return a stream whose pages have a size that the description allows.
+
+    Where it states none, that of the interface document counts.
+    """
+    least, most = bounds(document, stream.path)
+    most = most or MOST_BY_PATH.get(stream.path, MOST_IN_GENERAL)
+    size = max(min(stream.limit, most), min(least or 1, most))
+    usual = DOCUMENTED.get(stream.name, {}).get("limit", Stream.model_fields["limit"].default)
+    if size != stream.limit != usual:
+        logger.info(
+            "%s: limit = %d is not a page size that the service allows. Pages have up to %d "
+            "records. Correct limit in settings.toml to end this message.",
+            stream.name,
+            stream.limit,
+            size,
+        )
+    return stream.model_copy(update={"limit": size})
+
+
+def bounds(document: Json, path: str) -> Bounds:
+    """Return what a description states of the parameter `limit` of a list."""
+    least, most = list[int](), list[int]()
+    for schema in _limit_schemas(document, path):
+        least += _whole(schema.get("minimum"))
+        most += _whole(schema.get("maximum"))
+    return Bounds(max(least, default=None), min(most, default=None))
+
+
+def _limit_schemas(document: Json, path: str) -> Iterator[Json]:
+    for name in (path, path.removeprefix(VERSION)):
+        item = find(document, document, "paths", name)
+        operation = find(document, item, "get")
+        for owner in (item, operation):
+            for each in find(document, owner, "parameters", kind=list):
+                parameter = find(document, each)
+                if parameter.get("name") == "limit":
+                    yield parameter  # as OpenAPI 2 has it
+                    yield from _schemas(document, parameter.get("schema"), DEEPEST)
+
+
+def _schemas(document: Json, value: Any, depth: int) -> Iterator[Json]:
+    """Yield a schema and those that it combines."""
+    schema = find(document, value)
+    yield schema
+    for name in COMBINED if depth else ():
+        for each in find(document, schema, name, kind=list):
+            yield from _schemas(document, each, depth - 1)
+
+
+def _whole(value: Any) -> list[int]:
+    """Return a bound as a page size, at least 1; none if it is not a number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return [max(1, int(value))] if is_number else []
+
+
+def digests(document: Json) -> dict[str, str]:
+    """Return a digest of each route and each schema of a description, by name."""
+    schemas = find(document, document, "components", "schemas")
+    parts = {f"schema {name}": schema for name, schema in schemas.items()}
+    for path in find(document, document, "paths"):
+        for method, operation in find(document, document, "paths", path).items():
+            parts[f"{method.upper()} {path}"] = operation
+    return {
+        printable(name, 80): sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
+        for name, part in parts.items()
+    }
+
+
+def _change(before: Json, now: Json) -> str | None:
+    """Return what is new, gone or different, in words; None if nothing is."""
+    kinds = {
+        "New": now.keys() - before.keys(),
+        "Gone": before.keys() - now.keys(),
+        "Changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
+    }
+    texts = [f"{kind}: {', '.join(sorted(names))}." for kind, names in kinds.items() if names]
+    return printable(" ".join(texts), LONGEST_CHANGE) or None
+
+
+def find(document: Json, value: Any, *names: str, kind: type[Any] = dict) -> Any:
+    """Return an object or list in an object, references followed; an empty one without any."""
+    rest = list(names)
+    for _step in range(MOST_STEPS):
+        if isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
+            value, rest = document, [*reference.removeprefix("#/").split("/"), *rest]
+        elif isinstance(value, dict) and rest:
+            value = value.get(rest.pop(0))
+        else:
+            break
+    return value if not rest and isinstance(value, kind) else kind()
