@@ -35,8 +35,8 @@ class PageReader:
     def __init__(self, header: ScanHeader) -> None:
         self._stream = header.stream
         self._values: dict[str, attrgetter[msgspec.Raw]] | None = None  # by field, once decided
-        known = header.memory.key if header.memory.key_decided else header.configured_key
-        if known or header.memory.key_decided:
+        known = header.configured_key or header.memory.key
+        if header.configured_key or header.memory.key_decided:
             self._use((known,) if known else ())
 
     def _use(self, fields: tuple[str, ...]) -> None:
@@ -110,15 +110,22 @@ def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
 
 @dataclass
 class KeySearch:
-    """Decides the key of a list, page by page."""
+    """Decides the key of a list, page by page.
+
+    One that a person configured stays, whatever the records hold, and so does one that an earlier
+    scan decided: a few odd records would otherwise make each change a new and a deleted row.
+    """
 
     configured: str | None
     memory: ListMemory
-    key: str | None  # at first that of the memory
+    key: str | None = field(init=False)
     _fields: tuple[str, ...] = ()
     _pages: list[Numbers] = field(default_factory=list)  # rows that no earlier page reached
     _reached: int = 0
     _decided: int = 0  # so many pages were known when the key was decided last
+
+    def __post_init__(self) -> None:
+        self.key = self.configured or self.memory.key
 
     def learn(self, page: Page) -> bool:
         """Note what a page shows; return whether from now on another field is the key."""
@@ -131,7 +138,7 @@ class KeySearch:
 
     def change(self) -> bool:
         """Use another field if the one in use is not the best; return whether it changed."""
-        if self.memory.key_decided or len(self._pages) == self._decided:
+        if self.configured or self.memory.key_decided or len(self._pages) == self._decided:
             return False
         self._decided = len(self._pages)
         # A name of an identifier says more than a few copies with other content: while a list is
@@ -145,7 +152,7 @@ class KeySearch:
 
     def _is_named(self, name: str) -> bool:
         """Return whether a name says that the field is an identifier."""
-        return name in {self.configured, "id"} or name.endswith(("Id", "_id"))
+        return name == "id" or name.endswith(("Id", "_id"))
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
@@ -154,8 +161,7 @@ class KeySearch:
         present, is_named = values != 0, self._is_named(name)
         values = values[present]
         distinct, lacking = len(np.unique(values)), len(present) - len(values)
-        least = SHARED * len(values) if name != self.configured else 0
-        if lacking > is_named * LACKING * len(present) or distinct < least:
+        if lacking > is_named * LACKING * len(present) or distinct < SHARED * len(values):
             return None
         if distinct == len(values):
             return 0

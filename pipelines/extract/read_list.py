@@ -39,7 +39,7 @@ def read_list(configured_key: str | None, memory: ListMemory, passes: int = 1) -
     With 2 `passes`, one chain of pages is no proof: two must agree, or the rows are counted.
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
-    keys, answers = KeySearch(configured_key, memory, memory.key), list[Page]()
+    keys, answers = KeySearch(configured_key, memory), list[Page]()
     while True:
         try:
             proof = yield from _Reading(Pager(memory, keys, answers), passes).read()

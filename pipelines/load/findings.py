@@ -64,9 +64,10 @@ def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Itera
             "as a new row."
         )
     if key is not None and stage.keyless > max(1, stream.max_deleted_share * rows):
+        aside = sum(end - first for each in proof.conflicting.values() for first, end in each)
         yield (
-            f"{stage.keyless:,} of {rows:,} records have no readable value of the primary key "
-            f"`{key}`. They would go to quarantine."
+            f"{stage.keyless:,} of {rows + aside:,} records have no readable value of the primary "
+            f"key `{key}`. They would go to quarantine."
         )
     if key is None:  # a changed row is a deleted and a new one
         deleted -= delta.new

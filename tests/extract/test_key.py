@@ -49,7 +49,6 @@ def records(size: int, *columns: Callable[[int], int | None]) -> list[Record]:
 @pytest.mark.parametrize(
     ("fields", "rows", "key"),
     [
-        pytest.param(("code", "id"), records(45, int, int), "code", id="configured"),
         pytest.param(
             ("id", "billingId"), records(45, lambda at: at % 20, int), "billingId", id="far"
         ),
@@ -60,7 +59,7 @@ def test_key_is_decided_over_the_whole_list(
     fields: tuple[str, ...], rows: list[Record], key: str | None
 ) -> None:
     """A field that repeats far apart is replaced without reading the list again."""
-    proof, requests = read(fields, rows, key="code")
+    proof, requests = read(fields, rows)
     assert (proof.complete, proof.rows) == (True, 45)
     assert proof.memory == ListMemory(key, key_decided=True, length=45)
     assert requests <= 12
@@ -91,6 +90,19 @@ def test_key_may_have_other_content_in_2_of_100_on_a_page_and_10_on_several(
     rows = records(200, lambda at: at - apart if at in copies else at, int)
     proof, _requests = read(("id",), rows)
     assert proof.memory.key == key
+
+
+@pytest.mark.parametrize("memory", [None, ListMemory(key_decided=True), ListMemory("code", True)])
+def test_a_configured_key_stays_whatever_the_records_hold(memory: ListMemory | None) -> None:
+    odd = {20, 50, 80}  # of 103 records, 3 lack the key, 4 have that of another one
+    rows = records(103, lambda at: None if at in odd else max(at, 5), int)
+    proof, _requests = read(("id",), rows, key="id", memory=memory)
+    assert (proof.memory.key, proof.memory.key_decided) == ("id", True)
+    set_aside = sum(end - first for each in proof.conflicting.values() for first, end in each)
+    assert (proof.rows, set_aside) == (95, 8)
+    header = replace(HEADER, memory=memory or ListMemory(), configured_key="id")
+    sent = page(b'{"code": 1, "id": 2}')
+    assert PageReader(header).read(1, exchange(sent), parse_page(sent)).fields == ("id",)
 
 
 def test_pinned_key_is_used_whatever_the_rows_say() -> None:
