@@ -21,13 +21,18 @@ from pipelines.publish.versions import checkpoint, require_unchanged, rollback
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Row, Version
 
+MOST = 0.5  # share of the scan files that `prune` deletes only if it is forced
 __all__ = ["erase", "prune_files", "rebuild", "rollback", "verify_files"]
 
 
-def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False) -> list[Row]:
-    """Delete scan files and versions that are older than so many days (None: the setting).
+def prune_files(
+    session: AppSession, days: int | None, *, dry_run: bool = False, force: bool = False
+) -> list[Row]:
+    """Delete scan files and versions that are so many days (None: the setting) older than now.
 
-    Returns a row for each. Raises ConfigurationError where nothing says how many days.
+    "Now" is the newest scan: a clock that is ahead would make everything old. Returns a row for
+    each. Raises ConfigurationError where nothing says how many days, and without `force` if most
+    files would be deleted.
     """
     days = days or session.settings.keep_days
     if not days:
@@ -35,8 +40,29 @@ def prune_files(session: AppSession, days: int | None, *, dry_run: bool = False)
             "Neither --days nor the setting keep_days is given. Nothing was deleted.",
             "Set keep_days in settings.toml, or run `partner-sync prune --days 400`.",
         )
-    before = session.clock.utc_now() - timedelta(days=days)
-    return prune.prune(session, before, dry_run=dry_run)
+    with session.metadata.transaction() as db:
+        newest = scans.newest_start(db) or session.clock.utc_now()
+    before = min(newest, session.clock.utc_now()) - timedelta(days=days)
+    old = prune.prune(session, before, dry_run=True)
+    if dry_run or not old:
+        return old
+    if not force:
+        _refuse_most(session, old, days)
+    return prune.prune(session, before)
+
+
+def _refuse_most(session: AppSession, old: list[Row], days: int) -> None:
+    """Raise ConfigurationError if a prune would delete more than half of the scan files."""
+    with session.metadata.transaction() as db:
+        known = db.scalars(select(Scan).where(Scan.status != ScanStatus.PRUNED)).all()
+    pruned = sum(each["kind"] == "scan" for each in old)
+    if pruned > len(known) * MOST:
+        raise ConfigurationError(
+            f"{pruned:,} of {len(known):,} scan files are more than {days:,} days older than the "
+            "newest one. Nothing was deleted.",
+            f"Check the dates with `partner-sync prune --days {days} --dry-run`. To delete them, "
+            f"run `partner-sync prune --days {days} --force`.",
+        )
 
 
 def verify_files(session: AppSession) -> Row:

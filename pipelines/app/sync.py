@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 
+from sqlalchemy.orm import Session
+
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.description import read_description, sized
@@ -30,7 +32,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
 from pipelines.metadata.locks import hold_lock
-from pipelines.metadata.runs import Outcome, close_dead_runs, unread
+from pipelines.metadata.runs import Outcome, close_dead_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
@@ -138,6 +140,7 @@ class _Run:
         with self.session.metadata.transaction() as db:
             row.started_at, row.lists = self.session.clock.utc_now(), self._lists()
             close_dead_runs(db, row.started_at, row.connection)
+            self._settle(db, row.started_at)
             db.add(row)
         try:
             yield
@@ -154,6 +157,17 @@ class _Run:
                 row.message = " ".join(filter(None, unread(row.lists))) or None
                 row.requests = sum(each.requests for each in results)
                 row.rate_limited = sum(each.rate_limited for each in results)
+
+    def _settle(self, db: Session, now: datetime) -> None:
+        """Move what a clock that was ahead dated after this run before it."""
+        latest = settle_runs(db, now, self.row.connection)
+        scans.settle_scans(db, now, self.row.connection)
+        if latest:
+            logger.warning(
+                "The clock of this machine says %s UTC, but the last sync of `%s` began at %s UTC. "
+                "The clock was ahead then, or was set back. The lists are read again.",
+                *(f"{now:%Y-%m-%d %H:%M:%S}", self.row.connection, f"{latest:%Y-%m-%d %H:%M:%S}"),
+            )
 
     def _lists(self) -> dict[str, dict[str, str]]:
         """Return how each list ended so far, as its run keeps it."""
@@ -197,7 +211,7 @@ class _Run:
         now = self.session.clock.utc_now()  # a scan that began later shows that it was set back
         with self.session.metadata.transaction() as db:
             row = scans.newest_sealed(db, result.connection, result.stream)
-        if row is None or not self.not_before <= row.started_at <= now:
+        if row is None or not self.not_before <= row.started_at <= (row.ended_at or now) <= now:
             return None
         result.source = "reused"
         return self.session.archive.open_sealed(row)

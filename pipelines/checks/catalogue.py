@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
@@ -21,10 +21,11 @@ from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, Close, Scan
+from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
+CLOCKS_AGREE: Final = timedelta(minutes=1)  # machines that share a database may differ
 READ: Final = "partner-sync sync --connection {connection}"
 READ_LIST: Final = f"{READ} --stream {{stream}}"
 # A check of its own looks for these: they hold for longer than one load.
@@ -177,6 +178,28 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[Found]:
     if messages:
         text, remedy = " ".join(messages), " ".join(remedies)
         yield {"severity": severity, "message": text, "remedy": remedy}
+
+
+@Check(
+    f"Compare this machine's clock with another one (`timedatectl`). Then run `{READ}`.",
+    scope="connection",
+)
+def clock_set_back(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Has this machine's clock reached every time of the connection's last sync?"""
+    runs = select(func.max(Run.started_at)).filter_by(connection=about.connection)
+    latest = [context.metadata.scalar(runs)]
+    latest += [
+        load.ended_at
+        for name, load in context.published.loaded.items()
+        if name.connection == about.connection
+    ]
+    newest = known(max(filter(None, latest), default=None), f"No sync of `{about.connection}` yet.")
+    if newest > context.now + CLOCKS_AGREE:
+        yield (
+            f"A sync of `{about.connection}` is of {newest:{MINUTE}} UTC, but this machine's clock "
+            f"says {context.now:{MINUTE}} UTC. It was ahead then, or was set back. Times and ages "
+            "of these rows are wrong until the next sync."
+        )
 
 
 @Check("partner-sync discover {connection}", scope="connection")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
-from sqlalchemy import func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.config.settings import Settings
@@ -179,7 +179,9 @@ class CheckContext:
         """
         found = scans.buildable_scans(self.metadata, self.published.scan_ids)
         long_ago = self.now - BUILD_FOLLOWS
-        is_recent = or_(Run.ended_at.is_(None), Run.ended_at > long_ago)
+        is_recent = or_(
+            Run.ended_at.is_(None), and_(Run.ended_at > long_ago, Run.ended_at <= self.now)
+        )
         recent = self.metadata.scalars(select(Run).where(is_recent))
         if any(run.ended_at or is_running(run) for run in recent):
             last = select(func.max(Run.started_at)).where(Run.ended_at < long_ago)

@@ -57,10 +57,12 @@ def prune(
         int | None, Option(min=1, max=36_500, help="Days to keep. Default: setting keep_days.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show what is old.")] = False,
+    force: Annotated[bool, Option("--force", help="Delete even most of the scan files.")] = False,
     _json: program.Json = False,
 ) -> None:
     """Delete old scan files and versions. The version that holds their rows is kept."""
-    show(rows := app.maintenance.prune_files(open_home(), days, dry_run=dry_run))
+    home = open_home()
+    show(rows := app.maintenance.prune_files(home, days, dry_run=dry_run, force=force))
     line(f"{'To delete' if dry_run else 'Deleted'}: {counted(len(rows), 'file')}.")
 
 

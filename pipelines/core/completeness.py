@@ -1,6 +1,6 @@
 """What is proven about one scan of a list, and what the next scan of that list should know."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -65,7 +65,8 @@ class Completeness(Proof, frozen=True, kw_only=True):
     """The proof that seals a scan. `erased` counts the rows that were erased since.
 
     `cached_seconds` is how long a cache had kept the oldest answer: rows are shown as they were so
-    long before.
+    long before. Times are those of this machine's clock. If it disagrees with the service's clock,
+    `service_started_at` and `service_ended_at` are the times of the first and last answer by that.
     """
 
     requests: int
@@ -73,6 +74,8 @@ class Completeness(Proof, frozen=True, kw_only=True):
     ended_at: datetime
     erased: int = 0
     cached_seconds: int = 0
+    service_started_at: datetime | None = None
+    service_ended_at: datetime | None = None
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
@@ -95,19 +98,31 @@ class Completeness(Proof, frozen=True, kw_only=True):
         aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
         size += f" {aside:,} more records are in quarantine." if aside else ""
         size += f" {self.erased:,} records were erased later." if self.erased else ""
-        began_at = self.started_at - timedelta(seconds=self.cached_seconds)
-        span = f"{began_at:%H:%M:%S}–{self.ended_at:%H:%M:%S} UTC"  # noqa: RUF001
         if self.cached_seconds:
             size += f" A cache answered with pages up to {self.cached_seconds} s old."
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
             return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."
-        how = f"Contains every row that existed throughout {span}{self._basis()}."
+        how = f"Contains every row that existed throughout {self._when()}{self._basis()}."
         if self.method is Method.ONE_PAGE:
-            how = f"One page held the whole list at {self.ended_at:%H:%M:%S} UTC."
+            how = f"One page held the whole list at {self._when()}."
         key = self.memory.key
         named = f"Primary key: {key}." if key else "No primary key: rows are compared by content."
         return f"{stream}: COMPLETE. {size} {how} {named}"
+
+    def _when(self) -> str:
+        """Return when the list was read, by both clocks if they disagree."""
+        first = 1 if self.method is Method.ONE_PAGE else 0
+        cached = timedelta(seconds=self.cached_seconds)
+        ours = (self.started_at - cached, self.ended_at)[first:]
+        if self.service_started_at is None or self.service_ended_at is None:
+            return f"{_span('%H:%M:%S', ours)} UTC"
+        theirs = (self.service_started_at - cached, self.service_ended_at)[first:]
+        form = "%Y-%m-%d %H:%M:%S"
+        return (
+            f"{_span(form, theirs)} UTC by the service's clock ({_span(form, ours)} by this "
+            "machine's clock; the two disagree)"
+        )
 
     def _basis(self) -> str:
         """Return what the proof of a list of several pages rests on."""
@@ -116,6 +131,10 @@ class Completeness(Proof, frozen=True, kw_only=True):
         if self.chains is None or self.chains < AGREEING:
             return ", if no row changed its place meanwhile"
         return f" ({self.chains} readings agree)"
+
+
+def _span(form: str, times: Sequence[datetime]) -> str:
+    return "–".join(format(each, form) for each in times)  # noqa: RUF001
 
 
 def _without(ranges: Ranges, rows: Collection[int]) -> Ranges:

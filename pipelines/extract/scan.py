@@ -19,6 +19,7 @@ from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
 from pipelines.core.text import counted
+from pipelines.extract.clocks import ServiceClock
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded
 from pipelines.extract.read_list import read_list
@@ -55,6 +56,8 @@ async def read_scan(
         cached_seconds=driver.cached_seconds,
         started_at=scan.header.started_at,
         ended_at=max(client.clock.utc_now(), scan.header.started_at),  # the clock may be set back
+        service_started_at=driver.service_clock.span()[0],
+        service_ended_at=driver.service_clock.span()[1],
     )
     return scan.seal(completeness)
 
@@ -80,6 +83,7 @@ class _Driver:
     failed: dict[PageRequest, Attempt] = field(default_factory=dict)
     used_at: float = 0.0
     cached_seconds: int = 0
+    service_clock: ServiceClock = field(default_factory=ServiceClock)
 
     def __post_init__(self) -> None:
         header = self.scan.header
@@ -94,6 +98,7 @@ class _Driver:
             for exchange in self.scan.exchanges():
                 await asyncio.sleep(0)  # a request to stop is seen between pages
                 self.requests += _is_request(exchange)
+                self.service_clock.note(exchange)
                 if exchange.ask is not None:
                     ask = self._use(exchange.page, exchange)
             while True:
@@ -213,6 +218,7 @@ class _Driver:
 
     def _append(self, exchange: Exchange) -> int:
         self.requests += _is_request(exchange)
+        self.service_clock.note(exchange)
         now = self.client.clock.monotonic()
         is_due = now - self.flushed >= FLUSH_SECONDS
         self.flushed = now if is_due else self.flushed

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from sqlalchemy import select
@@ -51,6 +51,23 @@ def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
         if run.connection == connection or not is_alive(run.owner):
             run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
+
+
+def settle_runs(session: Session, now: datetime, connection: str) -> datetime | None:
+    """Move ended runs that began later than `now` before it; return the latest time of them.
+
+    Their clock was ahead, or the clock was set back since. Else they would stay the last ones. The
+    caller holds the lock of the connection.
+    """
+    future = select(Run).filter_by(connection=connection).where(Run.started_at >= now)
+    runs = session.scalars(future.order_by(Run.started_at.desc(), Run.run_id.desc())).all()
+    latest = runs[0].started_at if runs else None
+    for place, run in enumerate(runs, 1):
+        note = f"By a clock that was ahead, it began at {run.started_at:%Y-%m-%d %H:%M:%S} UTC."
+        run.message = f"{run.message} {note}" if run.message else note
+        run.started_at = now - place * timedelta.resolution
+        run.ended_at = run.started_at
+    return latest
 
 
 def last_runs(

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
-from sqlalchemy import ScalarResult, select
+from sqlalchemy import ScalarResult, func, select
 from sqlalchemy.orm import Session
 
 from pipelines.core.completeness import Completeness, ListMemory
@@ -56,6 +56,30 @@ def scan_to_resume(
         else:
             scan.status, scan.reason = ScanStatus.ABANDONED, "Another scan of the list was begun."
     return resumed
+
+
+def settle_scans(session: Session, now: datetime, connection: str) -> None:
+    """Move scans that began later than `now` before it; an open one is not resumed.
+
+    Their clock was ahead, or the clock was set back since. Their files keep their times, and
+    `ended_at` stays. The caller holds the lock of the connection.
+    """
+    future = select(Scan).filter_by(connection=connection).where(Scan.started_at >= now)
+    newest_first = future.order_by(Scan.started_at.desc(), Scan.scan_id.desc())
+    for place, scan in enumerate(session.scalars(newest_first).all(), 1):
+        if scan.status == ScanStatus.OPEN:
+            began = f"{scan.started_at:%Y-%m-%d %H:%M:%S} UTC"
+            scan.status, scan.reason = (
+                ScanStatus.ABANDONED,
+                f"By a clock ahead, it began at {began}.",
+            )
+        scan.started_at = now - place * timedelta.resolution
+
+
+def newest_start(session: Session) -> datetime | None:
+    """Return when the newest sealed scan of all lists began."""
+    sealed = SEALED.union([ScanStatus.PRUNED])
+    return session.scalar(select(func.max(Scan.started_at)).where(Scan.status.in_(sealed)))
 
 
 def list_memory(session: Session, connection: str, stream: str) -> ListMemory:

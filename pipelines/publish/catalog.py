@@ -21,12 +21,12 @@ SELECT
     loads.connection,
     loads.stream,
     max_by(loads.scan_id, loads.valid_time) AS last_scan_id,
-    max(loads.ended_at) AS last_scan_ended_at,
+    max_by(loads.ended_at, loads.valid_time) AS last_scan_ended_at,
     max_by(loads.complete, loads.valid_time) AS last_scan_complete,
     max_by(loads.scan_id, loads.valid_time) FILTER (loads.complete) AS last_complete_scan_id,
-    max(loads.ended_at) FILTER (loads.complete) AS last_complete_at,
+    max_by(loads.ended_at, loads.valid_time) FILTER (loads.complete) AS last_complete_at,
     max_by(loads.rows, loads.valid_time) FILTER (loads.complete) AS rows,
-    date_diff('minute', max(loads.ended_at) FILTER (loads.complete), now()) AS age_minutes
+    date_diff('minute', last_complete_at, now()) AS age_minutes
 FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream;
 """

@@ -24,7 +24,7 @@ from tests.warehouse.versions import full_disk
 Arrange = Callable[[Stores], object]
 # They pass where nobody has begun what they watch.
 NOTHING_BEGUN = {"erasure_unfinished", "notification_failed", "description_changed"}
-BY_METADATA = NOTHING_BEGUN | {"run_failed", "scan_held", "scan_failed"}
+BY_METADATA = NOTHING_BEGUN | {"run_failed", "clock_set_back", "scan_held", "scan_failed"}
 LIST = ListName("acme", "usage")
 DOWN = "The service cannot be reached."
 ALL = usage(*range(1, 11))
@@ -84,6 +84,10 @@ def wait(stores: Stores) -> None:
     stores.clock.now += timedelta(hours=36, minutes=2)
 
 
+def set_back(stores: Stores) -> None:
+    stores.clock.now -= timedelta(hours=10)
+
+
 def read_in_part(stores: Stores) -> None:
     for _day in range(2):
         read(stores, Reading(ALL, complete=False))
@@ -113,6 +117,7 @@ CASES: list[tuple[str, Arrange, str]] = [
         publishing(NOT_FITTING),
         r"1 rows of acme/usage .* do not fit their column",
     ),
+    ("clock_set_back", set_back, r"is of 2026-11-02 02:0\d UTC, but this .* 2026-11-01 1\d:"),
     ("list_stale", wait, r"ended at 2026-11-02 02:01 UTC, 36 hours ago"),
     ("list_stale", read_in_part, r"ended at 2026-11-02 02:01 UTC, 4\d hours ago"),
     ("run_failed", ending(Outcome.FAILED), r"at 2026-11-02 03:00 UTC failed\. usage: Not read\."),
