@@ -15,6 +15,7 @@ from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publis
 BILLS = [bill("b", line("u", "5.01"))]
 NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
 AMOUNT = 'amount = "amount"'
+TWICE = "reconciliation.breaks WHERE rule = 'billed_twice'"
 ROWS = {rule: f"break_rows WHERE rule = '{rule}'" for rule in ("different", "billed_twice")}
 
 
@@ -193,3 +194,17 @@ def test_a_break_of_a_rule_that_is_not_evaluated_any_more_is_uncertain(stores: S
     assert reason.startswith("its rule is not evaluated: ")
     verdict = "SELECT verdict, open_breaks FROM reconciliation.summary"
     assert stores.rows(verdict) == [("balanced", 0)]
+
+
+def test_a_decision_ends_when_a_break_has_other_rows(stores: Stores) -> None:
+    """The difference stays the same: one of two lines is two lines now."""
+    columns = "rule, state, difference::VARCHAR, rows"
+    publish(stores, billing=[bill("b", line("u")), bill("c", line("u"))])
+    ((break_id,),) = stores.rows(f"SELECT break_id FROM {TWICE}")
+    decide(stores, "break_resolve", break_id)
+    build(stores)
+    (known,) = stores.rows(f"SELECT {columns} FROM {TWICE}")
+    assert known == ("billed_twice", "resolved", "5.00", 1)
+    publish(stores, billing=[bill("b", line("u")), bill("c", line("u", "2.00"), line("u", "3.00"))])
+    (now,) = stores.rows(f"SELECT {columns} FROM {TWICE}")
+    assert now == ("billed_twice", "open", "5.00", 2)

@@ -221,3 +221,9 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     assert reasons["closes"] in checks["closed_month_changed"].reason  # never shown as passed
     (found,) = verify_files(closed)["damaged"]
     assert found["message"] == reasons["closes"]
+
+
+def test_a_change_of_quantity_alone_makes_a_close_outdated(closed: Stores) -> None:
+    records = [{**USAGE[0], "quantity": 2}, *USAGE[1:]]
+    publish(closed, mapping=TERMS, usage=records)
+    assert closed.rows(STATES)[0][:4] == ("09", 1, "outdated", 1)
