@@ -27,6 +27,7 @@ class Held(NamedTuple):
 
 def values_of(value: Any, path: tuple[Any, ...] = ()) -> Values:
     """Return every value by its path, and the length of every list; null is nothing."""
+    value = opened(value)
     if isinstance(value, dict):
         parts = [values_of(each, (*path, name)) for name, each in value.items()]
     elif isinstance(value, list):
@@ -37,10 +38,20 @@ def values_of(value: Any, path: tuple[Any, ...] = ()) -> Values:
     return {at: each for part in parts for at, each in part.items()}
 
 
+def opened(value: Any) -> Any:
+    """Return what JSON text of an object or list holds: a column of text has such values so."""
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        try:
+            return json.loads(value, parse_float=Decimal)
+        except ValueError:
+            return value
+    return value
+
+
 def plain(value: Any) -> Any:
-    """Return a value in one form: a number equals its text, a time its text."""
+    """Return a value in one form: a number, a boolean and a time equal their texts."""
     if isinstance(value, bool):
-        return ("boolean", value)
+        return json.dumps(value)
     text = value.isoformat() if isinstance(value, date) else str(value)
     if NUMBER.fullmatch(text):
         return Decimal(text).normalize(EXACT) or Decimal(0)
@@ -104,7 +115,8 @@ def _row_values(row: dict[str, Any], columns: list[Any]) -> dict[tuple[Any, ...]
         left, value = iter(places), row[name]
         path = tuple(next(left, None) if step is None else step for step in steps)
         if isinstance(value, datetime):
-            value = value.astimezone(_zone(row[f"{name}__offset"]))
+            offset = row[f"{name}__offset"]
+            value = value.astimezone(_zone(offset)) if offset else value.astimezone(UTC).date()
         if part == "count":
             found |= {} if value is None else {(*path, LENGTH): value}
         else:

@@ -17,6 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pipelines.config import values
 from pipelines.config.connections import CONNECTIONS, Connection
 from pipelines.config.home import Home
+from pipelines.config.types import Declared
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import from_system, printable
 
@@ -57,6 +58,8 @@ class Stream(values.Table):
     """share of rows that may be deleted without approval"""
     contract: values.Contract = "evolve"
     """new columns and wider types: evolve, freeze or discard"""
+    types: dict[str, Declared] = Field(default={})
+    """types of fields, such as {usedAt = "epoch_seconds"}; see reconciliation"""
 
 
 class Settings(values.Table):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipelines.load.observe import observe
 from pipelines.load.records import CONTAINERS, DEEPEST, count_members, count_names, count_values
 from pipelines.load.schema import Kind, Path, Place, Schema, has_value
 from pipelines.load.values import to_staged
@@ -109,14 +110,34 @@ class Batch:
         if place is not None and place.kind is Kind.OBJECT:
             fits = np.array([type(each) is dict for each in values], np.bool_)
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
+            self._note_mixed(place, values, types)
         elif place is not None and place.kind is Kind.LIST:
             fits = self._add_lists(rows, place, values)
+            self._note_mixed(place, values, types)
         elif place is not None:
-            texts = rows.columns[place.name] = to_staged(place, values, types)
-            fits = texts.is_valid().to_numpy(zero_copy_only=False)
+            rows.columns[place.name] = self._stage(place, values, types)
+            return
         if np.count_nonzero(fits) + types[NoneType] < len(values):
             for row in np.flatnonzero(~fits).tolist():
                 self._add_left(rows, row, path, values[row])
+
+    def _stage(self, place: Place, values: Sequence[Any], types: Counter[type]) -> pa.Array:
+        """Return the values of a scalar place as staged; objects and lists become JSON text."""
+        if not CONTAINERS.isdisjoint(types):
+            inner = [each for each in values if type(each) in CONTAINERS]
+            self.members += count_members(inner, DEEPEST - len(place.path))
+            self._values += sum(map(has_value, inner))
+        staged = to_staged(values, {*types} - {NoneType})
+        observe(place, staged)
+        return staged
+
+    def _note_mixed(self, place: Place, values: Sequence[Any], types: Counter[type]) -> None:
+        """Note that a new place holds values of which some have no such structure."""
+        wanted = dict if place.kind is Kind.OBJECT else list
+        if place.is_new and not {*types} <= {wanted, NoneType}:
+            others = (each for each in values if type(each) is not wanted)
+            if any(each != [] and has_value(each) for each in others):
+                self.schema.mixed.add(place.path)
 
     def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add the lists of a place; return which values are lists that fit."""
@@ -130,18 +151,15 @@ class Batch:
             outer = (np.repeat(each, lengths) for each in rows.indexes)
             self.tables.append(Rows(item, np.repeat(rows.records, lengths), [of_list, *outer]))
             self._add(self.tables[-1], path, items)
-        else:  # a list with an item that does not fit is left as a whole
-            texts = pa.nulls(len(items), pa.string())
-            if item is not None:
-                texts = to_staged(item, items, _count_types(items))
-            is_null = np.array([each is None for each in items], np.bool_)
-            is_left = texts.is_null().to_numpy(zero_copy_only=False) & ~is_null
+        elif item is not None:
+            types = _count_types(items)
+            self._values += len(items) - types[NoneType] - types[dict] - types[list]
+            staged = self._stage(item, items, types)
+            offsets, mask = pa.array(ends, pa.int32()), pa.array(~fits)
+            rows.columns[item.name] = pa.ListArray.from_arrays(offsets, staged, mask=mask)
+        else:  # without a column for its items, a list is left as a whole
             owners = np.repeat(np.arange(len(lists)), lengths)
-            fits[owners[is_left]] = False
-            self._values += int(np.count_nonzero(fits[owners] & ~is_null))
-            if item is not None:
-                offsets, mask = pa.array(ends, pa.int32()), pa.array(~fits)
-                rows.columns[item.name] = pa.ListArray.from_arrays(offsets, texts, mask=mask)
+            fits[owners[[each is not None for each in items]]] = False
         rows.lengths[f"{place.name}__count"] = pa.array(lengths, mask=~fits)
         return fits
 
@@ -155,6 +173,20 @@ class Batch:
             self._values += values * is_kept - (not isinstance(value, dict | list))  # is counted
             if is_kept:
                 rows.keep(row, path, value)
+
+
+def add_to_extras(extras: pa.Array, left: dict[int, dict[Path, Any]]) -> pa.Array:
+    """Return the texts of `_extra` with more values, by row and by path from the row inwards."""
+    texts = extras.to_pylist()
+    for row, values in left.items():
+        rest: dict[Any, Any] = json.loads(texts[row]) if texts[row] else {}
+        for (*outer, last), value in values.items():
+            inner = rest
+            for step in outer:
+                inner = inner.setdefault(step, {})
+            inner[last] = value
+        texts[row] = _json_text(rest)
+    return pa.array(texts, pa.string())
 
 
 def _count_types(values: Sequence[Any]) -> Counter[type]:

@@ -9,6 +9,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.history import Delta
 from pipelines.load.schema import MOST_COLUMNS, json_path
+from pipelines.load.stage import Stage
 
 MOST_NAMED = 5  # columns in a message
 # What happened and what it means for the data; on the last line what to do, if anything.
@@ -27,6 +28,12 @@ Ask the service to correct the records; the next sync then deletes what is gone.
 Values of {subject} in {stream} that do not fit their column: {count:,}.
 They are in column `_extra` as they were sent. Their own column is NULL, so sums lack them.
 Check with the service whether the field has another meaning now.
+""",
+    "values_rounded": """
+Values of {subject} in {stream} with more digits than their column: {count:,}.
+The column has the nearest value, which differs by less than 0.000000000000000001, or a microsecond
+in a time; `_extra` has what was sent.
+
 """,
     "rows_changed": """
 {count:,} of {rows:,} rows of {stream} changed at once.
@@ -48,7 +55,7 @@ Column {subject} {what}. Earlier row versions keep their values.
 """,
 }
 FEWEST_ROWS = 100  # of a list, of which it is said that more than half changed
-INFORMATION = {"values_discarded", "column_changed"}
+INFORMATION = {"values_discarded", "values_rounded", "column_changed"}
 
 
 def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Iterator[str]:
@@ -117,12 +124,20 @@ def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, obj
         changed = min(delta.new, delta.deleted)
     if rows >= FEWEST_ROWS and 2 * changed > rows:
         yield "rows_changed", "", {"count": changed, "rows": rows}
-    for path, count in sorted(stage.left.items(), key=lambda each: json_path(each[0])):
-        code = "values_discarded" if schema.discards(path) else "values_in_extra"
-        yield code, printable(json_path(path)), {"count": count}
+    yield from _notes_of_values(stage)
     if schema.overflows:
         yield "column_limit", "", {"count": MOST_COLUMNS}
     for names, kind in schema.new_types.items() if schema.known else ():
         before = schema.known.get(names)
         what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"
         yield "column_changed", ".".join(names), {"what": what}
+
+
+def _notes_of_values(stage: Stage) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield what there is to say of values that no column says exactly."""
+    left = stage.left + stage.lost
+    for path, count in sorted(left.items(), key=lambda each: json_path(each[0])):
+        code = "values_discarded" if stage.schema.discards(path) else "values_in_extra"
+        yield code, printable(json_path(path)), {"count": count}
+    for path, count in (+stage.rounded).items():
+        yield "values_rounded", printable(json_path(path)), {"count": count}

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipelines.archive.records import Digests
 from pipelines.core.text import quote_identifier
+from pipelines.load.reread import change_types
 from pipelines.load.schema import Place, Schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import Target
@@ -31,7 +32,6 @@ CREATE TABLE IF NOT EXISTS {history} (
 )
 """
 ADD_COLUMN = "ALTER TABLE {history} ADD COLUMN {column} {type}"
-WIDEN_COLUMN = "ALTER TABLE {history} ALTER COLUMN {column} SET DATA TYPE {type}"
 CREATE_VIEW = """
 CREATE OR REPLACE VIEW current.{name} AS
 SELECT {columns}
@@ -211,8 +211,12 @@ class History:
             columns = self._columns(table)
             changed = [at for at in self.schema.new_types if at[0] == table.table]
             for at in changed:
-                query = WIDEN_COLUMN if at in known else ADD_COLUMN
-                self._run(query, table, column=quote_identifier(at[1]), type=types[at])
+                if at not in known:
+                    self._run(ADD_COLUMN, table, column=quote_identifier(at[1]), type=types[at])
+            others = [at for at in changed if at in known]
+            change_types(
+                self.target.db, [(self.schema.column(at), known[at], types[at]) for at in others]
+            )
             if changed or not columns:
                 shown = ("_connection", table.key, *table.indexes, *columns)
                 shown += ("_valid_from", "_extra") if table.path else SHOWN

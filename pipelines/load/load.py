@@ -1,13 +1,17 @@
 """Loads one sealed scan into the tables of a version that is being built."""
 
 import gc
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from tempfile import TemporaryFile
+from typing import IO
 
 import duckdb
+import pyarrow as pa
 
+from pipelines.archive.records import Digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Stream
 from pipelines.core.errors import LoadFailed
@@ -15,7 +19,8 @@ from pipelines.core.finding import Finding
 from pipelines.core.text import printable
 from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
-from pipelines.load.schema import CREATE_COLUMNS, read_schema, write_schema
+from pipelines.load.reread import has_extreme_day, have_two_spellings, stored_texts
+from pipelines.load.schema import CREATE_COLUMNS, Kind, Path, Place, read_schema, write_schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import CREATE_TABLES, Target
 
@@ -81,23 +86,61 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     last_time, last_key, is_loaded = target.run(SELECT_LAST)[0]
     if is_loaded:
         return LoadResult(target.scan.scan_id)
-    schema = read_schema(target, stream.contract)
+    has_new_key = target.scan.completeness.memory.key != last_key
+    current = current_digests(target)
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:
-        has_new_key = target.scan.completeness.memory.key != last_key
-        stage = Stage(target.scan, schema, current_digests(target), file, has_new_key)
-        gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
-        try:
-            stage.read()
-        finally:
-            gc.enable()
-        schema.decide()
+        stage = _stage(target, stream, current, file, has_new_key=has_new_key)
+        stage.schema.decide(lambda place, kind: _speaks_against(target, stage, place, kind))
         delta = compare(target, stage)
         held = next(reasons_to_hold(delta, last_key, stream), None)
         if held and not approved:
             return LoadResult(target.scan.scan_id, held=held)
         time = target.scan.completeness.ended_at
         return _write(target, delta, max(time, last_time + TICK) if last_time else time)
+
+
+def _stage(
+    target: Target, stream: Stream, current: Digests, file: IO[bytes], *, has_new_key: bool
+) -> Stage:
+    """Read what is new in the scan.
+
+    A new field may be an object in some records, and a text or a number in others. Then its column
+    is text, and the scan is read again, as its members already have columns.
+    """
+    texts = frozenset[Path]()
+    while True:
+        file.seek(0)
+        file.truncate()
+        schema = read_schema(target, stream, texts)
+        stage = Stage(target.scan, schema, current, file, has_new_key)
+        gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
+        try:
+            stage.read()
+        finally:
+            gc.enable()
+        if not schema.mixed:
+            return stage
+        texts |= schema.mixed
+
+
+def _speaks_against(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
+    """Return whether all values together forbid a kind of column that takes each of them.
+
+    Two texts that spell one number, such as 1.10 and 1.1, are no numbers. No column of times holds
+    a day such as 9999-12-31.
+    """
+    if kind is Kind.TIME:
+        return place.seen.has_extreme_day or has_extreme_day(target.db, place)
+    if place.is_new and len(place.seen.scales) <= 1:
+        return False
+
+    def texts() -> Iterator[pa.Array]:
+        if not place.is_new:
+            yield from stored_texts(target.db, place)
+        yield from stage.texts(place)
+
+    return have_two_spellings(texts)
 
 
 def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:

@@ -11,13 +11,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pipelines.core.parse import LARGEST_EXPONENT
 from pipelines.core.text import printable
 
 DEEPEST = 64  # objects and arrays inside each other, the record itself counted
 LONGEST_INTEGER = 400  # characters that Python converts without a limit
-LARGEST_EXPONENT = 9_999  # of a number that is written out
 CONTAINERS = frozenset({dict, list})
 EXACT = Context(prec=MAX_PREC)  # the default would round at 28 digits
+SCALE = 18  # digits behind the point that a column has at most: 20 remain before it
+SMALLEST = Decimal((0, (1,), -SCALE))
 
 
 class Number(str):
@@ -137,6 +139,33 @@ def to_decimal(number: int | str) -> Decimal | None:
 def shortest(number: Decimal) -> Decimal:
     """Return a number without zeros at its end."""
     return number.normalize(EXACT)
+
+
+def scale_of(number: Decimal) -> int:
+    """Return how many digits a number has behind the point as it is written."""
+    return max(0, -int(number.as_tuple().exponent))
+
+
+def nearest(number: Decimal) -> Decimal:
+    """Return a number as written, if it has at most 18 digits behind the point; else the nearest.
+
+    Nobody bills less than the 18th digit.
+    """
+    if scale_of(number) <= SCALE:
+        return number
+    return shortest(number.quantize(SMALLEST, context=EXACT))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON text, numbers as they are spelled, members in the order of names."""
+    if isinstance(value, dict):
+        members = (f"{json_text(name)}:{json_text(value[name])}" for name in sorted(value))
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(json_text, value))}]"
+    if type(value) is Number:
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def count_values(value: Any) -> int:

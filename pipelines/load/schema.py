@@ -1,24 +1,29 @@
 """The schema of a stream: what is at every path of its records, over all scans (meta.columns).
 
-A schema only grows: BOOLEAN; BIGINT < DECIMAL(38,0) < DECIMAL(38,s); DATE; TIMESTAMPTZ; VARCHAR;
-objects; lists. A value that does not fit its place goes to `_extra` as it is spelled.
+Here: which column a path has, and which type, decided at the end of a scan from all its values.
+Not here: how values become columns (`values.py`), and how earlier rows follow (`reread.py`).
+
+The type of a new column is the first of BOOLEAN, BIGINT, DECIMAL, DATE and TIMESTAMPTZ that takes
+every value; else VARCHAR, which takes everything as it is spelled. A known column only grows:
+BIGINT to DECIMAL, DECIMAL to one of more digits, DATE to TIMESTAMPTZ. VARCHAR that was decided from
+too little (digits only) is decided again. What a column does not take goes to `_extra`.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from pipelines.config.values import Contract
-from pipelines.load.records import shortest
+from pipelines.config.settings import Stream
+from pipelines.config.types import DeclaredType
 from pipelines.load.target import Target
 
 DIGITS = 38  # of the widest decimal
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
+INTEGER_DIGITS = 19  # of the widest BIGINT
 MOST_COLUMNS = 500
 LONGEST_NAME = 50  # characters, without a number and an ending
 PARTS = ("", "__offset", "__count")  # endings of the columns that one place may have
@@ -26,13 +31,14 @@ PARTS = ("", "__offset", "__count")  # endings of the columns that one place may
 CREATE_COLUMNS = """
 CREATE TABLE IF NOT EXISTS meta.columns (
     stream VARCHAR, table_name VARCHAR, column_name VARCHAR, part VARCHAR, type VARCHAR,
-    path VARCHAR, steps VARCHAR, digits INTEGER, position INTEGER
+    path VARCHAR, steps VARCHAR, digits INTEGER, position INTEGER, candidates VARCHAR,
+    declared VARCHAR
 )
 """
 SELECT_COLUMNS = """
 SELECT
     columns.steps, columns.table_name, columns.column_name,
-    columns.part, columns.type, columns.digits
+    columns.part, columns.type, columns.digits, columns.candidates, columns.declared
 FROM meta.columns AS columns
 WHERE columns.stream = $stream AND columns.part IN ('value', 'count')
 ORDER BY columns.position
@@ -57,8 +63,49 @@ class Kind(StrEnum):
     LIST = "list"
 
 
-STARTS = {bool: Kind.BOOLEAN, str: Kind.TEXT, dict: Kind.OBJECT, list: Kind.LIST}
-TEXT_KINDS = (Kind.TIME, Kind.DATE, Kind.DECIMAL)  # what text may turn out to be
+STARTS: dict[type, Kind] = {dict: Kind.OBJECT, list: Kind.LIST}
+# What a scalar may turn out to be, besides text. An integer is a decimal that never had a point.
+SCALARS = (Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIME)
+OF_ITEMS = (Kind.BOOLEAN, Kind.DECIMAL)  # of lists: their texts stay texts
+DECLARED_KINDS = {
+    "text": Kind.TEXT,
+    "json": Kind.TEXT,
+    "integer": Kind.INTEGER,
+    "decimal": Kind.DECIMAL,
+    "boolean": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "time": Kind.TIME,
+    "epoch_seconds": Kind.TIME,
+    "epoch_milliseconds": Kind.TIME,
+}
+
+
+@dataclass
+class Seen:
+    """What the values of one place are that this scan stages.
+
+    `shown` are kinds that some value shows: a number, or a text with a point, shows a decimal; a
+    text of digits alone may be an identifier. `odd` are kinds for which each value must be looked
+    at when it is stored; for others, a cast of Arrow stores all. `digits` and `scale` count those
+    of numbers before and behind the point, those of texts with an exponent apart, as no integer
+    column takes them. `has_long`: an integer is no BIGINT. `scales` are those of number texts: with
+    only one, no two texts are the same number. `has_extreme_day`: a day that no time can hold.
+    """
+
+    shown: set[Kind] = field(default_factory=set)
+    odd: set[Kind] = field(default_factory=set)
+    digits: int = 0
+    scale: int = 0
+    exponent_digits: int = 0
+    exponent_scale: int = 0
+    has_exponent: bool = False
+    has_long: bool = False
+    has_extreme_day: bool = False
+    scales: set[int] = field(default_factory=set)
+
+    def copy(self) -> "Seen":
+        """Return a copy that shares nothing."""
+        return replace(self, shown={*self.shown}, odd={*self.odd}, scales={*self.scales})
 
 
 @dataclass
@@ -66,8 +113,9 @@ class Place:
     """One place in the records of a stream that holds a value in at least one of them.
 
     `table` has its column, or its rows if it is an object in a list. `scale` and `digits` count the
-    digits of a decimal behind and before the point. `candidates` are the kinds that every text seen
-    in this scan fits; only a place that is new in it has any. Without `grows`, its type stays.
+    digits of a decimal behind and before the point. `candidates` are the kinds that take every
+    value of a place whose kind is not settled. Without `grows`, its type stays. `declared` is the
+    type that settings gave the column. `is_new` in this scan.
     """
 
     path: Path
@@ -78,6 +126,9 @@ class Place:
     digits: int = 0
     candidates: tuple[Kind, ...] = ()
     grows: bool = True
+    declared: DeclaredType | None = None
+    is_new: bool = False
+    seen: Seen = field(default_factory=Seen)
 
     @property
     def is_item(self) -> bool:
@@ -88,6 +139,18 @@ class Place:
     def is_table(self) -> bool:
         """Whether this has rows: the record, or an object in a list."""
         return self.kind is Kind.OBJECT and (self.is_item or not self.path)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether this has one column of single values, or of lists of them."""
+        return self.kind not in {Kind.OBJECT, Kind.LIST}
+
+    @property
+    def of_row(self) -> Path:
+        """The path from the row of its table inwards, as `_extra` of that row has it."""
+        steps = self.path[:-1] if self.is_item else self.path
+        start = len(steps) - [*reversed(steps), None].index(None)
+        return steps[start:]
 
     @property
     def key(self) -> str:
@@ -110,39 +173,77 @@ class Place:
         if self.kind is Kind.TIME:
             yield "offset", f"{self.name}__offset", "VARCHAR"
 
-    def make_room(self, number: Decimal) -> str | None:
-        """Return a number as its column gets it, wider if it may grow; None if it does not fit."""
-        for each in (number, shortest(number)):
-            digits, scale = each.adjusted() + 1 if each else 0, -int(each.as_tuple().exponent)
-            is_long = scale > 0 or not LOWEST <= number <= HIGHEST
-            becomes_decimal = self.kind is Kind.INTEGER and is_long
-            if (self.grows or not becomes_decimal) and self.widen(digits, scale):
-                self.kind = Kind.DECIMAL if becomes_decimal else self.kind
-                return f"{each:f}"
-        return None
+    def decide(self, speaks_against: Callable[["Place", Kind], bool]) -> None:
+        """Settle the type of the column from all values that were seen.
 
-    def widen(self, digits: int, scale: int) -> bool:
-        """Make room for so many digits before and behind the point; return whether there is."""
-        digits, scale = max(self.digits, digits), max(self.scale, scale)
-        has_room = digits + scale <= DIGITS and (self.grows or scale == self.scale)
-        if has_room:
-            self.digits, self.scale = digits, scale
-        return has_room
+        `speaks_against` tells whether stored or staged values forbid a kind that fits each of them.
+        """
+        if not self.is_scalar or not self.grows:
+            return
+        if (self.is_new and self.declared is None) or (self.kind is Kind.TEXT and self.candidates):
+            self._choose(speaks_against)
+        elif self.kind is Kind.DATE and self.declared is None:
+            if Kind.TIME in self.seen.shown and not speaks_against(self, Kind.TIME):
+                self.kind = Kind.TIME
+        elif self.kind in {Kind.INTEGER, Kind.DECIMAL}:
+            self._grow()
+
+    def _choose(self, speaks_against: Callable[["Place", Kind], bool]) -> None:
+        """Make a column whose kind is not settled what all its values are."""
+        seen = self.seen
+        chosen = next((kind for kind in self.candidates if kind in seen.shown), Kind.TEXT)
+        if chosen is Kind.DECIMAL and speaks_against(self, chosen):
+            self.candidates = ()
+            chosen = Kind.TEXT
+        is_whole = not (seen.scale or seen.has_long)
+        if chosen is Kind.DECIMAL and is_whole and seen.has_exponent:
+            chosen = Kind.TEXT  # an exponent is read in decimals only
+        if chosen is Kind.TEXT:
+            self.kind = Kind.TEXT
+            return
+        self.candidates = ()
+        self.kind = chosen
+        if chosen is Kind.DECIMAL:
+            self.kind = Kind.INTEGER
+            self._grow()
+
+    def _grow(self) -> None:
+        """Make room for the numbers that were seen, as far as those before the point stay."""
+        if self.declared is not None and self.declared.type == "integer":
+            return
+        seen = self.seen
+        if self.kind is Kind.INTEGER and (seen.scale or seen.has_long):
+            self.kind = Kind.DECIMAL
+        digits = seen.digits
+        if self.kind is Kind.DECIMAL:
+            digits = max(digits, seen.exponent_digits)
+            scale = max(seen.scale, seen.exponent_scale)
+            self.scale = max(self.scale, min(scale, DIGITS - self.digits))
+        self.digits = max(self.digits, min(digits, DIGITS - self.scale))
+
+    def copy(self) -> "Place":
+        """Return a copy that shares nothing."""
+        return replace(self, seen=self.seen.copy())
 
 
 @dataclass
 class Schema:
     """The schema of one stream in one scan; without `grows`, it stays as it is.
 
-    `known` are the types of the columns before the scan. `overflows` says that a field has no
-    column because there are too many.
+    `known` are the types of the columns before the scan. `declared` are types of settings, by path.
+    `texts` are paths whose values have no structure in common, so that their column is text.
+    `overflows` says that a field has no column because there are too many.
     """
 
     stream: str
     grows: bool = True
+    decides_again: bool = True
     overflows: bool = False
     known: Types = field(default_factory=dict)
     places: dict[Path, Place] = field(default_factory=dict)
+    declared: Mapping[str, DeclaredType] = field(default_factory=dict)
+    texts: frozenset[Path] = frozenset()
+    mixed: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.places[()] = Place((), self.stream, Kind.OBJECT)
@@ -152,24 +253,35 @@ class Schema:
         place = self.places.get(path)
         if place is not None or not self.grows:
             return place
-        is_item = path[-1] is None  # a list in a list has no column
-        found = (each for each in values if has_value(each))
-        first = next((each for each in found if type(each) is not list or not is_item), None)
-        if first is None:
+        kind = self._first_kind(path, values)
+        if kind is None:
             return None
-        if type(first) is dict or not is_item:
+        if kind is Kind.OBJECT or path[-1] is not None:
             columns = (each for each in self.places.values() if each.name and not each.is_item)
             self.overflows = self.overflows or len([*columns]) >= MOST_COLUMNS
             if self.overflows:
                 return None
-        place = self._named(path, STARTS.get(type(first), Kind.INTEGER))
+        place = self._named(path, kind)
         self.places[path] = place
         return place
+
+    def _first_kind(self, path: Path, values: Iterable[Any]) -> Kind | None:
+        """Return the kind of a new place; any scalar is text until the scan ends."""
+        found = [each for each in values if has_value(each)]
+        if not found:
+            return None
+        if path in self.texts or json_path(path)[2:] in self.declared:
+            return Kind.TEXT
+        # An empty list is sent for an empty object, too: what has members says more.
+        first = next((each for each in found if each != []), found[0])
+        if type(first) is list and path[-1] is None:
+            return Kind.TEXT  # a list in a list has no columns
+        return STARTS.get(type(first), Kind.TEXT)
 
     def _named(self, path: Path, kind: Kind) -> Place:
         """Return a new place with a name for its column, or for the table of its items."""
         outer, places = self.places[path[:-1]], self.places.values()
-        place = Place(path, outer.table, kind)
+        place = Place(path, outer.table, kind, is_new=True)
         if place.is_table:
             name = f"{outer.table}__{_plain_name(outer.path)}"
             place.table = _free_name(name, {each.table for each in places})
@@ -178,18 +290,28 @@ class Schema:
         elif kind is not Kind.OBJECT:
             names = (each.name for each in places if each.table == outer.table)
             place.name = _free_name(_plain_name(path), {n + part for n in names for part in PARTS})
-            place.candidates = TEXT_KINDS if kind is Kind.TEXT else ()
+        if place.is_scalar:
+            place.declared = self.declared.get(json_path(path)[2:])
+        if place.declared is not None:
+            place.kind = DECLARED_KINDS[place.declared.type]
+        elif place.is_scalar and path not in self.texts:
+            place.candidates = OF_ITEMS if place.is_item else SCALARS
         return place
 
     def discards(self, path: Path) -> bool:
         """Whether a value at a path that has no column is not even kept in `_extra`."""
         return not self.grows and path not in self.places
 
-    def decide(self) -> None:
-        """Settle what new text is. Decimals need a point: digits alone may be an identifier."""
+    def decide(self, speaks_against: Callable[[Place, Kind], bool]) -> None:
+        """Settle the types of all columns, at the end of a scan."""
         for place in self.places.values():
-            found = (each for each in place.candidates if each is not Kind.DECIMAL or place.scale)
-            place.kind, place.candidates = next(found, place.kind), ()
+            if place.is_new or self.decides_again or place.kind is not Kind.TEXT:
+                place.decide(speaks_against)
+
+    def column(self, at: tuple[str, str]) -> Place:
+        """Return the place that a column of data holds, by table and name."""
+        places = self.places.values()
+        return next(each for each in places if each.is_scalar and (each.table, each.name) == at)
 
     @property
     def types(self) -> Types:
@@ -203,19 +325,29 @@ class Schema:
         return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
 
 
-def read_schema(target: Target, contract: Contract) -> Schema:
+def read_schema(target: Target, stream: Stream, texts: frozenset[Path] = frozenset()) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
     columns = target.run(SELECT_COLUMNS)
-    schema = Schema(target.scan.header.stream, grows=contract != "discard" or not columns)
-    for steps, table, name, part, of_type, digits in columns:
+    schema = Schema(
+        target.scan.header.stream,
+        grows=stream.contract != "discard" or not columns,
+        decides_again=stream.contract == "evolve",
+        declared=stream.types,
+        texts=texts,
+    )
+    for steps, table, name, part, of_type, digits, candidates, declared in columns:
         path = tuple(json.loads(steps))
         for end in range(1, len(path)):
             schema.places.setdefault(path[:end], Place(path[:end], table, Kind.OBJECT))
         kind, _, size = of_type.strip("[)]").partition("(")
         scale = int(size.partition(",")[2] or 0)
         place = Place(path, table, Kind(kind), name, scale, digits, grows=schema.grows)
+        place.candidates = tuple(Kind(each) for each in (candidates or "").split(",") if each)
+        if declared is not None:
+            place.declared = DeclaredType.model_validate_json(declared)
         if part == "count":
-            place.kind, place.name = Kind.LIST, name.removesuffix("__count")
+            place.kind = Kind.LIST
+            place.name = name.removesuffix("__count")
         schema.places[path] = place
     schema.known = schema.types
     return schema
@@ -228,6 +360,9 @@ def write_schema(target: Target, schema: Schema) -> None:
     for place in schema.places.values():
         shared = {"stream": schema.stream, "table_name": place.table, "digits": place.digits}
         shared |= {"path": json_path(place.path), "steps": json.dumps(place.path)}
+        shared |= {"candidates": ",".join(place.candidates)}
+        declared = place.declared and place.declared.model_dump_json()
+        shared |= {"declared": declared}
         for part, name, of_type in place.columns():
             column = {"column_name": name, "part": part, "type": of_type, "position": len(rows)}
             rows.append({**shared, **column})

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
 from operator import attrgetter
 from typing import IO, Any
@@ -16,7 +16,7 @@ from pipelines.archive.records import Digests, join_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
 from pipelines.core.completeness import Ranges
-from pipelines.load.decode import Batch
+from pipelines.load.decode import Batch, add_to_extras
 from pipelines.load.records import (
     ODD,
     UnusableRecord,
@@ -27,8 +27,9 @@ from pipelines.load.records import (
     read_record,
 )
 from pipelines.load.schema import Path, Place, Schema
+from pipelines.load.store import to_stored
 from pipelines.load.target import Row, request_row
-from pipelines.load.values import to_stored
+from pipelines.load.values import Sent, parts
 
 pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB more for a million
 
@@ -46,7 +47,8 @@ class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
     `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
-    counts by path the values that have no column, `requests` are rows of meta.requests. With
+    counts by path the values that have no column; `lost` and `rounded` those that their column does
+    not take, or not exactly. `requests` are rows of meta.requests. With
     `has_new_key`, no row is current: what is loaded has other keys.
     """
 
@@ -57,6 +59,8 @@ class Stage:
     has_new_key: bool
     quarantined: list[Row] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
+    lost: Counter[Path] = field(default_factory=Counter)
+    rounded: Counter[Path] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -143,13 +147,14 @@ class Stage:
     def _decode(self, group: Sequence[Row]) -> None:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
         raws, schema, refused = [row.raw for row in group], self.schema, len(self.quarantined)
-        places = {path: replace(place) for path, place in schema.places.items()}
-        overflows, is_odd, batch = schema.overflows, True, Batch(schema)
+        places = {path: place.copy() for path, place in schema.places.items()}
+        overflows, mixed, is_odd, batch = schema.overflows, {*schema.mixed}, True, Batch(schema)
         with suppress(*ODD):
             rows = self._add(batch, group, [*map(decode, raws)])
             is_odd = not batch.has_all(raws)
         if is_odd:  # begin again, and examine each record
-            schema.places, schema.overflows, batch = places, overflows, Batch(schema)
+            schema.places, schema.overflows, schema.mixed = places, overflows, mixed
+            batch = Batch(schema)
             del self.quarantined[refused:]
             rows = self._add(batch, group, [*map(read_record, raws)])
         self.left.update(batch.left)
@@ -204,11 +209,39 @@ class Stage:
         """Return the rows of a table that are at a position in the file."""
         places = self.schema.places.values()
         known = {each.name: each for each in places if each.table == table.table}
-        self.file.seek(start)
-        rows = pa.ipc.open_stream(self.file).read_next_batch()
+        rows = self._read(start)
         found: dict[str, pa.Array] = {}
+        left: dict[int, dict[Path, Any]] = {}
         if not table.path:
             found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
         for name, array in zip(rows.schema.names, rows.columns, strict=True):
-            found |= to_stored(known[name], array) if name in known else {name: array}
+            place = known.get(name)
+            if place is None:
+                found[name] = array
+                continue
+            stored = to_stored(place, array)
+            found |= stored.columns
+            self.lost[place.path] += len(stored.lost)
+            self.rounded[place.path] += len(stored.rounded)
+            for row, value in stored.left():
+                left.setdefault(row, {})[place.of_row] = value
+        if left:
+            extras = found.get("_extra", pa.nulls(len(rows), pa.string()))
+            found["_extra"] = add_to_extras(extras, left)
         return pa.table(found)
+
+    def _read(self, start: int) -> pa.RecordBatch:
+        """Return the staged rows at a position in the file."""
+        self.file.seek(start)
+        return pa.ipc.open_stream(self.file).read_next_batch()
+
+    def texts(self, place: Place) -> Iterator[pa.Array]:
+        """Yield the staged texts of a place, without what was no text."""
+        tables = [each for each in self.schema.places.values() if each.is_table]
+        table = next(each for each in tables if each.table == place.table)
+        for start in self._tables.get(table.path, ()):
+            rows = self._read(start)
+            if place.name in rows.schema.names:
+                array = rows.column(place.name)
+                items = array.flatten() if pa.types.is_list(array.type) else array
+                yield from (part for sent, part in parts(items) if sent is Sent.TEXT)

@@ -1,0 +1,51 @@
+"""Types of fields that settings declare: `[streams.usage.types]`."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from pipelines.config import values
+
+TypeName = Literal[
+    "text", "integer", "decimal", "boolean", "date", "time", "epoch_seconds", "epoch_milliseconds",
+    "json",
+]  # fmt: skip
+
+
+class DeclaredType(values.Table):
+    """The type of one field: its name, and for days and times how they are spelled."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    type: TypeName
+    format: str | None = None
+    """spelling of a date or time, as Python's strptime reads it, such as %m/%d/%Y %H:%M"""
+    zone: ZoneInfo | None = None
+    """time zone of times that are spelled without one"""
+
+    @model_validator(mode="after")
+    def check(self) -> "DeclaredType":
+        """Refuse what does not go together."""
+        if self.format is not None and self.type not in {"date", "time"}:
+            raise ValueError("format is for the types date and time")
+        if self.zone is not None and self.type != "time":
+            raise ValueError("zone is for the type time")
+        if self.format is not None:
+            try:
+                text = SAMPLE.strftime(self.format)
+                datetime.strptime(text, self.format)  # noqa: DTZ007
+            except ValueError:
+                raise ValueError("format must be one that Python's strptime reads") from None
+            if self.type == "time" and self.zone is None and "%z" not in self.format:
+                raise ValueError("a format without %z needs a zone, such as America/New_York")
+        return self
+
+
+def _named(given: Any) -> Any:
+    return {"type": given} if isinstance(given, str) else given
+
+
+SAMPLE = datetime(2026, 9, 30, 13, 5, tzinfo=ZoneInfo("UTC"))
+Declared = Annotated[DeclaredType, BeforeValidator(_named), Field()]
