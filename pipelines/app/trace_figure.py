@@ -1,6 +1,5 @@
 """Adds figures of the published version up again, from the records that the service sent."""
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -15,10 +14,9 @@ from pipelines.archive.scan_file import scan_file
 from pipelines.config.mapping import REMEDY, Mapping, read_mapping
 from pipelines.core.currencies import digits_of, fold
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
+from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
-from pipelines.load.records import EXACT, Number, UnusableRecord, read_record, to_decimal
-from pipelines.load.schema import Kind
-from pipelines.load.values import PATTERNS
+from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
 from pipelines.publish.reconciliation import is_outdated, read_inputs
 from pipelines.reconcile.roles import find_roles
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -227,10 +225,8 @@ def _number(value: Any) -> Decimal | None:
     """Return an amount exactly. Raises UnusableRecord for what is none."""
     if value is None:
         return None
-    is_number = type(value) in {int, Number} or (
-        type(value) is str and re.fullmatch(PATTERNS[Kind.DECIMAL], value)
-    )
-    number = to_decimal(value) if is_number else None
+    is_spelled = type(value) in {int, str, Number}
+    number = parse_number(str(value)) if is_spelled else None
     if number is None:
         raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
     return number
