@@ -20,7 +20,7 @@ from pipelines.load.values import to_staged
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 # Sorted: the same fields in another order, or beside other records, are the same text.
-_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+extra_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Rows:
             columns = {"_position": columns["_position"], "_parent_key": columns["_key"]}
             columns |= dict(zip(self.place.indexes, self.indexes, strict=True))
         if self.rests:
-            texts = {row: _json_text(_spelled(rest)) for row, rest in self.rests.items()}
+            texts = {row: extra_text(_spelled(rest)) for row, rest in self.rests.items()}
             columns["_extra"] = pa.array(map(texts.get, range(len(self.records))), pa.string())
         return pa.RecordBatch.from_pydict(columns | self.lengths | self.columns)
 
@@ -185,7 +185,7 @@ def add_to_extras(extras: pa.Array, left: dict[int, dict[Path, Any]]) -> pa.Arra
             for step in outer:
                 inner = inner.setdefault(step, {})
             inner[last] = value
-        texts[row] = _json_text(rest)
+        texts[row] = extra_text(rest)
     return pa.array(texts, pa.string())
 
 

@@ -213,10 +213,9 @@ class History:
             for at in changed:
                 if at not in known:
                     self._run(ADD_COLUMN, table, column=quote_identifier(at[1]), type=types[at])
-            others = [at for at in changed if at in known]
-            change_types(
-                self.target.db, [(self.schema.column(at), known[at], types[at]) for at in others]
-            )
+            wider = [at for at in changed if at in known]
+            changes = [(self.schema.column(at), known[at], types[at]) for at in wider]
+            change_types(self.target.db, table.table, changes)
             if changed or not columns:
                 shown = ("_connection", table.key, *table.indexes, *columns)
                 shown += ("_valid_from", "_extra") if table.path else SHOWN

@@ -163,5 +163,5 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     target.write_load(vars(result), time)
     target.insert("meta.requests", stage.requests)
     target.write_findings(result.findings)
-    write_schema(target, stage.schema)
+    write_schema(target.db, stage.schema)
     return result

@@ -5,9 +5,12 @@ read what a row has in its columns and in `_extra`: together they hold every val
 times of the rows stay, so no row counts as changed.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from types import NoneType
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -15,10 +18,12 @@ import pyarrow.compute as pc
 
 from pipelines.core.parse import parse_number
 from pipelines.core.text import quote_identifier
-from pipelines.load.decode import add_to_extras
-from pipelines.load.records import shortest
-from pipelines.load.schema import Kind, Path, Place
+from pipelines.load.decode import add_to_extras, extra_text
+from pipelines.load.observe import observe
+from pipelines.load.records import SCALE, shortest
+from pipelines.load.schema import SCALARS, Kind, Path, Place, Schema
 from pipelines.load.store import to_stored
+from pipelines.load.values import Sent, parts, to_staged
 
 ZERO: Final = Decimal(0)
 ROWS: Final = 50_000  # that are converted at once
@@ -32,14 +37,20 @@ SELECT_TEXTS: Final = """
 SELECT history.{column} FROM {table} AS history WHERE history.{column} IS NOT NULL
 """
 SELECT_ROWS: Final = """
-SELECT history.rowid AS _number, history._extra, {columns} FROM {table} AS history
+SELECT history.rowid AS _number, history._extra{columns} FROM {table} AS history
+WHERE {condition}
 """
 SET_TYPE: Final = "ALTER TABLE {table} ALTER COLUMN {column} SET DATA TYPE {type} USING {value}"
+ADD_OFFSET: Final = "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {offset} VARCHAR"
 UPDATE_ROWS: Final = """
 UPDATE {table} AS history SET {columns}
 FROM read_again AS added
 WHERE added._number = history.rowid
 """
+Change: TypeAlias = tuple[Place, str, str]
+"""A place, with the type of its column before and now."""
+Extras: TypeAlias = dict[int, Any]
+"""What `_extra` has, by row."""
 
 
 def has_extreme_day(db: duckdb.DuckDBPyConnection, place: Place) -> bool:
@@ -67,57 +78,189 @@ def have_two_spellings(read: Callable[[], Iterable[pa.Array]]) -> bool:
     return any(pc.any(pc.is_in(texts, wanted)).as_py() for texts in read()) if short else False
 
 
-def change_types(db: duckdb.DuckDBPyConnection, changes: Sequence[tuple[Place, str, str]]) -> None:
-    """Give columns of one table their new types in every row version: place, type before and now.
+def change_types(db: duckdb.DuckDBPyConnection, table: str, changes: Sequence[Change]) -> None:
+    """Give columns of a table their new types in every row version.
 
-    What a column of texts does not say exactly then goes to `_extra`. DuckDB cannot alter a table
-    after an UPDATE in one transaction, so rows are written when all types are changed.
+    What a column of texts does not say exactly then goes to `_extra`.
     """
-    texts = [place for place, before, _ in changes if before.startswith("VARCHAR")]
-    converted = _convert_texts(db, texts) if texts else []
-    for place, before, now in changes:
-        value = quote_identifier(place.name)
-        if place in texts:
-            value = "NULL"
-        elif before == "DATE":
-            value = f"timezone('UTC', CAST({value} AS TIMESTAMP))"
-        db.execute(_on(place, SET_TYPE, type=now, value=value))
-    for rows in converted:
-        _write_again(db, texts[0].table, rows)
+    whole = [place for place, before, _ in changes if before.startswith("VARCHAR")]
+    _HistoryRows(db, table, whole).rewrite(changes)
 
 
-def _convert_texts(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> list[pa.Table]:
-    """Return all rows of a table, with what columns of texts hold of theirs now."""
-    slow = [place.copy() for place in places]
-    for place in slow:
-        place.seen.odd.update(Kind)
-    columns = ", ".join(f"history.{quote_identifier(place.name)}" for place in places)
-    reader = db.execute(_on(places[0], SELECT_ROWS, columns=columns)).to_arrow_reader(ROWS)
-    return [_convert(slow, batch) for batch in reader]
+def read_again(db: duckdb.DuckDBPyConnection, schema: Schema) -> list[Change]:
+    """Apply today's rules to rows of a stream that were loaded by others; return what changed.
+
+    Columns of texts, and decimals with more digits behind the point than a column has now, are
+    decided again from all their values. Values that a column takes come back from `_extra`.
+    """
+    before, changed = schema.types, list[Change]()
+    for table in [each.table for each in schema.places.values() if each.is_table]:
+        places = [each for each in schema.places.values() if each.table == table]
+        places = [each for each in places if each.is_scalar and not each.is_item]
+        undecided = [each for each in places if each.kind is Kind.TEXT or each.scale > SCALE]
+        for place in undecided:
+            place.is_new = True
+            place.kind = Kind.TEXT
+            place.candidates = SCALARS
+            place.digits = 0
+            place.scale = 0
+        rows = _HistoryRows(
+            db, table, undecided, [each for each in places if each not in undecided]
+        )
+        rows.decide()
+        types = schema.types
+        of_table = [
+            (place, before[table, place.name], types[table, place.name])
+            for place in places
+            if before[table, place.name] != types[table, place.name]
+        ]
+        whole = [each for each in undecided if each.kind is not Kind.TEXT]
+        others = [each for each in places if each not in whole]
+        _HistoryRows(db, table, whole, others).rewrite(of_table)
+        changed += of_table
+    return changed
 
 
-def _convert(places: Sequence[Place], batch: pa.RecordBatch) -> pa.Table:
-    columns = {"_number": batch.column("_number")}
-    left = dict[int, dict[Path, Any]]()
-    for place in places:
-        stored = to_stored(place, batch.column(place.name))
-        columns |= stored.columns
-        for row, value in stored.left():
-            left.setdefault(row, {})[place.of_row] = value
-    columns["_extra"] = add_to_extras(batch.column("_extra"), left)
-    return pa.table(columns)
+@dataclass(frozen=True)
+class _HistoryRows:
+    """The rows of one table of `history`.
+
+    Columns of `whole` are read in all rows, as text; of `others`, only what `_extra` has of them.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    table: str
+    whole: Sequence[Place]
+    others: Sequence[Place] = ()
+
+    def decide(self) -> None:
+        """Settle the types of the columns from all values that their rows have."""
+        for batch in self._batches():
+            extras = _read_extras(batch)
+            for place in (*self.whole, *self.others):
+                observe(place, self._staged(place, batch, extras))
+        for place in (*self.whole, *self.others):
+            place.decide(self._speaks_against)
+
+    def _speaks_against(self, place: Place, kind: Kind) -> bool:
+        if kind is Kind.TIME:
+            return place.seen.has_extreme_day or has_extreme_day(self.db, place)
+        return len(place.seen.scales) > 1 and have_two_spellings(lambda: self._texts(place))
+
+    def _texts(self, place: Place) -> Iterator[pa.Array]:
+        for batch in self._batches():
+            staged = self._staged(place, batch, _read_extras(batch))
+            yield from (part for sent, part in parts(staged) if sent is Sent.TEXT)
+
+    def rewrite(self, changes: Sequence[Change]) -> None:
+        """Change types of columns, then write what the columns hold of each value now.
+
+        DuckDB cannot alter a table after an UPDATE in one transaction, so all rows are read first.
+        """
+        needs_rows = self.whole or self.others
+        converted = [self._converted(batch) for batch in self._batches()] if needs_rows else []
+        for place, before, now in changes:
+            value = quote_identifier(place.name)
+            if place in self.whole:
+                value = "NULL"
+            elif before == "DATE":
+                value = f"timezone('UTC', CAST({value} AS TIMESTAMP))"
+            if place.kind is Kind.TIME:
+                offset = quote_identifier(f"{place.name}__offset")
+                self.db.execute(_on(place, ADD_OFFSET, offset=offset))
+            self.db.execute(_on(place, SET_TYPE, type=now, value=value))
+        for rows in converted:
+            self._write(rows)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows: number, `_extra`, and the columns of `whole` as text."""
+        names = [quote_identifier(each.name) for each in self.whole]
+        texts = (f", CAST(history.{name} AS VARCHAR) AS {name}" for name in names)
+        if self.whole and self.whole[0].is_item:
+            texts = (f", history.{name}" for name in names)
+        query = SELECT_ROWS.format(
+            table=f"history.{quote_identifier(self.table)}",
+            columns="".join(texts),
+            condition="true" if self.whole else "history._extra IS NOT NULL",
+        )
+        yield from self.db.execute(query).to_arrow_reader(ROWS)
+
+    def _staged(self, place: Place, batch: pa.RecordBatch, extras: Extras) -> pa.Array:
+        """Return the values of a place in some rows, as they were sent where `_extra` says that."""
+        if place.is_item:
+            return batch.column(place.name)
+        values: list[Any] = [None] * len(batch)
+        if place.name in batch.schema.names:
+            values = batch.column(place.name).to_pylist()
+        for row, extra in extras.items():
+            found = _find(extra, place.of_row)
+            if type(found) in {str, bool}:
+                values[row] = found
+        return to_staged(values, {*map(type, values)} - {NoneType})
+
+    def _converted(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return rows as they are to be written. Of `others`, NULL: the column stays as it is."""
+        columns = {"_number": batch.column("_number")}
+        extras, left = _read_extras(batch), dict[int, dict[Path, Any]]()
+        for place in (*self.whole, *self.others):
+            slow = place.copy()
+            slow.seen.odd.update(Kind)
+            stored = to_stored(slow, self._staged(place, batch, extras))
+            columns |= stored.columns
+            for row, value in stored.left():
+                left.setdefault(row, {})[place.of_row] = value
+            for extra in extras.values():
+                _remove(extra, place.of_row)
+        rests = [extra_text(extras[row]) if extras.get(row) else None for row in range(len(batch))]
+        columns["_extra"] = add_to_extras(pa.array(rests, pa.string()), left)
+        return pa.table(columns)
+
+    def _write(self, rows: pa.Table) -> None:
+        kept = {each.name for each in self.others} | {
+            f"{each.name}__offset" for each in self.others
+        }
+        terms = []
+        for name in rows.column_names[1:]:
+            quoted = quote_identifier(name)
+            value = (
+                f"coalesce(added.{quoted}, history.{quoted})" if name in kept else f"added.{quoted}"
+            )
+            terms.append(f"{quoted} = {value}")
+        table = f"history.{quote_identifier(self.table)}"
+        self.db.register("read_again", rows)
+        self.db.execute(UPDATE_ROWS.format(table=table, columns=", ".join(terms)))
+        self.db.unregister("read_again")
 
 
-def _write_again(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Update rows of a table of `history`: column `_number` has their rowid."""
-    names = [quote_identifier(name) for name in rows.column_names if name != "_number"]
-    terms = {
-        "table": f"history.{quote_identifier(table)}",
-        "columns": ", ".join(f"{name} = added.{name}" for name in names),
-    }
-    db.register("read_again", rows)
-    db.execute(UPDATE_ROWS.format(**terms))
-    db.unregister("read_again")
+def _read_extras(batch: pa.RecordBatch) -> Extras:
+    """Return what `_extra` has, by row."""
+    texts = enumerate(batch.column("_extra").to_pylist())
+    return {row: json.loads(text) for row, text in texts if text is not None}
+
+
+def _find(extra: Any, path: Path) -> Any:
+    """Return what is at a path in the content of `_extra`."""
+    for step in path:
+        extra = extra.get(step) if isinstance(extra, dict) else None
+    return extra
+
+
+def _remove(extra: Any, path: Path) -> None:
+    """Remove the single value at a path from the content of `_extra`."""
+    *outer, last = path
+    holder = _find(extra, tuple(outer))
+    if isinstance(holder, dict) and type(holder.get(last)) in {str, bool}:
+        del holder[last]
+        if not holder and outer:
+            _remove_empty(extra, tuple(outer))
+
+
+def _remove_empty(extra: Any, path: Path) -> None:
+    *outer, last = path
+    holder = _find(extra, tuple(outer))
+    del holder[last]
+    if not holder and outer:
+        _remove_empty(extra, tuple(outer))
 
 
 def _on(place: Place, query: str, **terms: str) -> str:

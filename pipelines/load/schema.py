@@ -17,6 +17,8 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any, TypeAlias
 
+import duckdb
+
 from pipelines.config.settings import Stream
 from pipelines.config.types import DeclaredType
 from pipelines.load.target import Target
@@ -43,6 +45,7 @@ FROM meta.columns AS columns
 WHERE columns.stream = $stream AND columns.part IN ('value', 'count')
 ORDER BY columns.position
 """
+INSERT_COLUMN = f"INSERT INTO meta.columns VALUES ({', '.join('?' * 11)})"
 DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
 Path: TypeAlias = tuple[str | None, ...]
 """Names of members from the record inwards; None stands for the items of a list."""
@@ -327,46 +330,53 @@ class Schema:
 
 def read_schema(target: Target, stream: Stream, texts: frozenset[Path] = frozenset()) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
-    columns = target.run(SELECT_COLUMNS)
+    places = read_places(target.db, target.scan.header.stream)
     schema = Schema(
         target.scan.header.stream,
-        grows=stream.contract != "discard" or not columns,
+        grows=stream.contract != "discard" or not places,
         decides_again=stream.contract == "evolve",
         declared=stream.types,
         texts=texts,
     )
-    for steps, table, name, part, of_type, digits, candidates, declared in columns:
+    schema.places |= places
+    for place in places.values():
+        place.grows = schema.grows
+    schema.known = schema.types
+    return schema
+
+
+def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[Path, Place]:
+    """Return the places of a stream that have columns, and the objects around them."""
+    places = dict[Path, Place]()
+    for found in db.execute(SELECT_COLUMNS, {"stream": stream}).fetchall():
+        steps, table, name, part, of_type, digits, candidates, declared = found
         path = tuple(json.loads(steps))
         for end in range(1, len(path)):
-            schema.places.setdefault(path[:end], Place(path[:end], table, Kind.OBJECT))
+            places.setdefault(path[:end], Place(path[:end], table, Kind.OBJECT))
         kind, _, size = of_type.strip("[)]").partition("(")
         scale = int(size.partition(",")[2] or 0)
-        place = Place(path, table, Kind(kind), name, scale, digits, grows=schema.grows)
+        place = Place(path, table, Kind(kind), name, scale, digits)
         place.candidates = tuple(Kind(each) for each in (candidates or "").split(",") if each)
         if declared is not None:
             place.declared = DeclaredType.model_validate_json(declared)
         if part == "count":
             place.kind = Kind.LIST
             place.name = name.removesuffix("__count")
-        schema.places[path] = place
-    schema.known = schema.types
-    return schema
+        places[path] = place
+    return places
 
 
-def write_schema(target: Target, schema: Schema) -> None:
+def write_schema(db: duckdb.DuckDBPyConnection, schema: Schema) -> None:
     """Replace the rows of a stream in meta.columns."""
-    target.run(DELETE_COLUMNS)
-    rows: list[dict[str, Any]] = []
+    db.execute(DELETE_COLUMNS, {"stream": schema.stream})
+    position = 0
     for place in schema.places.values():
-        shared = {"stream": schema.stream, "table_name": place.table, "digits": place.digits}
-        shared |= {"path": json_path(place.path), "steps": json.dumps(place.path)}
-        shared |= {"candidates": ",".join(place.candidates)}
         declared = place.declared and place.declared.model_dump_json()
-        shared |= {"declared": declared}
         for part, name, of_type in place.columns():
-            column = {"column_name": name, "part": part, "type": of_type, "position": len(rows)}
-            rows.append({**shared, **column})
-    target.insert("meta.columns", rows)
+            about = (schema.stream, place.table, name, part, of_type)
+            at = (json_path(place.path), json.dumps(place.path), place.digits, position)
+            db.execute(INSERT_COLUMN, (*about, *at, ",".join(place.candidates), declared))
+            position += 1
 
 
 def has_value(value: Any) -> bool:
