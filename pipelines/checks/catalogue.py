@@ -276,6 +276,26 @@ def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
         )
 
 
+@Check("partner-sync versions rebuild")
+def types_not_applied(context: CheckContext, about: ListName) -> Iterator[str]:
+    """Have all fields of the list the types that settings declare?"""
+    stream = context.settings.streams.get(about.stream)
+    declared = {} if stream is None else stream.types
+    applied = context.load(about).types
+    if others := sorted(
+        field for field, kind in declared.items() if applied.get(field, kind) != kind
+    ):
+        yield (
+            f"Columns of {about} do not have the types that settings declare: {', '.join(others)}. "
+            "They keep their earlier types until the tables are built again from the scan files."
+        )
+    if missing := sorted(declared.keys() - applied.keys()):
+        yield (
+            f"Settings declare types of fields that no record of {about} has as a single value: "
+            f"{', '.join(missing)}. Correct [streams.{about.stream}.types] in settings.toml."
+        )
+
+
 @Check("Follow the message of the finding.")
 def load_reported(context: CheckContext, about: ListName) -> Iterator[Finding]:
     """Did the newest load of the list report nothing else that needs attention?"""

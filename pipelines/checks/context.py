@@ -1,5 +1,7 @@
 """What checks look at: the published version, read once, and the metadata database."""
 
+import json
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,9 +15,10 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.config.settings import Settings
+from pipelines.config.types import DeclaredType
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
-from pipelines.core.text import printable, quote_identifier
+from pipelines.core.text import printable, quote_identifier, quote_text
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
@@ -25,7 +28,11 @@ T = TypeVar("T")
 BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 CURRENT: Final = """
-SELECT '{stream}' AS stream, history._connection AS connection, {is_list} AS is_list, history._extra
+SELECT
+    '{stream}' AS stream, history._connection AS connection, {is_list} AS is_list,
+    history._extra IS NOT NULL AND len(list_filter(
+        json_keys(history._extra), lambda name: NOT list_contains({rounded}, name)
+    )) > 0 AS does_not_fit
 FROM history.{table} AS history
 WHERE history._valid_to IS NULL
 """
@@ -33,7 +40,7 @@ LISTS: Final = """
 WITH tables AS ({current}), sums AS (
     SELECT
         tables.connection, tables.stream, count(*) FILTER (tables.is_list) AS rows,
-        count(tables._extra) AS not_fitting
+        count(*) FILTER (tables.does_not_fit) AS not_fitting
     FROM tables
     GROUP BY ALL
 )
@@ -49,6 +56,18 @@ SELECT
 FROM meta.freshness AS freshness
 JOIN meta.loads AS loads ON loads.scan_id = freshness.last_scan_id
 LEFT JOIN sums ON (sums.connection, sums.stream) = (loads.connection, loads.stream)
+"""
+# Fields of a row itself whose columns may hold the nearest value, with the exact one in `_extra`.
+ROUNDING: Final = """
+SELECT columns.column_name, columns.steps
+FROM meta.columns AS columns
+WHERE columns.table_name = ? AND columns.part = 'value'
+    AND columns.type SIMILAR TO '(BIGINT|DECIMAL|TIMESTAMP).*' AND columns.type NOT LIKE '%[]'
+"""
+DECLARED: Final = """
+SELECT columns.stream, columns.path, columns.declared
+FROM meta.columns AS columns
+WHERE columns.part = 'value'
 """
 NOT_EVALUATED: Final = """
 SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
@@ -98,7 +117,8 @@ class LoadedList(msgspec.Struct, frozen=True):
     """What the published version holds of one list, and how its newest scan ended.
 
     `complete_at` is the end of the newest complete scan. `rows` counts the current rows, of every
-    scan, `not_fitting` those with values in `_extra`.
+    scan, `not_fitting` those with values that their columns do not take. `types` are those that
+    settings gave the fields of single values, as they were applied.
     """
 
     connection: str
@@ -111,6 +131,7 @@ class LoadedList(msgspec.Struct, frozen=True):
     in_quarantine: int
     not_fitting: int
     findings: list[Finding]
+    types: dict[str, DeclaredType | None] = {}
 
 
 @dataclass(frozen=True)
@@ -154,10 +175,29 @@ def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
     for (table,) in db.execute("SHOW TABLES FROM history").fetchall():
         stream, array, _ = table.partition("__")
         names = {"stream": stream, "table": quote_identifier(table), "is_list": not array}
-        parts.append(CURRENT.format(**names))
+        parts.append(CURRENT.format(**names, rounded=_rounded(db, table)))
     found = fetch_rows(db, LISTS.format(current=" UNION ALL ".join(parts)))
     loads = msgspec.convert(found, list[LoadedList])
+    types = defaultdict[str, dict[str, DeclaredType | None]](dict)
+    with suppress(duckdb.BinderException):  # an older version does not record them
+        for stream, path, declared in db.execute(DECLARED).fetchall():
+            field = path.removeprefix("$").removeprefix(".").replace("[*]", "[]")
+            types[stream][field] = declared and DeclaredType.model_validate_json(declared)
+    for each in loads:
+        each.types.update(types[each.stream])
     return {ListName(load.connection, load.stream): load for load in loads}
+
+
+def _rounded(db: duckdb.DuckDBPyConnection, table: str) -> str:
+    """Return the expression of the fields of a row whose columns hold a rounded value, if any."""
+    fields = []
+    for name, text in db.execute(ROUNDING, [table]).fetchall():
+        steps = [None, *json.loads(text)]
+        is_of_row = len(steps) > 1 and steps[-2] is None
+        if is_of_row and "\0" not in steps[-1]:  # no statement holds NUL
+            column = quote_identifier(name)
+            fields.append(f"if(history.{column} IS NULL, NULL, {quote_text(steps[-1])})")
+    return f"[{', '.join(fields)}]::VARCHAR[]"
 
 
 @dataclass(frozen=True)

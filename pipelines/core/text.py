@@ -125,6 +125,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def quote_text(text: str) -> str:
+    """Return a text quoted for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def quote_identifier(name: str) -> str:
     """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -217,11 +218,7 @@ class History:
             changes = [(self.schema.column(at), known[at], types[at]) for at in wider]
             change_types(self.target.db, table.table, changes)
             if changed or not columns:
-                shown = ("_connection", table.key, *table.indexes, *columns)
-                shown += ("_valid_from", "_extra") if table.path else SHOWN
-                name, macro = map(quote_identifier, (table.table, f"{table.table}_as_of"))
-                self._run(CREATE_VIEW, table, name=name, columns=_listed(shown))
-                self._run(CREATE_MACRO, table, macro=macro)
+                create_views(self.target.db, self.schema, table)
 
     def write(self, delta: Delta) -> int:
         """Insert staged rows, end those that are replaced or gone; return how many have changed.
@@ -274,6 +271,21 @@ class History:
         """Run a statement on a table; return what it counts."""
         found = self.target.run(query, table.table, key=table.key, time=self.time, **names)
         return int(found[0][0]) if found else 0
+
+
+def create_views(db: duckdb.DuckDBPyConnection, schema: Schema, table: Place) -> None:
+    """Create the view of the current rows of a table, and the macro of those at a moment."""
+    columns = [name for owner, name in schema.types if owner == table.table]
+    shown = ("_connection", table.key, *table.indexes, *columns)
+    shown += ("_valid_from", "_extra") if table.path else SHOWN
+    terms = {
+        "history": f"history.{quote_identifier(table.table)}",
+        "name": quote_identifier(table.table),
+        "macro": quote_identifier(f"{table.table}_as_of"),
+        "columns": _listed(shown),
+    }
+    db.execute(CREATE_VIEW.format(**terms))
+    db.execute(CREATE_MACRO.format(**terms))
 
 
 def _listed(names: Iterable[str]) -> str:

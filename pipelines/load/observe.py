@@ -20,7 +20,7 @@ from pipelines.core.parse import (
     parse_number,
     parse_time,
 )
-from pipelines.load.records import SCALE, nearest, scale_of, shortest
+from pipelines.load.records import SCALE, nearest, scale_of, shortest, unpadded
 from pipelines.load.schema import (
     DIGITS,
     HIGHEST,
@@ -96,7 +96,10 @@ def _fit_numbers(place: Place, texts: pa.Array, sent: Sent) -> Fit:
     if _are_plain_numbers(place, texts, sent):
         return Fit.PLAIN
     fit = Fit.SLOW
-    for text in texts.to_pylist():
+    spelled = texts.to_pylist()
+    if place.declared is not None:
+        spelled = [unpadded(text) for text in spelled]
+    for text in spelled:
         if parse_number(text) is not None:
             _note_number(place, text, sent)
         elif place.candidates:

@@ -156,6 +156,14 @@ def nearest(number: Decimal) -> Decimal:
     return shortest(number.quantize(SMALLEST, context=EXACT))
 
 
+def unpadded(text: str) -> str:
+    """Return a number text without spaces around it and zeros before it."""
+    plain = text.strip()
+    sign = "-" if plain.startswith("-") else ""
+    whole = plain.removeprefix("-").lstrip("0")
+    return f"{sign}{whole}" if whole[:1].isdigit() else f"{sign}0{whole}"
+
+
 def json_text(value: Any) -> str:
     """Return a value as JSON text, numbers as they are spelled, members in the order of names."""
     if isinstance(value, dict):

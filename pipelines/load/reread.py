@@ -6,8 +6,8 @@ times of the rows stay, so no row counts as changed.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from types import NoneType
 from typing import Any, Final, TypeAlias
@@ -16,12 +16,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.config.types import DeclaredType
 from pipelines.core.parse import parse_number
 from pipelines.core.text import quote_identifier
 from pipelines.load.decode import add_to_extras, extra_text
 from pipelines.load.observe import observe
 from pipelines.load.records import SCALE, shortest
-from pipelines.load.schema import SCALARS, Kind, Path, Place, Schema
+from pipelines.load.schema import DECLARED_KINDS, SCALARS, Kind, Path, Place, Schema, field_of
 from pipelines.load.store import to_stored
 from pipelines.load.values import Sent, parts, to_staged
 
@@ -87,51 +88,76 @@ def change_types(db: duckdb.DuckDBPyConnection, table: str, changes: Sequence[Ch
     _HistoryRows(db, table, whole).rewrite(changes)
 
 
-def read_again(db: duckdb.DuckDBPyConnection, schema: Schema) -> list[Change]:
-    """Apply today's rules to rows of a stream that were loaded by others; return what changed.
+def read_again(
+    db: duckdb.DuckDBPyConnection, schema: Schema, declared: Mapping[str, DeclaredType]
+) -> list[Change]:
+    """Apply the rules of now to rows of a stream that were loaded by others; return what changed.
 
     Columns of texts, and decimals with more digits behind the point than a column has now, are
-    decided again from all their values. Values that a column takes come back from `_extra`.
+    decided again from all their values; those with a type in `declared` become that. Values that a
+    column takes come back from `_extra`.
     """
     before, changed = schema.types, list[Change]()
     for table in [each.table for each in schema.places.values() if each.is_table]:
         places = [each for each in schema.places.values() if each.table == table]
         places = [each for each in places if each.is_scalar and not each.is_item]
-        undecided = [each for each in places if each.kind is Kind.TEXT or each.scale > SCALE]
+        undecided = [each for each in places if _is_undecided(each, declared)]
+        rest = [each for each in places if each not in undecided]
+        spelled = {each.name: _spelled(each) for each in undecided}
         for place in undecided:
-            place.is_new = True
-            place.kind = Kind.TEXT
-            place.candidates = SCALARS
-            place.digits = 0
-            place.scale = 0
-        rows = _HistoryRows(
-            db, table, undecided, [each for each in places if each not in undecided]
-        )
-        rows.decide()
+            _begin_again(place, declared.get(field_of(place.path)))
+        _HistoryRows(db, table, undecided, rest, spelled).decide()
         types = schema.types
+        whole = [each for each in undecided if types[table, each.name] != before[table, each.name]]
         of_table = [
-            (place, before[table, place.name], types[table, place.name])
-            for place in places
-            if before[table, place.name] != types[table, place.name]
+            (each, before[table, each.name], types[table, each.name])
+            for each in places
+            if before[table, each.name] != types[table, each.name]
         ]
-        whole = [each for each in undecided if each.kind is not Kind.TEXT]
         others = [each for each in places if each not in whole]
-        _HistoryRows(db, table, whole, others).rewrite(of_table)
+        _HistoryRows(db, table, whole, others, spelled).rewrite(of_table)
         changed += of_table
     return changed
+
+
+def _is_undecided(place: Place, declared: Mapping[str, DeclaredType]) -> bool:
+    """Return whether the type of a column is found anew."""
+    if place.declared != declared.get(field_of(place.path)):
+        return True
+    return place.declared is None and (place.kind is Kind.TEXT or place.scale > SCALE)
+
+
+def _begin_again(place: Place, declared: DeclaredType | None) -> None:
+    """Make the place of a column one whose type is not known."""
+    place.is_new = True
+    place.declared = declared
+    place.kind = Kind.TEXT if declared is None else DECLARED_KINDS[declared.type]
+    place.candidates = SCALARS if declared is None else ()
+    place.digits = 0
+    place.scale = 0
+
+
+def _spelled(place: Place) -> str:
+    """Return the expression of a column's values as text, a time as that of UTC."""
+    column = f"history.{quote_identifier(place.name)}"
+    if place.kind is Kind.TIME:
+        return f"strftime({column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')"
+    return f"CAST({column} AS VARCHAR)"
 
 
 @dataclass(frozen=True)
 class _HistoryRows:
     """The rows of one table of `history`.
 
-    Columns of `whole` are read in all rows, as text; of `others`, only what `_extra` has of them.
+    Columns of `whole` are read in all rows, by the expressions of `spelled` if they are no texts
+    already; of `others`, only what `_extra` has of them.
     """
 
     db: duckdb.DuckDBPyConnection
     table: str
     whole: Sequence[Place]
     others: Sequence[Place] = ()
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def decide(self) -> None:
         """Settle the types of the columns from all values that their rows have."""
@@ -174,10 +200,9 @@ class _HistoryRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows: number, `_extra`, and the columns of `whole` as text."""
-        names = [quote_identifier(each.name) for each in self.whole]
-        texts = (f", CAST(history.{name} AS VARCHAR) AS {name}" for name in names)
-        if self.whole and self.whole[0].is_item:
-            texts = (f", history.{name}" for name in names)
+        names = {each.name: quote_identifier(each.name) for each in self.whole}
+        columns = {name: self.spelled.get(name, f"history.{each}") for name, each in names.items()}
+        texts = (f", {column} AS {names[name]}" for name, column in columns.items())
         query = SELECT_ROWS.format(
             table=f"history.{quote_identifier(self.table)}",
             columns="".join(texts),

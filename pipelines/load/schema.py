@@ -273,7 +273,7 @@ class Schema:
         found = [each for each in values if has_value(each)]
         if not found:
             return None
-        if path in self.texts or json_path(path)[2:] in self.declared:
+        if path in self.texts or field_of(path) in self.declared:
             return Kind.TEXT
         # An empty list is sent for an empty object, too: what has members says more.
         first = next((each for each in found if each != []), found[0])
@@ -294,7 +294,7 @@ class Schema:
             names = (each.name for each in places if each.table == outer.table)
             place.name = _free_name(_plain_name(path), {n + part for n in names for part in PARTS})
         if place.is_scalar:
-            place.declared = self.declared.get(json_path(path)[2:])
+            place.declared = self.declared.get(field_of(path))
         if place.declared is not None:
             place.kind = DECLARED_KINDS[place.declared.type]
         elif place.is_scalar and path not in self.texts:
@@ -406,3 +406,8 @@ def _plain_name(path: Path) -> str:
 def json_path(path: Path) -> str:
     """Return a path for people: `$.lines[*].unitPrice`."""
     return "$" + "".join("[*]" if step is None else f".{step}" for step in path)
+
+
+def field_of(path: Path) -> str:
+    """Return a path as settings and mappings name a field: `lines[].unitPrice`."""
+    return json_path(path).removeprefix("$").replace("[*]", "[]").removeprefix(".")

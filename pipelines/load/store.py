@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pipelines.config.types import DeclaredType
 from pipelines.core.parse import parse_day, parse_number, parse_time
 from pipelines.load.observe import in_time_bounds, matches
-from pipelines.load.records import EXACT, nearest, scale_of, shortest
+from pipelines.load.records import EXACT, nearest, scale_of, shortest, unpadded
 from pipelines.load.schema import DIGITS, HIGHEST, LOWEST, Kind, Place
 from pipelines.load.values import Sent, texts_of
 
@@ -308,14 +308,6 @@ def _declared_converter(place: Place, declared: DeclaredType) -> Callable[[str, 
 
 
 EPOCH_UNITS: Final = {"epoch_seconds": 1_000_000, "epoch_milliseconds": 1_000}
-
-
-def unpadded(text: str) -> str:
-    """Return a number text without spaces around it and zeros before it."""
-    plain = text.strip()
-    sign = "-" if plain.startswith("-") else ""
-    whole = plain.removeprefix("-").lstrip("0")
-    return f"{sign}{whole}" if whole[:1].isdigit() else f"{sign}0{whole}"
 
 
 def _to_epoch(text: str, microseconds: int) -> Cell | None:

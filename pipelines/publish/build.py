@@ -13,6 +13,7 @@ from pipelines.core import stop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.load.load import LoadResult, load_scan
+from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, reconciliation, versions
@@ -130,13 +131,15 @@ class _Building:
         note = "rebuilt from the archive" if self.known else ", ".join(lists) or "reconciled"
         version = None
         with versions.write_version(self.stores, self.base, note) as (number, db):
+            streams = self.stores.settings.streams
+            written = read_older_rows(db, streams, declare=bool(self.known))
             results = tuple(filter(None, [self._load(db, number, scan) for scan in scans]))
             if is_outdated or any(result.held is None for result in results):
                 logger.info("Version %s: reconciling.", number)
                 finish(self.stores, db, self.inputs)
                 new = {each.scan_id for each in results} - self.known
                 db.execute(MOVE_FINDINGS, {"scans": [*new]})
-                written = {table for each in results for table in each.tables}
+                written |= {table for each in results for table in each.tables}
                 version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
             versions.publish_version(self.stores, version)
