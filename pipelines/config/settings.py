@@ -59,7 +59,7 @@ class Stream(values.Table):
     contract: values.Contract = "evolve"
     """new columns and wider types: evolve, freeze or discard"""
     types: dict[str, Declared] = Field(default={})
-    """types of fields, such as {usedAt = "epoch_seconds"}; see reconciliation"""
+    """types of fields, such as {usedAt = "epoch_seconds"}; see Types of fields"""
 
 
 class Settings(values.Table):
