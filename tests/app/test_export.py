@@ -59,6 +59,19 @@ def publish_odd(stores: Stores) -> None:
     build(stores)
 
 
+# Equal for DuckDB or a database, which compare without case, once they are names of columns.
+EQUAL_NAMES = ["Aa", "aA", "AA", "a__b", "a_b", "a.b", "A_B", "a b", "", " ", "%", "()", "x" * 60]
+EQUAL_NAMES += ["x" * 61, "_extra", "_key", "_Key", "Straße", "STRASSE", "\ufb01eld", "field"]
+EQUAL_NAMES += ["É", "é", "日付" * 25, "日付" * 25 + "時"]
+
+
+def publish_equal_names(stores: Stores) -> None:
+    """Publish one row of acme/usage whose fields have these names."""
+    fields = {name: f"value {at}" for at, name in enumerate(EQUAL_NAMES)}
+    read(stores, Reading([{"id": "r", **fields, "a": {"b": "in", "": "it"}}]))
+    build(stores)
+
+
 Export = Callable[..., list[dict[str, Any]]]
 
 
@@ -150,6 +163,28 @@ def test_a_database_has_exact_values(export: Export, tmp_path: Path) -> None:
         rows = db.execute("SELECT *, typeof(amount) AS kind FROM usage ORDER BY _key").fetchall()
     assert {row["kind"] for row in rows} == {"text"}
     assert [*map(plain, map(dict, rows))] == [*map(plain, RECORDS)]
+
+
+def test_every_format_has_a_column_for_fields_whose_names_become_equal(
+    open_home: OpenHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = open_home(publish_equal_names)
+    monkeypatch.setenv("BOOKS_URL", f"sqlite:///{tmp_path}/books.db")
+    fields = range(len(EQUAL_NAMES))
+    for target in ("csv", "parquet", "xlsx", "BOOKS_URL"):
+        rows = export_tables(stores, target, ["current.usage"])
+        assert [row["rows"] for row in rows] == [1]
+        if target == "BOOKS_URL":
+            with closing(sqlite3.connect(tmp_path / "books.db")) as books:
+                found = list(books.execute("SELECT * FROM usage").fetchone())
+        elif target == "xlsx":
+            sheet = openpyxl.load_workbook(rows[0]["exported_to"]).active
+            found = [cell.value for cell in sheet[2]]
+        else:
+            exported = duckdb.sql(f"SELECT COLUMNS(*)::VARCHAR FROM '{rows[0]['exported_to']}'")
+            found = list(exported.fetchall()[0])
+        texts = [str(value) for value in found]
+        assert [texts.count(f"value {each}") for each in fields] == [1] * len(fields), target
 
 
 def test_a_failed_export_leaves_the_table_as_it_was(export: Export, tmp_path: Path) -> None:
