@@ -8,7 +8,8 @@ from pipelines.config.settings import Stream
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.history import Delta
-from pipelines.load.schema import MOST_COLUMNS, json_path
+from pipelines.load.room import MOST_COLUMNS
+from pipelines.load.schema import json_path
 from pipelines.load.stage import Stage
 
 MOST_NAMED = 5  # columns in a message
@@ -41,7 +42,8 @@ Analysts see the new values; the earlier ones are in schema history.
 Ask the service. If the values are wrong, run `partner-sync versions rollback --reason "..."`.
 """,
     "column_limit": """
-Records of {stream} have more than {count} fields. The fields beyond that are in column `_extra`.
+Records of {stream} have more than {count} fields, or an object with names such as days.
+The fields that are too many are in column `_extra`, and in no sum.
 Read them from `_extra` with json_extract_string.
 """,
     "values_discarded": """

@@ -21,12 +21,12 @@ import duckdb
 
 from pipelines.config.settings import Stream
 from pipelines.config.types import DeclaredType
+from pipelines.load.room import Room
 from pipelines.load.target import Target
 
 DIGITS = 38  # of the widest decimal
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 INTEGER_DIGITS = 19  # of the widest BIGINT
-MOST_COLUMNS = 500
 LONGEST_NAME = 50  # characters, without a number and an ending
 PARTS = ("", "__offset", "__count")  # endings of the columns that one place may have
 
@@ -247,6 +247,7 @@ class Schema:
     declared: Mapping[str, DeclaredType] = field(default_factory=dict)
     texts: frozenset[Path] = frozenset()
     mixed: set[Path] = field(default_factory=set)
+    room: Room = field(default_factory=Room)
 
     def __post_init__(self) -> None:
         self.places[()] = Place((), self.stream, Kind.OBJECT)
@@ -260,9 +261,10 @@ class Schema:
         if kind is None:
             return None
         if kind is Kind.OBJECT or path[-1] is not None:
-            columns = (each for each in self.places.values() if each.name and not each.is_item)
-            self.overflows = self.overflows or len([*columns]) >= MOST_COLUMNS
-            if self.overflows:
+            columns = [each.path for each in self.places.values() if each.name and not each.is_item]
+            has_room = self.room.has(path, columns, self.places)
+            self.overflows = self.overflows or not has_room
+            if not has_room:
                 return None
         place = self._named(path, kind)
         self.places[path] = place
