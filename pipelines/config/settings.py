@@ -48,8 +48,8 @@ class Stream(values.Table):
     """partner or merchant"""
     limit: int = Field(default=MOST_IN_GENERAL, ge=1, le=LARGEST_PAGE)
     """records per page, within what the service documents; 500 for `usage`"""
-    key: str | None = None
-    """field that identifies a record; default: the first scan detects it"""
+    key: values.Key | None = None
+    """field that identifies a record, or a list of fields; default: the first scan detects it"""
     passes: int = Field(default=1, ge=1, le=2)
     """readings that must agree; 2 prove a list whose rows change places, for twice the requests"""
     allow_empty: bool = False

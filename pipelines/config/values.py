@@ -11,9 +11,17 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import httpx
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+)
 
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.key import key_name
 from pipelines.core.person import expand_user
 from pipelines.core.text import decode_text
 
@@ -97,6 +105,18 @@ Cron = Annotated[
     _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *"),
     _match(rf"(?i)(?!\S+ \S+ ({NEVER}) ).*", "must be a day that exists in its months"),
 ]
+
+
+def _key(given: Any) -> Any:
+    """Return the name of a key; several fields are a list."""
+    if not isinstance(given, list):
+        return given
+    if not given or not all(isinstance(name, str) for name in given):
+        raise ValueError("must be the name of a field, or a list of such names")
+    return key_name(given)
+
+
+Key = Annotated[str, BeforeValidator(_key)]
 Memory = Annotated[
     str, _must(_has_memory, "must be 64MB or more, such as 128MB: a small build needs that much")
 ]

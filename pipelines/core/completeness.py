@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from pipelines.core.key import key_fields
 from pipelines.core.text import counted
 
 AGREEING = 2  # readings that see a row that changes its place; one may not
@@ -107,7 +108,11 @@ class Completeness(Proof, frozen=True, kw_only=True):
         if self.method is Method.ONE_PAGE:
             how = f"One page held the whole list at {self._when()}."
         key = self.memory.key
-        named = f"Primary key: {key}." if key else "No primary key: rows are compared by content."
+        named = (
+            f"Primary key: {', '.join(key_fields(key))}."
+            if key
+            else "No primary key: rows are compared by content."
+        )
         return f"{stream}: COMPLETE. {size} {how} {named}"
 
     def _when(self) -> str:

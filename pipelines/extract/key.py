@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter, itemgetter
 from types import GenericAlias
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from pipelines.archive.envelope import ParsedPage
 from pipelines.archive.lines import Exchange, ScanHeader, cached_seconds
 from pipelines.core.completeness import ListMemory
+from pipelines.core.key import key_fields
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
 MAX_CANDIDATES = 8
@@ -23,7 +25,7 @@ APART = 5  # times as many, if these rows are on several pages
 SHARED = 0.5  # a key that is not configured has at least so many values a row
 FIRST = itemgetter(slice(1))
 OTHERS = {b"", b"{", b"[", b"n", b"t", b"f"}  # how all begin that is neither a text nor a number
-_OTHER_PAGE = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_all = msgspec.json.Decoder(Members).decode
@@ -34,18 +36,22 @@ class PageReader:
 
     def __init__(self, header: ScanHeader) -> None:
         self._stream = header.stream
-        self._values: dict[str, attrgetter[msgspec.Raw]] | None = None  # by field, once decided
+        # By key, once decided: what gets the values of its fields.
+        self._values: dict[str, list[attrgetter[msgspec.Raw]]] | None = None
         known = header.configured_key or header.memory.key
         if header.configured_key or header.memory.key_decided:
             self._use((known,) if known else ())
 
-    def _use(self, fields: tuple[str, ...]) -> None:
-        """Read these fields from now on."""
-        names = {f"field{at}": name for at, name in enumerate(fields)}
+    def _use(self, keys: tuple[str, ...]) -> None:
+        """Read the fields of these keys from now on."""
+        fields = {name: key_fields(name) for name in keys}
+        every = dict.fromkeys(chain(*fields.values()))
+        names = {f"field{at}": name for at, name in enumerate(every)}
         members = [(each, msgspec.Raw, msgspec.Raw()) for each in names]
         record = msgspec.defstruct("Record", members, rename=names)
         self._decode = msgspec.json.Decoder[list[Any]](GenericAlias(list, record)).decode
-        self._values = {name: attrgetter(each) for each, name in names.items()}
+        getters = {name: attrgetter(each) for each, name in names.items()}
+        self._values = {key: [getters[name] for name in fields[key]] for key in keys}
 
     def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
         """Return the page of an exchange."""
@@ -67,11 +73,17 @@ class PageReader:
         if self._values is not None and exchange.is_plain:
             with suppress(*UNREADABLE):
                 records = self._decode(b"[%b]" % b",".join(parsed.data))
-                return [_hashes(map(value, records)) for value in self._values.values()]
+                return [
+                    _joined([_hashes(map(value, records)) for value in values])
+                    for values in self._values.values()
+                ]
         members = list(map(_members, parsed.data))
         if self._values is None and members:
             self._use(_candidates(self._stream, members))
-        return [_numbers(name, members) for name in self._values or ()]
+        return [
+            _joined([_numbers(name, members) for name in key_fields(key)])
+            for key in self._values or ()
+        ]
 
 
 def _members(record: msgspec.Raw) -> Members:
@@ -93,6 +105,17 @@ def _candidates(stream: str, members: Sequence[Members]) -> tuple[str, ...]:
 
 def _numbers(name: str, members: Sequence[Members]) -> Numbers:
     return _hashes(found.get(name, b"") for found in members)
+
+
+def _joined(columns: Sequence[Numbers]) -> Numbers:
+    """Return a number for the values of several fields of each record, 0 where one has none."""
+    joined = columns[0]
+    lacks = columns[0] == 0
+    for column in columns[1:]:
+        joined = joined * _FACTOR + column
+        lacks = lacks | (column == 0)
+    joined = np.where(joined == 0, np.uint64(1), joined)
+    return np.where(lacks, np.uint64(0), joined)
 
 
 def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
@@ -168,7 +191,7 @@ class KeySearch:
         digests = np.concatenate([page[:, 0] for page in self._pages])[present]
         pages = np.repeat(np.arange(len(self._pages)), list(map(len, self._pages)))[present]
         # On several pages, a row may also have changed and moved while the list was read.
-        together = _conflicting(values + pages.astype(np.uint64) * _OTHER_PAGE, digests)
+        together = _conflicting(values + pages.astype(np.uint64) * _FACTOR, digests)
         conflicts, most = _conflicting(values, digests), is_named * CONFLICTING * distinct
         return None if together > most or conflicts > APART * most else conflicts
 

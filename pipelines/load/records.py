@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pipelines.core.key import key_fields, list_text
 from pipelines.core.parse import LARGEST_EXPONENT
 from pipelines.core.text import printable
 
@@ -109,11 +110,28 @@ def read_key(raw: bytes, name: str) -> str | None:
     try:
         members = _parse_members(raw.decode(errors="replace"))
         is_object = raw.lstrip().startswith(b"{")  # an array is a list as well
-        values = [each for member, each in members if member == name] if is_object else ()
-        key = key_text(values[0]) if len(values) == 1 else None
+        fields = key_fields(name)
+        values = [each for each in members if each[0] in fields] if is_object else []
+        key = record_key(dict(values), fields) if len(values) == len(fields) else None
         return key and key.encode().decode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
+
+
+def record_key(record: dict[str, Any], fields: Sequence[str]) -> str | None:
+    """Return the key of a record as text; None where a field of it identifies nothing.
+
+    The key of several fields is JSON text of a list, so that no two are spelled the same.
+    """
+    texts = []
+    for name in fields:
+        text = key_text(record.get(name))
+        if text is None:
+            return None
+        texts.append(text)
+    if len(texts) > 1:
+        return list_text(texts)
+    return texts[0] if texts else None
 
 
 def key_text(value: Any) -> str | None:

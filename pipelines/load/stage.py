@@ -16,15 +16,16 @@ from pipelines.archive.records import Digests, join_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
 from pipelines.core.completeness import Ranges
+from pipelines.core.key import key_fields
 from pipelines.load.decode import Batch, add_to_extras
 from pipelines.load.records import (
     ODD,
     UnusableRecord,
     count_members,
     decode,
-    key_text,
     read_key,
     read_record,
+    record_key,
 )
 from pipelines.load.schema import Path, Place, Schema
 from pipelines.load.store import to_stored
@@ -66,6 +67,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
         self._key = self.scan.completeness.memory.key
+        self._fields = key_fields(self._key)
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
         self._tables: dict[Path, list[int]] = {}  # their positions in the file
@@ -173,7 +175,7 @@ class Stage:
         for row, record in zip(group, records, strict=True):
             if isinstance(record, UnusableRecord):
                 self._refuse(row, str(record))
-            elif (key := row.key or key_text(record.get(self._key or ""))) is None:
+            elif (key := row.key or record_key(record, self._fields)) is None:
                 batch.members += count_members([record])
                 self._refuse(row, NO_KEY.format(self._key))
             else:

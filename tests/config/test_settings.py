@@ -120,6 +120,16 @@ def test_each_field_of_a_schedule_is_a_list_of_values_ranges_and_steps(home: Hom
         assert load_settings(home).schedule == schedule
 
 
+def test_a_key_may_be_a_list_of_fields(home: Home) -> None:
+    for given, key in (('["source", "id"]', '["source","id"]'), ('["id"]', "id"), ('"id"', "id")):
+        home.settings_file.write_text(f"[streams.usage]\nkey = {given}\n")
+        assert load_settings(home).streams["usage"].key == key
+    for wrong in ("[]", "[1]"):
+        home.settings_file.write_text(f"[streams.usage]\nkey = {wrong}\n")
+        with pytest.raises(ConfigurationError, match=r"streams\.usage\.key: must be the name"):
+            load_settings(home)
+
+
 def test_the_written_settings_are_valid_with_every_default(home: Home) -> None:
     text = commented_settings()
     home.settings_file.write_text(text)

@@ -105,6 +105,28 @@ def test_a_configured_key_stays_whatever_the_records_hold(memory: ListMemory | N
     assert PageReader(header).read(1, exchange(sent), parse_page(sent)).fields == ("id",)
 
 
+def test_a_key_of_several_fields_identifies_by_all_of_them() -> None:
+    reader = PageReader(replace(HEADER, configured_key='["source","id"]'))
+    raws = [
+        b'{"source":"a","id":"1"}',
+        b'{"source":"b","id":"1","n":1}',
+        b'{"id" : "1","source":"a","n":2}',
+        b'{"source":"1","id":"a"}',
+        b'{"id":"1"}',
+        b'{"source":"a","id":null}',
+        b"null",
+    ]
+    sent = page(*raws)
+    read_page = reader.read(1, exchange(sent), parse_page(sent))
+    assert read_page.fields == ('["source","id"]',)
+    numbers = read_page.values[:, 1].tolist()
+    assert numbers[0] == numbers[2]
+    assert numbers[4:] == [0, 0, 0]
+    assert len({*numbers[:4]}) == 3
+    alone = page(raws[0])  # decoded without the odd record
+    assert reader.read(2, exchange(alone), parse_page(alone)).values[0, 1] == numbers[0]
+
+
 def test_pinned_key_is_used_whatever_the_rows_say() -> None:
     memory = ListMemory("id", key_decided=True, length=30)
     proof, _requests = read(("id",), records(30, lambda at: at % 3), memory=memory)

@@ -225,3 +225,21 @@ def test_a_commit_that_fails_is_reported_with_its_own_reason(tmp_path: Path) -> 
         db.execute("SET debug_checkpoint_abort = 'before_header'")
         with pytest.raises(LoadFailed, match="Checkpoint aborted"):
             Warehouse(tmp_path, db).load(TEN)
+
+
+def test_a_key_of_several_fields_is_spelled_as_a_list(warehouse: Warehouse) -> None:
+    key = '["source","id"]'
+
+    def load(*records: str) -> LoadResult:
+        return warehouse.load(Reading(records, key=key))
+
+    load('{"source":"a","id":"1","n":1}', '{"source":"b","id":1.0,"n":2}', '{"source":"c","n":3}')
+    keys = "SELECT usage._key, usage.n FROM current.usage AS usage ORDER BY ALL"
+    assert warehouse.rows(keys) == [('["a","1"]', 1), ('["b","1"]', 2)]
+    quarantined = "SELECT records.key, records.reason FROM quarantine.records AS records"
+    assert warehouse.rows(quarantined) == [
+        (None, f"Its key `{key}` is missing, or neither text nor a number.")
+    ]
+    result = load('{"source":"a","id":"1","n":7}', '{"source":"b","id":"1","id":"1"}')
+    assert (result.changed, result.deleted, result.quarantined) == (1, 0, 1)
+    assert warehouse.rows(keys) == [('["a","1"]', 7), ('["b","1"]', 2)]
