@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check dev bench fuzz format lock
+.PHONY: help demo test test-all test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzi
 	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 4 -m long # some of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 8
+
+test-slow: $(VENV)/.installed ## change the code in 100 ways; print what no test notices (hours)
+	@$(IN) $(BIN)/python -m tests.mutate
 
 check: $(VENV)/.installed ## format, lint, types, layers, tests
 	$(IN) $(BIN)/ruff format --check .

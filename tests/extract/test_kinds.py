@@ -1,5 +1,6 @@
 """What is proven of each kind of list, and what it costs."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -269,3 +270,16 @@ def test_two_passes_cost_two_readings_or_three_if_rows_are_removed(kind: str) ->
         key="id", key_decided=True, length=proof.memory.length, stable_order=True, passes=2
     )
     assert len(model.asked) <= (2.4 if kind != "few removals" else 4) * model.plain
+
+
+def test_list_that_grows_and_is_never_the_same_is_read_for_twice_its_length() -> None:
+    def change(model: Model, number: int) -> None:
+        rows = len(model) + (number % 3 == 0)
+        model.groups[:] = [[Row(next(model.new))] for _row in range(rows)]
+        model.added.update(model.rows)
+
+    model = replace(KINDS["stable"](100, 10, Random(1)), change=change)
+    proof = drive(model.answer, SMALL)
+    assert not proof.complete
+    assert re.search(r"its rows were not counted within (\d+) requests", proof.reason)
+    assert len(model.asked) >= 1.8 * 25 * 10
