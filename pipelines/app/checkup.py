@@ -9,11 +9,13 @@ from pipelines.checks.context import CheckContext, ListName, Published, read_pub
 from pipelines.core.errors import ExitCode
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata import runs
+from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run, Scan
 from pipelines.warehouse.duckdb_file import Row
 
+MOST_ERASURES = 5  # that `status` shows, newest first
 RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
 
 
@@ -60,6 +62,7 @@ def status(session: AppSession) -> Row:
     unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
     with session.metadata.transaction() as db:
         shown = [_list_status(db, published, each) for each in {**lists, **published.loaded}]
+        erased = finished_erasures(db)[:MOST_ERASURES]
     return {
         "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
         "version": version and version.number,
@@ -68,6 +71,7 @@ def status(session: AppSession) -> Row:
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
+        "erasures": erased,
     }
 
 

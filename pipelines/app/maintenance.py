@@ -15,14 +15,14 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish import prune
 from pipelines.publish.build import rebuild
-from pipelines.publish.erase import erase
+from pipelines.publish.erase import ErasureRequest, erase
 from pipelines.publish.reconciliation import read_closes
 from pipelines.publish.versions import checkpoint, require_unchanged, rollback
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Row, Version
 
 MOST = 0.5  # share of the scan files that `prune` deletes only if it is forced
-__all__ = ["erase", "prune_files", "rebuild", "rollback", "verify_files"]
+__all__ = ["ErasureRequest", "erase", "prune_files", "rebuild", "rollback", "verify_files"]
 
 
 def prune_files(

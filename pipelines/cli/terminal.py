@@ -25,7 +25,7 @@ from pipelines import app
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 
 if TYPE_CHECKING:
     from pipelines.config.home import Home
@@ -99,7 +99,9 @@ def open_home(home: "Home | None" = None) -> "app.session.AppSession":
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before something is changed. Raises ConfigurationError: a no, or nobody to ask."""
     if not yes and not sys.stdin.isatty():
-        raise ConfigurationError("Nothing was changed: nobody can be asked.", "Use --yes.")
+        raise ConfigurationError(
+            "Nothing was changed: nobody can be asked.", "Run the same command with --yes."
+        )
     with stop.raised():
         if not yes and not typer.confirm(question):
             raise ConfigurationError("Nothing was changed.")
@@ -267,5 +269,10 @@ def show_status(found: dict[str, Any]) -> None:
     _show_findings(findings)
     for reason in unknown:
         line(f"not known: {reason}", style="yellow")
+    for each in found["erasures"]:
+        line(
+            f"Erased: {counted(each['records'], 'record')} in {counted(each['files'], 'file')}, by "
+            f"{each['person']} at {shown(each['erased_at'])}."
+        )
     if version and not findings and not unknown:
         line(f"All {found['checks']} checks passed.")

@@ -1,7 +1,7 @@
 """Commands for versions and files."""
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -12,6 +12,10 @@ from pipelines.cli.terminal import confirm, line, open_home, run_sync, show
 from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
+if TYPE_CHECKING:
+    from pipelines.publish.search import SearchResult
+
+MOST_FILES = 20  # that `erase` shows
 ERASED_TOO = (
     "All exports and reports in the home are deleted, too. Versions with such records are deleted: "
     "you can no longer roll back to them. Not erased: copies elsewhere, copies of closed months, "
@@ -74,19 +78,34 @@ def erase(
     *,
     reason: program.Reason,
     yes: Annotated[bool, Option("--yes", help="Do not ask before erasing.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Erase also a short value, or more than 1 % of a list.")
+    ] = False,
 ) -> None:
     """Permanently delete every record that contains a value."""
     if not identifier and sys.stdin.isatty():
         identifier = typer.prompt("Value")
+    request = app.maintenance.ErasureRequest(identifier, reason, force)
 
-    def ask(rows: list[dict[str, Any]]) -> None:
-        show(rows)
-        line(ERASED_TOO)
+    def ask() -> None:
         confirm("Permanently delete these records?", yes=yes)
 
-    rows = app.maintenance.erase(open_home(), identifier, reason, ask)
+    rows = app.maintenance.erase(open_home(), request, _show_found, ask)
     changed = counted(len(rows), "file")
     line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
+
+
+def _show_found(found: "SearchResult") -> None:
+    """Print which lists and files contain a value, and its other spellings."""
+    show(found.lists())
+    show([each.row() for each in found.files[:MOST_FILES]])
+    if len(found.files) > MOST_FILES:
+        line(f"… and {counted(len(found.files) - MOST_FILES, 'more file')}.")
+    if found.files:
+        line(ERASED_TOO)
+    if found.hints:
+        line("Not erased, other spellings of the value. Erase each by itself if it must go, too:")
+        show(found.hints)
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)

@@ -32,6 +32,22 @@ def unfinished_erasures(session: Session) -> list[Decision]:
     return [each for each in newest.values() if each.kind == "erase"]
 
 
+def finished_erasures(session: Session) -> list[dict[str, Any]]:
+    """Return who erased how many records when, newest first; never the value.
+
+    An erasure that was interrupted counts once, with what it found at first. Numbers of those
+    before release 0.3 were not recorded: 0.
+    """
+    found, begun = list[dict[str, Any]](), dict[str, Decision]()
+    for each in decisions_of(session, "erase", "erased"):
+        first = begun.setdefault(each.subject, each)
+        if each.kind == "erased":
+            numbers = {name: first.details.get(name, 0) for name in ("records", "files")}
+            found.append({"person": each.person, "erased_at": each.decided_at, **numbers})
+            del begun[each.subject]
+    return found[::-1]
+
+
 def break_decisions(session: Session) -> list[dict[str, Any]]:
     """Return the decisions about breaks in their order, with the break as it was then."""
     return [

@@ -3,22 +3,24 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
+from pipelines.core import stop
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import remove_folder
+from pipelines.core.text import counted
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
-from pipelines.metadata.tables import FindingRow, Notification, Run, Scan
+from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
 from pipelines.publish.build import finish
-from pipelines.publish.identifier import Identifier, Position
+from pipelines.publish.identifier import Identifier
 from pipelines.publish.reconciliation import read_inputs
+from pipelines.publish.search import Found, SearchResult, find
 from pipelines.publish.versions import (
     Stores,
     change_versions,
@@ -28,99 +30,87 @@ from pipelines.publish.versions import (
 from pipelines.warehouse.duckdb_file import Row, Version
 
 ERASED: Final = "[erased]"
-Ask = Callable[[list[Row]], object]
+SHORTEST_VALUE: Final = 4  # characters
+FORCE: Final = "Check the value. If all these records must go, run the command again with --force."
+Show = Callable[[SearchResult], object]
+Confirm = Callable[[], object]
 logger = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
-    """A scan or version that contains an identifier, with the positions of these records.
+@dataclass(frozen=True)
+class ErasureRequest:
+    """What a person wants to be erased, and why.
 
-    None: the file of a scan that never ended cannot be read.
+    `force`: also a short value, and one that is in a large share of a list.
     """
 
-    source: Scan | Version
-    file: Path
-    positions: set[Position] | None
+    text: str
+    reason: str
+    force: bool = False
 
-    def row(self) -> Row:
-        """Return what is shown of the file."""
-        return {"file": str(self.file), "records": self.positions and len(self.positions)}
+    def require_plausible(self) -> None:
+        """Raise ConfigurationError for a value or reason that can only be a mistake."""
+        if not self.text or self.text in self.reason:
+            raise ConfigurationError(
+                "The value is empty, or the reason contains it. The reason is never deleted. "
+                "Nothing was changed.",
+                "Run `partner-sync erase` with another value or reason.",
+            )
+        if not self.force and len(self.text.strip()) < SHORTEST_VALUE:
+            raise ConfigurationError(
+                f"The value has fewer than {SHORTEST_VALUE} characters, so records may contain it "
+                "by chance. Nothing was changed.",
+                FORCE,
+            )
 
-
-def find(stores: Stores, identifier: Identifier) -> list[Found]:
-    """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
-    found, known = list[Found](), set[Position]()
-    with stores.metadata.transaction() as session:
-        scans = session.scalars(select(Scan).order_by(Scan.started_at)).all()
-    for scan in scans:
-        logger.info("Searching the scan of %s/%s of %s.", scan.connection, scan.stream, scan.day)
-        positions = _search(stores, scan, identifier)
-        known |= positions or set()
-        found.append(Found(scan, stores.archive.folder / scan.file, positions))
-    for version in stores.warehouse.versions():
-        logger.info("Searching version %s.", version.number)
-        with stores.warehouse.open(version.number) as db:
-            found.append(Found(version, version.path, identifier.positions_in(db, known)))
-    return [each for each in found if each.positions != set()]
-
-
-def _search(stores: Stores, scan: Scan, identifier: Identifier) -> set[Position] | None:
-    """Return where a scan contains it; None: it never ended, and cannot be read."""
-    is_open = scan.status in UNSEALED
-    if scan.status == ScanStatus.PRUNED or (is_open and not stores.archive.has_open(scan)):
-        return set()
-    try:
-        file = stores.archive.resume(scan) if is_open else stores.archive.open_sealed(scan)
-        return {
-            (scan.scan_id, exchange.page, row)
-            for exchange in file.exchanges()
-            for row in exchange.rows_where(identifier.is_in_record)
-        }
-    except ArchiveDamaged:
-        if is_open:
-            return None
-        raise
+    def require_little(self, found: SearchResult) -> None:
+        """Raise ConfigurationError where so much would go that it may be a mistake."""
+        if not self.force and (why := found.too_much()):
+            raise ConfigurationError(f"{why} Nothing was changed.", FORCE)
 
 
-def erase(stores: Stores, text: str, reason: str, ask: Ask) -> list[Row]:
-    """Erase every record that contains an identifier; return a row for each file that had one.
+def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm) -> list[Row]:
+    """Erase every record that contains a value; return a row for each file that had one.
 
-    `ask` gets these rows before anything is touched, and raises to stop. Versions are erased before
-    scan files: after a kill, the same command finds what is left, and a check fails until then.
-    Raises ConfigurationError if nothing contains the identifier, ArchiveDamaged, StorageFailed.
+    `show` gets what was found, `confirm` raises to stop: both before anything is touched. Versions
+    are erased before scan files: after a kill, the same command finds what is left, and a check
+    fails until then. Raises ConfigurationError if nothing contains the value or too much does,
+    ArchiveDamaged, StorageFailed.
     """
-    if not text or text in reason:
-        raise ConfigurationError(
-            "The value is empty, or the reason contains it. The reason is never deleted. "
-            "Nothing was changed.",
-            "Run `partner-sync erase` with another value or reason.",
-        )
-    identifier = Identifier(text)
-    decision = stores.decision("erase", identifier.digest, reason)
+    request.require_plausible()
+    identifier = Identifier(request.text)
+    decision = stores.decision("erase", identifier.digest, request.reason)
     with _nobody_else(stores):
         found = find(stores, identifier)
-        rows = [each.row() for each in found]
         with stores.metadata.transaction() as session:
             begun = {each.subject for each in unfinished_erasures(session)}
-        if not rows and decision.subject not in begun:
-            raise ConfigurationError("No file contains the value. Nothing was changed.")
-        ask(rows)
-        scans = [each.source for each in found if isinstance(each.source, Scan)]
-        with stores.metadata.transaction() as session:
-            add_decision(session, decision)
-            _erase_texts(session, identifier, scans)  # before a version shows them
-        _erase_versions(stores, identifier, found)
-        _erase_scans(stores, identifier, scans)
-        for folder in (stores.settings.home.exports, stores.settings.home.reports):
-            remove_folder(folder)  # both can be made again
-        if left := find(stores, identifier):
+        show(found)
+        if decision.subject not in begun:  # what is left of that may be a larger share
+            if not found.files:
+                raise ConfigurationError("No file contains the value. Nothing was changed.")
+            request.require_little(found)
+        confirm()
+        decision.details = {"records": found.records, "files": len(found.files)}
+        _erase(stores, identifier, found.files, decision)
+        if left := find(stores, identifier).files:
             raise PartnerSyncError(
                 f"{len(left)} files still contain the value: {left[0].file} and others.",
                 "Run `partner-sync erase` again. If it fails again, report this defect.",
             )
         with stores.metadata.transaction() as session:
             add_decision(session, replace(decision, kind="erased"))
-    return rows
+    return [each.row() for each in found.files]
+
+
+def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision: Decision) -> None:
+    scans = [each.source for each in found if isinstance(each.source, Scan)]
+    with stores.metadata.transaction() as session:
+        add_decision(session, replace(decision))
+        _erase_texts(session, identifier, scans)  # before a version shows them
+    _erase_versions(stores, identifier, found)
+    _erase_scans(stores, identifier, scans)
+    for folder in (stores.settings.home.exports, stores.settings.home.reports):
+        remove_folder(folder)  # both can be made again
 
 
 @contextmanager
@@ -175,8 +165,9 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:
     """Rewrite sealed scan files without the records; delete those of scans that never ended."""
+    logger.info("Erasing records in %s.", counted(len(scans), "scan file"))
     for scan in scans:
-        logger.info("Erasing records of %s.", scan.file)
+        stop.raise_if_requested()
         if scan.status in UNSEALED:
             stores.archive.delete([scan])
         else:

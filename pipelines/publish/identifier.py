@@ -15,8 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.archive.records import ERASED_RECORD
+from pipelines.core import stop
 from pipelines.core.text import quote_identifier
 from pipelines.load.records import UnusableRecord, read_record, to_decimal
+from pipelines.publish.spellings import OtherSpellings, Spelling, parse_json_text, unescape
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""
@@ -49,6 +51,16 @@ FROM history.{table} AS history
 JOIN history.{stream} AS record
     ON (record._connection, record._key, record._valid_from)
     = (history._connection, history.{key}, history._valid_from)
+"""
+COUNT: Final = """
+SELECT concat(history._connection, '/', '{name}') AS list, count(*) AS rows
+FROM history.{stream} AS history
+GROUP BY ALL
+"""
+COUNT_QUARANTINED: Final = """
+SELECT concat(records.connection, '/', records.stream) AS list, count(*) AS rows
+FROM quarantine.records AS records
+GROUP BY ALL
 """
 DELETE_ROWS: Final = """
 DELETE FROM history.{table} AS history
@@ -124,26 +136,25 @@ class Identifier:
             return any(map(self._is_in, value))
         if value is None or type(value) is bool:
             return False
-        is_equal = self.number is not None and Identifier(str(value)).number == self.number
-        return is_equal or str(value) == self.text
+        return self._is_equal(str(value))
 
-    def positions_in(
-        self, db: duckdb.DuckDBPyConnection, known: AbstractSet[Position]
-    ) -> set[Position]:
-        """Return the positions of a version's records that contain it or are at known positions.
+    def _is_equal(self, text: str) -> bool:
+        """Return whether a text is the value, spells it as JSON does, or is JSON that has it."""
+        is_equal = self.number is not None and Identifier(text).number == self.number
+        if is_equal or text == self.text or unescape(text) == self.text:
+            return True
+        return self._is_in(parse_json_text(text))
 
-        Where the scan file is gone, only the version says so; where no column holds the value, only
-        the scan file.
-        """
-        found = set[Position]()
-        for query in (QUARANTINED, *(ROWS.format(**names) for names in _tables(db))):
-            db.execute(query)
-            while rows := db.fetchmany(MANY):
-                for scan_id, page, row, raw in rows:
-                    at = (scan_id, page, row)
-                    if at in known or self.is_in_record(raw.encode()):
-                        found.add(at)
-        return found
+    def other_spelling(self, raw: bytes) -> tuple[Spelling, str] | None:
+        """Return the nearest other spelling of the value in a raw record, and the text with it."""
+        if not self._others.is_possible(raw):
+            return None
+        record = read_record(raw)
+        return None if isinstance(record, UnusableRecord) else self._others.nearest(record)
+
+    @cached_property
+    def _others(self) -> OtherSpellings:
+        return OtherSpellings(self.text)
 
     def delete_from(self, db: duckdb.DuckDBPyConnection, positions: AbstractSet[Position]) -> None:
         """Delete a version's records at positions, with their items."""
@@ -160,12 +171,36 @@ class Identifier:
                 db.execute(statement, [self.text])
 
 
+def raw_rows(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[Position, bytes]]:
+    """Yield the rows of a version, those in quarantine too, as raw records with their position.
+
+    Where a scan file is gone, only the version has its values; where no column holds a value, only
+    the scan file.
+    """
+    for query in (QUARANTINED, *(ROWS.format(**names) for names in _tables(db))):
+        db.execute(query)
+        while rows := db.fetchmany(MANY):
+            stop.raise_if_requested()
+            for scan_id, page, row, raw in rows:
+                yield (scan_id, page, row), raw.encode()
+
+
+def count_rows(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the number of row versions and records in quarantine by `connection/stream`."""
+    streams = {names["name"]: names["stream"] for names in _tables(db)}
+    counts = [COUNT.format(name=name, stream=stream) for name, stream in streams.items()]
+    query = " UNION ALL ".join([COUNT_QUARANTINED, *counts])
+    sums = f"SELECT found.list, sum(found.rows)::BIGINT FROM ({query}) AS found GROUP BY ALL"
+    return dict(db.execute(sums).fetchall())
+
+
 def _tables(db: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
     """Yield what statements need to know of each table of history."""
     for table, values in db.execute(TABLES).fetchall():
         stream, _, items = table.partition("__")
         yield {
             "table": quote_identifier(table),
+            "name": stream,  # validated when it was configured
             "stream": quote_identifier(stream),
             "key": "_parent_key" if items else "_key",
             "values": ", ".join(["history._extra::JSON", *(values or ())]),

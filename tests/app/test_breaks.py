@@ -222,7 +222,7 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     found = cli.json("breaks", "--rule", "not_billed")
     assert ([each["subject"] for each in found["breaks"]], found["totals"]) == ([MISSING], [])
     refused = cli("breaks", "resolve", "--partner=jp", "--reason=why", code=2).stderr
-    assert "Nothing was changed: nobody can be asked.\nUse --yes." in refused
+    assert "Nothing was changed: nobody can be asked.\nRun the same command with --yes." in refused
     before = cli("breaks", "--partner=jp", "resolve", "--reason=why", code=2).stderr
     assert "Options stand before `resolve`." in before
     assert decided(books) == []

@@ -180,7 +180,7 @@ def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     ((partner, name),) = rows(synced.home, "SELECT _key, name FROM current.partners LIMIT 1")
     shown = synced("erase", name, "--reason", "law", code=2)
     assert "v00000001.duckdb" in shown.stdout
-    assert "nobody can be asked.\nUse --yes" in shown.stderr
+    assert "nobody can be asked.\nRun the same command with --yes" in shown.stderr
     query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
     assert rows(synced.home, query) == [(1,)]
     done = synced("erase", name, "--reason", "law", "--yes")

@@ -23,8 +23,9 @@ WITH_NAME: list[Record] = [
 ]
 
 
-def erase(stores: Stores, identifier: str = NAME, ask: erasing.Ask = list) -> int:
-    return len(erasing.erase(stores, identifier, "they asked", ask))
+def erase(stores: Stores, identifier: str = NAME, confirm: erasing.Confirm = dict) -> int:
+    request = erasing.ErasureRequest(identifier, "they asked", force=True)
+    return len(erasing.erase(stores, request, repr, confirm))
 
 
 def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:

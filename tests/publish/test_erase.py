@@ -13,7 +13,7 @@ from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run, Scan
 from pipelines.publish.build import build, rebuild
-from pipelines.publish.identifier import Identifier
+from pipelines.publish.identifier import Identifier, raw_rows
 from pipelines.publish.prune import prune
 from tests.publish.homes import Reading, Record, Stores, list_state, read, usage
 from tests.publish.named import NAME, OTHERS, erase, files_with
@@ -30,7 +30,7 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     before = [row for row in named.rows(HISTORY) if row[0].startswith("u")]
     assert len(files_with(folder)) == 5
     with pytest.raises(ConfigurationError, match="Nothing was changed"):
-        erase(named, ask=lambda _rows: confirm("Erase?", yes=False))
+        erase(named, confirm=lambda: confirm("Erase?", yes=False))
     assert len(files_with(folder)) == 5
     assert erase(named) == 4
     assert files_with(folder) == []
@@ -133,5 +133,9 @@ def test_a_value_of_a_pruned_scan_is_found_in_the_version(published: Stores) -> 
     rows = published.rows("SELECT (_scan_id, _page, _row), _key FROM history.usage")
     keys = dict(rows)
     with closing(published.warehouse.open()) as db:
-        found = {value: Identifier(value).positions_in(db, set()) for value in IN_PRUNED}
+        raws = list(raw_rows(db))
+    found = {
+        value: {at for at, raw in raws if Identifier(value).is_in_record(raw)}
+        for value in IN_PRUNED
+    }
     assert {value: "".join(keys[at] for at in found[value]) for value in found} == IN_PRUNED

@@ -1,0 +1,213 @@
+"""Searches scan files and versions for a value: files, shares of lists, other spellings.
+
+Here: reading. Not here: what is erased (`erase`), what counts as the value (`identifier`).
+"""
+
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sqlalchemy import select
+
+from pipelines.archive.lines import Exchange
+from pipelines.archive.records import ERASED_RECORD
+from pipelines.core import stop
+from pipelines.core.errors import ArchiveDamaged
+from pipelines.core.text import counted
+from pipelines.metadata.scans import UNSEALED, ScanStatus
+from pipelines.metadata.tables import Scan
+from pipelines.publish.identifier import Identifier, Position, count_rows, raw_rows
+from pipelines.publish.spellings import Spelling
+from pipelines.publish.versions import Stores
+from pipelines.warehouse.duckdb_file import Row, Version
+
+NOTED_SECONDS: Final = 30.0  # between two messages about the progress
+MOST_PERCENT: Final = 1  # of a list, or of all lists, that is erased without --force
+MOST_EXAMPLES: Final = 3  # of another spelling in a list
+ALL_LISTS: Final = "all lists"
+logger = logging.getLogger(__name__)
+
+
+class Share(NamedTuple):
+    """How many records of a list contain the value, in one file."""
+
+    records: int = 0
+    of: int = 0
+
+    @property
+    def percent(self) -> float:
+        """The share in percent, to be shown."""
+        return 100 * self.records / max(self.of, 1)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than is erased without a second thought."""
+        return 100 * self.records > MOST_PERCENT * self.of
+
+
+@dataclass(frozen=True)
+class Found:
+    """A scan or version that was searched, with the positions of records that contain the value.
+
+    None: the file of a scan that never ended cannot be read. `shares` are by list.
+    """
+
+    source: Scan | Version
+    file: Path
+    positions: set[Position] | None
+    shares: dict[str, Share] = field(default_factory=dict)
+
+    def row(self) -> Row:
+        """Return what is shown of the file."""
+        return {"file": str(self.file), "records": self.positions and len(self.positions)}
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found: files that contain the value, shares by list, other spellings."""
+
+    files: list[Found]
+    shares: dict[str, Share]
+    hints: list[Row]
+
+    @property
+    def records(self) -> int:
+        """How many records of the lists contain it, in the file that has most of each."""
+        return sum(share.records for name, share in self.shares.items() if name != ALL_LISTS)
+
+    def lists(self) -> list[Row]:
+        """Return a row for each list that has such records, and one for all lists."""
+        return [
+            {"list": name, "records": share.records, "of": share.of}
+            | {"share": f"{share.percent:.2f} %"}
+            for name, share in self.shares.items()
+        ]
+
+    def too_much(self) -> str:
+        """Return why nobody should erase that much without saying so; empty if it is little."""
+        for name, share in self.shares.items():
+            if share.is_large:
+                return (
+                    f"The value is in {share.records:,} of {counted(share.of, 'record')} of {name} "
+                    f"({share.percent:.2f} %), which is more than {MOST_PERCENT} %."
+                )
+        return ""
+
+
+class _Hints:
+    """Other spellings by list, with examples."""
+
+    def __init__(self) -> None:
+        self._examples: dict[tuple[str, Spelling], dict[str, None]] = defaultdict(dict)
+        self._positions: dict[tuple[str, Spelling], set[Position]] = defaultdict(set)
+
+    def add(self, name: str, at: Position, hint: tuple[Spelling, str] | None) -> None:
+        """Note that a record of a list has another spelling."""
+        if hint:
+            spelling, text = hint
+            self._positions[name, spelling].add(at)
+            examples = self._examples[name, spelling]
+            if len(examples) < MOST_EXAMPLES:
+                examples[text] = None
+
+    def rows(self) -> list[Row]:
+        """Return a row for each list and spelling."""
+        return [
+            {
+                "differs_in": str(spelling),
+                "list": name,
+                "records": len(self._positions[name, spelling]),
+            }
+            | {"examples": list(examples)}
+            for (name, spelling), examples in sorted(self._examples.items())
+        ]
+
+
+def find(stores: Stores, identifier: Identifier) -> SearchResult:
+    """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
+    search, files = _Search(stores, identifier), list[Found]()
+    with stores.metadata.transaction() as session:
+        scans = session.scalars(select(Scan).order_by(Scan.started_at)).all()
+    search.lists = {scan.scan_id: f"{scan.connection}/{scan.stream}" for scan in scans}
+    sources: list[Scan | Version] = [*scans, *stores.warehouse.versions()]
+    noted_at = time.monotonic()
+    for number, source in enumerate(sources):
+        stop.raise_if_requested()
+        if time.monotonic() - noted_at > NOTED_SECONDS:
+            noted_at = time.monotonic()
+            logger.info("Searched %s of %s files.", number, len(sources))
+        files.append(search.scan(source) if isinstance(source, Scan) else search.version(source))
+    containing = [each for each in files if each.positions != set()]
+    return SearchResult(containing, _largest(files), search.hints.rows())
+
+
+class _Search:
+    """One search. `known` are positions that scans showed; `lists` are names by scan."""
+
+    def __init__(self, stores: Stores, identifier: Identifier) -> None:
+        self.stores, self.identifier = stores, identifier
+        self.known, self.hints = set[Position](), _Hints()
+        self.lists = dict[str, str]()
+
+    def scan(self, scan: Scan) -> Found:
+        """Search the file of a scan, if there is one. One that never ended may be unreadable."""
+        archive, is_open = self.stores.archive, scan.status in UNSEALED
+        found = Found(scan, archive.folder / scan.file, set())
+        if scan.status == ScanStatus.PRUNED or (is_open and not archive.has_open(scan)):
+            return found
+        try:
+            file = archive.resume(scan) if is_open else archive.open_sealed(scan)
+            found = self._exchanges(scan, found.file, file.exchanges())
+        except ArchiveDamaged:
+            if not is_open:
+                raise
+            return Found(scan, found.file, None)
+        self.known |= found.positions or set()
+        return found
+
+    def _exchanges(self, scan: Scan, file: Path, exchanges: Iterable[Exchange]) -> Found:
+        positions, rows, name = set[Position](), 0, self.lists[scan.scan_id]
+        for exchange in exchanges:
+            for row, raw in enumerate(exchange.records()):
+                rows += raw != ERASED_RECORD
+                at = (scan.scan_id, exchange.page, row)
+                if self.identifier.is_in_record(raw):
+                    positions.add(at)
+                else:
+                    self.hints.add(name, at, self.identifier.other_spelling(raw))
+        return Found(scan, file, positions, {name: Share(len(positions), rows)})
+
+    def version(self, version: Version) -> Found:
+        """Search a version. Where a scan file is gone, only the version has its records."""
+        positions, shares = set[Position](), dict[str, Share]()
+        with self.stores.warehouse.open(version.number) as db:
+            for at, raw in raw_rows(db):
+                if at in self.known or self.identifier.is_in_record(raw):
+                    positions.add(at)
+                else:
+                    name = self.lists.get(at[0], "other lists")
+                    self.hints.add(name, at, self.identifier.other_spelling(raw))
+            rows = count_rows(db)
+        records = Counter(self.lists.get(scan_id, "other lists") for scan_id, *_ in positions)
+        for name in rows.keys() | records.keys():
+            shares[name] = Share(records[name], rows.get(name, records[name]))
+        return Found(version, version.path, positions, shares)
+
+
+def _largest(files: Iterable[Found]) -> dict[str, Share]:
+    """Return the largest share of each list that one file shows, and that of all lists."""
+    largest, total = dict[str, Share](), list[Share]()
+    for each in files:
+        for name, share in each.shares.items():
+            total.append(share)
+            known = largest.get(name)
+            if share.records and (known is None or share.percent > known.percent):
+                largest[name] = share
+    if largest:
+        records = sum(share.records for share in total)
+        largest[ALL_LISTS] = Share(records, sum(share.of for share in total))
+    return largest
