@@ -12,17 +12,16 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from pipelines.config.home import Home
-from pipelines.core import stop
 from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
+from pipelines.warehouse.interrupt import ended_by_stop
 
 PUBLISHED_FILE: Final = 0o444
 BUILD: Final = "`partner-sync versions build`"  # goes on where a disk was full
@@ -33,8 +32,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "storage_compatibility_version": "v1.5.0",  # every DuckDB from 1.5 on can read it
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    # A variable of ours is no table.
-    "python_enable_replacements": False,
+    "python_enable_replacements": False,  # a variable of ours is no table
 }
 LONGEST_COPY: Final = 3600.0  # seconds in which a reader copies a file; older ones were left
 LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
@@ -105,7 +103,7 @@ class Warehouse:
                 _delete(self.home.versions, ".v-copy-*", older_than_seconds=LONGEST_COPY)
                 if base is not None:
                     shutil.copyfile(base.file(), part)
-            with _connect(part, self.memory_limit) as db, stop.woken(partial(_interrupt, db)):
+            with _connect(part, self.memory_limit) as db, ended_by_stop(db):
                 yield db
         finally:
             _delete(self.home.versions, f"{part.name}*")
@@ -248,12 +246,6 @@ def _connect(
         ) from error
     database.execute("SET TimeZone = 'UTC'")
     return database
-
-
-def _interrupt(database: duckdb.DuckDBPyConnection) -> None:
-    """End the statement that runs, if any: it raises duckdb.InterruptException."""
-    with suppress(duckdb.ConnectionException):  # it is closed already
-        database.interrupt()
 
 
 def _is_sparse(database: duckdb.DuckDBPyConnection) -> bool:

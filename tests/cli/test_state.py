@@ -178,14 +178,17 @@ def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
 
 def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     ((partner, name),) = rows(synced.home, "SELECT _key, name FROM current.partners LIMIT 1")
-    shown = synced("erase", name, "--reason", "law", code=2)
+    refused = synced("erase", name, "--reason", "law", "--yes", code=2)
+    assert "1 of 25 records of acme/partners (4.00 %), which is more than 1 %" in refused.stderr
+    shown = synced("erase", name, "--reason", "law", "--force", code=2)
     assert "v00000001.duckdb" in shown.stdout
     assert "nobody can be asked.\nRun the same command with --yes" in shown.stderr
     query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
     assert rows(synced.home, query) == [(1,)]
-    done = synced("erase", name, "--reason", "law", "--yes")
+    done = synced("erase", name, "--reason", "law", "--yes", "--force")
     assert "No scan file, version, export or report contains it." in done.stdout
     assert rows(synced.home, query) == [(0,)]
+    assert "Erased: 1 record in 2 files, by " in synced("status").stdout
     refused = synced("erase", name, "--reason", "law", "--yes", code=2)
     assert "No file contains the value. Nothing was changed." in refused.stderr
     refused = synced("erase", name, "--reason", f"{name} asked", "--yes", code=2)

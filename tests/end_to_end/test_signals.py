@@ -67,6 +67,35 @@ def test_a_sync_that_is_stopped_at_any_moment_is_interrupted_or_done(
     check_next_sync(home, sandbox, "billing")
 
 
+SLOW_PROGRAM = """
+import time
+from pipelines.core import stop
+stop.listen()
+print(flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_a_second_signal_ends_the_program_at_once() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_PROGRAM],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        for how in (signal.SIGHUP, signal.SIGTERM):  # as `timeout` sends two
+            process.send_signal(how)
+        time.sleep(stop.AGAIN_SECONDS + 0.2)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert words.startswith("\nInterrupted at once, by a second signal. Analysts see")
+
+
 @contextmanager
 def busy_machine() -> Iterator[None]:
     """Run two processes that use all the time they get, unless others do so already."""
