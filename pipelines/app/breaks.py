@@ -3,18 +3,15 @@
 People decide by command, or in a workbook of breaks that is written and read back here.
 """
 
-import csv
 from collections.abc import Iterable
-from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from zipfile import BadZipFile
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 
+from pipelines.app.decisions_file import read_rows, says
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.reconciled import open_reconciled
@@ -30,16 +27,6 @@ UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
 EMPTY: Final = ["decision", "owner", "reason"]
 COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
-AS_TEXT: Final[dict[str, Any]] = {"header": None, "dtype": str, "keep_default_na": False}
-AS_CSV: Final[dict[str, Any]] = {
-    "sep": None,  # found in the first row
-    "encoding": "utf-8-sig",
-    "skip_blank_lines": False,
-}
-# What the readers raise for files that are none, or are damaged.
-UNREADABLE: Final = (
-    OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, BadZipFile, csv.Error,
-)  # fmt: skip
 CREATE_SHEET: Final = """
 CREATE TABLE breaks AS
 SELECT
@@ -200,7 +187,7 @@ def read_decisions(session: AppSession, file: Path) -> list[Row]:
     breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
     known = {each["break_id"]: each for each in breaks}
     decided, problems = dict[str, Row](), list[str]()
-    for number, cells in enumerate(_read_rows(file), 2):
+    for number, cells in enumerate(read_rows(file, COLUMNS), 2):
         if not any(cells[name] for name in EMPTY):
             continue
         break_id = cells["break_id"]
@@ -227,32 +214,6 @@ def _problem(found: Row | None, cells: dict[Any, Any], verdict: Verdict) -> str:
         return f"unknown break `{printable(cells['break_id'], 40)}`"
     for name in ("difference", "rows"):
         then, now = cells[name], found[name]
-        with suppress(InvalidOperation):
-            if (Decimal(then) if then else None) == now:
-                continue
-        return f"{name} was `{printable(then, 40)}` in the file and is {now} now"
+        if not says(then, now):
+            return f"{name} was `{printable(then, 40)}` in the file and is {now} now"
     return verdict.problem(found)
-
-
-def _read_rows(file: Path) -> list[dict[Any, Any]]:
-    """Return the rows below the headings, with text in every cell."""
-    table: pd.DataFrame
-    try:
-        if file.suffix.lower() == ".xlsx":
-            table = pd.read_excel(file, **AS_TEXT)
-        else:
-            table = pd.read_csv(file, engine="python", **AS_CSV, **AS_TEXT)
-        table = table.fillna("").map(str.strip)
-        table = table.set_axis(table.iloc[0], axis=1)[1:]
-    except UNREADABLE as error:
-        raise ConfigurationError(
-            f"{file} cannot be read as a workbook or as CSV: {printable(error)}. Nothing was "
-            "changed.",
-            "Save it as .xlsx, or as CSV in UTF-8.",
-        ) from error
-    if missing := [name for name in COLUMNS if name not in table]:
-        raise ConfigurationError(
-            f"{file} has no column {', '.join(missing)} in its first row. Nothing was changed.",
-            "Write a new file with `partner-sync breaks --xlsx FILE`.",
-        )
-    return table.to_dict("records")

@@ -11,10 +11,18 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import breaks, demo, finance, program, warehouse
-from pipelines.cli.terminal import LOG, line, open_home, run_sync, show, show_status
+from pipelines.cli.terminal import (
+    LOG,
+    line,
+    open_home,
+    run_sync,
+    show,
+    show_error,
+    show_status,
+)
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode
-from pipelines.core.text import printable
+from pipelines.core.text import from_system, printable
 
 __all__ = ["breaks", "demo", "finance", "main", "program", "warehouse"]  # each adds its commands
 Text = str | None
@@ -210,15 +218,35 @@ def approve(
     return ExitCode.DONE if reject or no_build else run_sync(session)
 
 
+def _decode_arguments() -> None:
+    """Read arguments as UTF-8 where the locale has another encoding. Exits with 2 if they are not.
+
+    Python hands over the bytes that it cannot decode as lone surrogates, which DuckDB, SQLite and
+    JSON refuse.
+    """
+    for number, text in enumerate(sys.argv):
+        try:
+            sys.argv[number] = from_system(text)
+        except UnicodeDecodeError:
+            error = ConfigurationError(
+                f"Argument {number}, `{printable(text)}`, is not UTF-8 text. Nothing was changed.",
+                "Type it again in a terminal that uses UTF-8.",
+            )
+            show_error(error)
+            sys.exit(int(error.exit_code))
+
+
 def main() -> None:
     """Run the program. SIGTERM and SIGHUP stop it as Ctrl-C does, at the next safe point.
 
     Characters that the encoding of the output lacks are escaped.
     """
     stop.listen()
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")
     try:
+        _decode_arguments()
         program.root()
     finally:
         stop.ignore()

@@ -1,6 +1,7 @@
 """What all commands share: groups, options, and how a failure becomes a message and a code."""
 
 import os
+import sys
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from typer.core import TyperGroup
 
 from pipelines.cli.terminal import OUT, SESSIONS, show_error
 from pipelines.core import stop
-from pipelines.core.errors import ExitCode, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError
 
 INTERRUPTED = "Interrupted. Analysts see the version that was published last."
 RESUME = "Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."
@@ -70,6 +71,12 @@ def _code_of(error: Exception, ctx: typer.Context) -> ExitCode:
     """
     if stop.is_requested() and not isinstance(error, typer.Exit):
         return _interrupted(ctx)
+    if isinstance(error, UnicodeEncodeError) and error.encoding == sys.getfilesystemencoding():
+        error = ConfigurationError(
+            f"A file name has the character {error.object[error.start]!a}, which is not in the "
+            f"encoding of this locale ({error.encoding}). Nothing more was done.",
+            "Set the environment variable PYTHONUTF8=1, then run the command again.",
+        )
     if not isinstance(error, PartnerSyncError):
         raise error
     show_error(error)

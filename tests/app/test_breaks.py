@@ -174,7 +174,7 @@ WRONG: list[tuple[Cells, str]] = [
     ({"decision": "assign"}, "it has no owner"),
     ({"decision": "reopen"}, "the break is open, so no reopen"),
     ({"difference": "200.01"}, "difference was `200.01` in the file and is 200.000000 now"),
-    ({"difference": "200,00"}, "difference was `200,00` in the file"),
+    ({"difference": "200,01"}, "difference was `200,01` in the file"),
     ({"rows": "sNaN"}, "rows was `sNaN` in the file"),
     ({"rows": "3"}, "rows was `3` in the file and is 2"),
 ]

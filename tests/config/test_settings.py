@@ -193,6 +193,60 @@ def test_secrets_come_from_the_variable_or_a_private_file(
     assert "from-" not in repr(connection)
 
 
+SECRETS = {
+    "newline": b"case-secret\n",
+    "CRLF": b"case-secret\r\n",
+    "byte order mark": b"\xef\xbb\xbfcase-secret\r\n",
+    "UTF-16, as PowerShell 5 writes it": "\ufeffcase-secret\r\n".encode("utf-16-le"),
+    "spaces": b"\t case-secret\xe2\x80\x8b ",
+}
+
+
+@pytest.mark.parametrize("content", SECRETS.values(), ids=SECRETS)
+def test_what_editors_put_around_a_secret_is_removed(
+    content: bytes, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home.root / "secret"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    connection = add_connection(home.connections_file, "acme", PARTNER | {"secret_file": str(file)})
+    assert connection.read_secret() == "case-secret"
+    if not content.startswith(b"\xff"):
+        monkeypatch.setenv("ACME_SECRET", content.decode())
+        assert connection.read_secret() == "case-secret"
+    monkeypatch.setenv("ACME_SECRET", " \n")  # as if it were not set
+    assert connection.read_secret() == "case-secret"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
+def test_configuration_may_be_saved_by_any_editor(encoding: str, end: str, home: Home) -> None:
+    add_connection(home.connections_file, "acme", PARTNER)
+    for file, text in (
+        (home.connections_file, home.connections_file.read_text(encoding="utf-8")),
+        (home.settings_file, "keep_versions = 7\n# Größe\n"),
+    ):
+        file.write_bytes(text.replace("\n", end).encode(encoding))
+    settings = load_settings(home)
+    assert settings.keep_versions == 7
+    assert settings.connection("acme").client_id == PARTNER["client_id"]
+    add_connection(home.connections_file, "second", PARTNER)
+    assert set(settings.connections()) == {"acme", "second"}
+
+
+def test_variables_that_are_no_text_are_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = add_connection(home.connections_file, "acme", PARTNER)
+    monkeypatch.setenv("ACME_SECRET", "case\udce9secret")
+    with pytest.raises(ConfigurationError, match="ACME_SECRET is not UTF-8 text"):
+        connection.read_secret()
+    monkeypatch.setenv("PARTNER_SYNC_SCHEDULE", "0 2 * * *\udce9")
+    with pytest.raises(ConfigurationError, match="PARTNER_SYNC_SCHEDULE is not UTF-8 text"):
+        load_settings(home)
+    monkeypatch.setenv("PARTNER_SYNC_HOME", "/home\udce9")
+    with pytest.raises(ConfigurationError, match="not text in the encoding of this locale"):
+        Home.from_environment()
+
+
 def test_folders_are_private_where_they_should_and_a_home_has_to_exist(home: Home) -> None:
     folders = (home.archive, home.locks, home.settings_file.parent, home.versions)
     modes = [folder.stat().st_mode & 0o777 for folder in folders]
