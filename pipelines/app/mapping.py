@@ -1,6 +1,7 @@
 """`config/mapping.toml`: what is proposed for the published version, and what is accepted."""
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -117,18 +118,32 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     for name, value in mapping:
         if isinstance(value, Table):
             lines += ["", f"# {type(value).__doc__}", f"[{name}]"]
-            for field in type(value).model_fields:
+            tables = {key: each for key, each in value if isinstance(each, dict)}
+            for field in (each for each in type(value).model_fields if each not in tables):
                 lines += _entry(value, field, evidence.get(f"{name}.{field}", ""))
+            lines += _tables(name, tables)
         else:
             lines += ["", *_entry(mapping, name)]
     return "\n".join([*lines, ""])
 
 
+def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:
+    """Yield tables of a table, such as the tolerance of each currency."""
+    for field, entries in tables.items():
+        for key, table in entries.items():
+            yield f"[{name}.{field}.{_text(key)}]"
+            for each, value in table:
+                yield from _entry(table, each) if value is not None else ()
+
+
+def _text(value: Any) -> str:
+    """Return a value as TOML: but for one character, texts, numbers and lists are as in JSON."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
 def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
     value, meaning = getattr(table, name), type(table).model_fields[name].description
-    if isinstance(value, Decimal):
-        text = f"{value:f}"
-    else:  # texts, whole numbers and lists look the same in JSON and TOML, but for this character
-        text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
     comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
-    return [*comments, f"# {name} =" if value is None else f"{name} = {text}"]
+    return [*comments, f"# {name} =" if value is None else f"{name} = {_text(value)}"]

@@ -90,6 +90,32 @@ FROM reconciliation.closes AS closes
 WHERE closes.state = 'outdated'
 ORDER BY closes.month
 """
+# Values of bills that the mapping does not list; amounts by currency.
+UNSEEN_VALUES: Final = """
+SELECT
+    unseen.connection, unseen.value, min(unseen.example) AS example,
+    sum(unseen.bills)::BIGINT AS bills, bool_and(unseen.is_counted) AS is_counted,
+    string_agg(concat_ws(' ', unseen.currency, unseen.amount), ', ' ORDER BY unseen.currency)
+        AS amounts
+FROM reconciliation.unseen_values AS unseen
+GROUP BY unseen.connection, unseen.value
+ORDER BY ALL
+"""
+UNKNOWN_CURRENCIES: Final = """
+SELECT months.currency, sum(months.used_rows)::BIGINT AS used, sum(months.bills)::BIGINT AS bills
+FROM reconciliation.summary AS months
+ANTI JOIN reconciliation.currencies AS known USING (currency)
+WHERE months.currency IS NOT NULL
+GROUP BY months.currency
+ORDER BY ALL
+"""
+READ_OTHERWISE: Final = """
+SELECT
+    lines.month, lines.currency, count(*) AS records, sum(lines.difference) AS difference
+FROM reconciliation.read_otherwise AS lines
+GROUP BY lines.month, lines.currency
+ORDER BY ALL
+"""
 
 
 class CannotKnow(Exception):
@@ -139,7 +165,7 @@ class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
     `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
-    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS.
+    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on.
     """
 
     version: Version | None = None
@@ -149,6 +175,9 @@ class Published:
     not_evaluated: dict[str, str] | None = None
     open_breaks: list[Row] = field(default_factory=list)
     changed_months: list[Row] = field(default_factory=list)
+    unseen_values: list[Row] = field(default_factory=list)
+    unknown_currencies: list[Row] = field(default_factory=list)
+    read_otherwise: list[Row] = field(default_factory=list)
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
@@ -165,6 +194,9 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
                 found["not_evaluated"] = dict(db.execute(NOT_EVALUATED).fetchall())
                 found["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
                 found["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})
+                found["unseen_values"] = fetch_rows(db, UNSEEN_VALUES)
+                found["unknown_currencies"] = fetch_rows(db, UNKNOWN_CURRENCIES)
+                found["read_otherwise"] = fetch_rows(db, READ_OTHERWISE)
             return Published(version, "", scan_ids, _read_lists(db), **found)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, printable(error))

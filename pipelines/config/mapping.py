@@ -24,6 +24,7 @@ NO_STATUS = "no status"  # of a bill without one, as a value of other_statuses
 # Words in the values of status and kind, in any case.
 UNCOUNTED_WORDS = "void|draft|cancel|delete|pending|reject|reverse"
 CREDIT_WORDS = "credit|refund"
+ORDINARY_WORDS = "invoice|bill"
 UNIT_MEANING = (
     "minor: amounts and prices are in the smallest unit of the currency (EUR 0.01, JPY 1, KWD "
     "0.001); major: in euros, yen, dinars"
@@ -95,6 +96,19 @@ class BillingRoles(values.Table):
     line_amount: Role = _role("amount of a line")
 
 
+class Terms(values.Table):
+    """Tolerance of one currency or partner. What it does not say is as for all."""
+
+    line_minor: int | None = Field(default=None, ge=0)
+    line_percent: Decimal | None = Field(default=None, ge=0, le=100)
+    month_minor: int | None = Field(default=None, ge=0)
+
+    @property
+    def line_share(self) -> Decimal | None:
+        """The percentage as a share."""
+        return None if self.line_percent is None else self.line_percent / 100
+
+
 class Tolerance(values.Table):
     """Differences that are no breaks, in minor units of the currency (EUR 0.01, JPY 1)."""
 
@@ -104,6 +118,10 @@ class Tolerance(values.Table):
     """the same as a share of what was used, in percent; the larger one counts"""
     month_minor: int = Field(default=0, ge=0)
     """of a partner's month"""
+    currency: dict[str, Terms] = Field(default_factory=dict)
+    """others for a currency: [tolerance.currency.EUR]"""
+    partner: dict[str, Terms] = Field(default_factory=dict)
+    """others for a partner by its identifier, which count first: [tolerance.partner."0001"]"""
 
 
 class Mapping(values.Table):

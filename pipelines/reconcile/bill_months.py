@@ -27,16 +27,18 @@ WITH bills AS (
     WHERE reference IS NOT NULL
 ), used AS (
     SELECT
-        used.connection, used.id AS reference, arg_max_null(used.month, used._valid_from) AS month
+        used.connection, used.id AS reference, arg_max_null(used.month, used._valid_from) AS month,
+        max(used._valid_from) AS usage_from
     FROM ({used}) AS used
     WHERE used.id IN (SELECT lines.reference FROM lines)
     GROUP BY used.connection, used.id
 ), named AS (
-    SELECT lines.*, used.month
+    SELECT lines.*, used.month, used.usage_from
     FROM lines
     JOIN used USING (connection, reference)
 )
-SELECT named.connection, named._key, named._valid_from, named.line, named.month, 'usage' AS source
+SELECT named.connection, named._key, named._valid_from, named.line, named.month, 'usage' AS source,
+    named.usage_from
 FROM named
 WHERE named.month IS NOT NULL
 UNION ALL
@@ -44,7 +46,8 @@ SELECT
     bills.connection, bills._key, bills._valid_from, NULL AS line,
     coalesce(max(named.month), bills.issued) AS month,
     CASE WHEN max(named.month) IS NOT NULL THEN 'usage'
-         WHEN bills.issued IS NOT NULL THEN 'issue' END AS source
+         WHEN bills.issued IS NOT NULL THEN 'issue' END AS source,
+    max(named.usage_from) AS usage_from
 FROM bills
 LEFT JOIN named USING (connection, _key, _valid_from)
 GROUP BY bills.connection, bills._key, bills._valid_from, bills.issued

@@ -4,7 +4,7 @@ Each is one file of `sql/`: comments that say what it asks and what it needs, an
 lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipelines.config.mapping import Mapping
 from pipelines.core import stop
-from pipelines.core.currencies import DIGITS, minor_unit
+from pipelines.core.currencies import CODES, minor_unit, read_code
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
@@ -66,6 +66,10 @@ CREATE TABLE reconciliation.break_rows (
 );
 CREATE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
 INSERT INTO reconciliation.currencies VALUES {currencies};
+CREATE OR REPLACE TEMP TABLE tolerances (
+    currency VARCHAR, partner VARCHAR, line_minor BIGINT, line_share DECIMAL(10, 8),
+    month_minor BIGINT
+);
 CREATE OR REPLACE TEMP TABLE break_decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
@@ -82,6 +86,7 @@ SELECT
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
 FROM ({1}) AS found
 """
+INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 
 
@@ -160,6 +165,14 @@ def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: st
         db.execute(INSERT_RULE, about)
 
 
+def _tolerances(mapping: Mapping) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of `tolerances`: those of currencies, then those of partners."""
+    for code, terms in mapping.tolerance.currency.items():
+        yield read_code(code), None, terms.line_minor, terms.line_share, terms.month_minor
+    for partner, terms in mapping.tolerance.partner.items():
+        yield None, partner, terms.line_minor, terms.line_share, terms.month_minor
+
+
 class _Engine:
     """One evaluation with a mapping. `failed` says why a statement has no result."""
 
@@ -212,8 +225,10 @@ class _Engine:
         for table, amounts in REMEMBERED.items():
             for amount in amounts:
                 self.db.execute(WIDEN.format(table, amount, types["amount"]))
-        units = ", ".join(f"('{code}', {minor_unit(code)})" for code in DIGITS)
+        units = ", ".join(f"('{code}', {minor_unit(code)})" for code in sorted(CODES))
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
+        for terms in _tolerances(self.mapping):
+            self.db.execute(INSERT_TOLERANCE, terms)
         if self.inputs.decisions:
             decisions = self.db.from_arrow(pa.Table.from_pylist(list(self.inputs.decisions)))
             decisions.query("added", "INSERT INTO break_decisions BY NAME FROM added")

@@ -13,6 +13,7 @@ import duckdb
 
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core import stop
+from pipelines.core.currencies import code_of
 from pipelines.core.errors import ArchiveDamaged, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
@@ -43,17 +44,19 @@ CREATE OR REPLACE TEMP TABLE closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE
 );
+CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
     if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
 CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """
 INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
 ROWS: Final = """
 SELECT
-    {sign} AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner, rows.currency,
-    rows.quantity, rows.amount
+    {sign} AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner,
+    {currency} AS currency, rows._key, rows._valid_from, rows.quantity, rows.amount
 FROM (
     SELECT 'usage' AS side, used.* FROM {used} AS used
     UNION ALL BY NAME
@@ -215,6 +218,8 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
         files = {view: _quoted(folder / f"{view}.parquet") for view in VIEWS}
         copy = {view: f"read_parquet('{file}')" for view, file in files.items()}
         yield _rows(-1, copy, [close.month])
+        for name, scan in json.loads((folder / MANIFEST).read_bytes())["scans"].items():
+            db.execute(INSERT_LIST, (close.month, name, scan))
     for at, folders in enumerate(months.values()):
         file = next(iter(folders)) / MAPPING
         sides = Sides(db, read_mapping(file) or Mapping(), f"temp.bill_months_{at}")
@@ -227,7 +232,7 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
 
 def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
     dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
-    return ROWS.format(sign=sign, months=dates, **sources)
+    return ROWS.format(sign=sign, months=dates, currency=code_of("rows.currency"), **sources)
 
 
 def require_intact(folder: Path, close: Close) -> None:

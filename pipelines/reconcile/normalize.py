@@ -10,7 +10,7 @@ from typing import Final
 
 import duckdb
 
-from pipelines.config.mapping import Mapping
+from pipelines.config.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
 from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, fold, minor_unit_of
 from pipelines.core.text import quote_identifier
 from pipelines.reconcile import bill_months
@@ -59,7 +59,8 @@ SELECT
     {{organization}} AS organization, coalesce({{month}}, dated.month) AS month,
     if({{has_no_period}}, dated.source, 'period') AS month_from, {{currency}} AS currency,
     {{issued}} AS issued_at, {{updated}} AS updated_at,
-    {IS_CREDIT} AS is_credit, {APART} AS apart,
+    {IS_CREDIT} AS is_credit, {APART} AS apart, {{unseen}} AS unseen,
+    greatest(record._valid_from, dated.usage_from) AS known_from,
     if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
 FROM {{table}} AS record {{of_bill}}
 WHERE {{holds}}
@@ -71,7 +72,8 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
         bills.* EXCLUDE (amount) REPLACE (
             coalesce(dated.month, bills.month) AS month,
-            coalesce(dated.source, bills.month_from) AS month_from
+            coalesce(dated.source, bills.month_from) AS month_from,
+            greatest(bills.known_from, dated.usage_from) AS known_from
         ),
         line._index::VARCHAR AS line, {{line_usage}} AS reference,
         {{line_plan}} AS plan, {{line_price}} AS price,
@@ -175,9 +177,33 @@ class Sides:
             columns["id"] = "record._key"
         for name in ("status", "kind"):
             columns[f"{name}_read"] = f"lower(trim({columns.get(name)}, '{SPACES}'))"
+        columns["unseen"] = self._unseen(columns) if side == "billing" else "NULL"
         lines = (each.table for role, each in self.columns.items() if ".line_" in role)
         tables = {"table": self._table(side), "lines": self._table(next(lines, ""))}
         return columns | tables
+
+    def _unseen(self, columns: dict[str, str]) -> str:
+        """Return the expression of the status or kind that the mapping has not seen, else NULL."""
+        roles, found = self._mapping.billing, list[str]()
+        if "billing.status" in self.columns:
+            status = f"coalesce({columns['status_read']}, '{NO_STATUS}')"
+            others = f"regexp_matches({status}, '{UNCOUNTED_WORDS}')"
+            if roles.other_statuses is not None:
+                others = f"list_contains({columns['other_statuses']}, {status})"
+            is_counted = f"list_contains({columns['counted_statuses']}, {status})"
+            if not roles.counted_statuses and roles.other_statuses is None:  # all of them count
+                is_counted, others = f"NOT {others}", "false"
+            text = f"coalesce('status ' || {columns['status']}, '{NO_STATUS}')"
+            found.append(f"WHEN NOT ({is_counted} OR {others}) THEN {text}")
+        if "billing.kind" in self.columns:
+            kind = columns["kind_read"]
+            others = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
+            if roles.other_kinds is not None:
+                others = f"list_contains({columns['other_kinds']}, {kind})"
+            is_credit = f"list_contains({columns['credit_kinds']}, {kind})"
+            text = f"concat('kind ', {columns['kind']})"
+            found.append(f"WHEN NOT ({is_credit} OR {others}) THEN {text}")
+        return f"CASE {' '.join(found)} END" if found else "NULL::VARCHAR"
 
     def _has_months_of_lines(self) -> bool:
         """Return whether lines say which month each bill is of, and no field is its period."""

@@ -12,7 +12,7 @@ RULES: Final = (
 )  # fmt: skip
 TABLES: Final = (
     "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
-    "external_ids", "corrections", "closes",
+    "external_ids", "corrections", "closes", "unseen_values", "read_otherwise",
 )  # fmt: skip
 STATEMENTS: Final = (
     "known_partners", "sides", "versions", "movements", "compared", "changes", "exceptions",

@@ -74,7 +74,7 @@ line_amount = "lines[].amount"
 FIRST = "first"
 
 
-def used(record_id: str, amount: str = "5.00", **fields: Any) -> Record:
+def used(record_id: str, amount: str | int = "5.00", **fields: Any) -> Record:
     return {
         "id": record_id,
         "partner": FIRST,

@@ -86,3 +86,74 @@ def test_a_bill_without_a_period_has_the_months_of_its_usage(stores: Stores) -> 
 def test_currencies_are_read_alike_in_python() -> None:
     spelled = ("eur", " EUR", "Eur\n", "\ufeffeur\u2003", " ", "", None, "euro")
     assert [*map(read_code, spelled)] == [*["EUR"] * 4, None, None, None, "EURO"]
+
+
+def float_books() -> tuple[list[Record], list[Record]]:
+    """Return usage with the noise of floats and bills without it, of several partners."""
+    usage, bills = list[Record](), list[Record]()
+    noise = {
+        "noise": ["0.30000000000000004", "0.000000000000001776"],
+        "many": ["0.300004"] * 2600,  # 0.0104 in all
+        "alone": [],
+    }
+    for partner, amounts in noise.items():
+        for at, amount in enumerate(amounts):
+            name, billed = f"{partner}{at}", "0.30" if amount[:3] == "0.3" else "0.00"
+            usage.append(used(name, amount, partner=partner, quantity="0.30000000000000004"))
+            one = {"usage": name, "quantity": "0.3", "amount": billed}
+            bills.append(bill(name, one, partner=partner))
+    usage += [used(f"x{at}", "0.000004", partner="alone") for at in range(3)]
+    rest = bill("rest", line("noise0", "0.00", 0), partner="noise", total="0.0000000000000001")
+    return usage, [*bills, rest]
+
+
+def test_rounding_is_a_column_until_it_adds_up(stores: Stores) -> None:
+    usage, bills = float_books()
+    names = ("noise", "many", "alone")
+    publish(stores, partners=partners(names), usage=usage, billing=bills)
+    assert stores.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
+    found = stores.rows("""
+        SELECT partner, rule, cause, rows, difference::DOUBLE
+        FROM reconciliation.breaks ORDER BY partner""")
+    assert found == [
+        ("alone", "not_billed", "no bill for the month", 3, -0.000012),
+        ("many", "different", "rounding adds up", 5200, -0.0104),
+    ]
+    months = """
+        SELECT partner, rounding <> 0, verdict, rounding = difference
+        FROM reconciliation.summary ORDER BY partner"""
+    assert stores.rows(months) == [
+        ("alone", None, "out of balance", None),
+        ("many", None, "out of balance", None),
+        ("noise", True, "balanced", True),
+    ]
+
+
+TOLERANT = f"""{MAPPING}
+[tolerance]
+line_minor = 1
+[tolerance.currency.eur]
+line_minor = 5
+[tolerance.partner.kind]
+line_minor = 9
+"""
+
+
+def test_tolerance_of_a_currency_and_of_a_partner(stores: Stores) -> None:
+    usage, bills = list[Record](), list[Record]()
+    for partner in ("kind", "first"):
+        for code in ("USD", "EUR"):
+            for cents in (1, 5, 9, 10):
+                name = f"{partner} {code} {cents:02}"
+                fields = {"partner": partner, "currency": code}
+                usage.append(used(name, "1.00", **fields))
+                bills.append(bill(name, line(name, f"1.{cents:02}"), **fields))
+    names = ("kind", "first")
+    publish(stores, mapping=TOLERANT, partners=partners(names), usage=usage, billing=bills)
+    found = stores.rows("SELECT subject FROM reconciliation.breaks ORDER BY 1")
+    assert [name for (name,) in found] == [
+        *("first EUR 09", "first EUR 10", "first USD 05", "first USD 09", "first USD 10"),
+        *("kind EUR 10", "kind USD 10"),
+    ]
+    shown = "SELECT tolerated::VARCHAR FROM finance.partner_months ORDER BY partner_id, currency"
+    assert stores.rows(shown) == [("0.06",), ("0.01",), ("0.15",), ("0.15",)]

@@ -6,6 +6,7 @@ WITH sums AS (
         changes.month, changes.side, changes.currency, count(*) AS records,
         sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0)) AS difference
     FROM changes
+    WHERE NOT changes.is_otherwise
     GROUP BY changes.month, changes.side, changes.currency
 ), months AS (
     SELECT
@@ -28,7 +29,10 @@ SELECT
     CASE WHEN closes.is_reopened THEN 'reopened' WHEN months.records > 0 THEN 'outdated'
          ELSE 'closed' END AS state,
     closes.preparer, closes.reviewer, closes.closed_at, closes.version,
-    coalesce(months.records, 0) AS changed_records, months.difference AS net_difference
+    coalesce(months.records, 0) AS changed_records, months.difference AS net_difference,
+    (SELECT count(*) FROM changes
+        WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
+    ) AS read_otherwise
 FROM closed_months AS closes
 LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
 ORDER BY closes.month, closes.number

@@ -23,7 +23,7 @@ WITH odd_keys AS (
 )
 SELECT
     sides.side, sides.connection, sides.key, sides.partner, sides.month, sides.id, sides.bill,
-    sides.number, sides.apart, sides.quantity, sides.amount, sides.recorded_at, sides.updated_at,
+    sides.number, sides.apart, sides.unseen, sides.quantity, sides.amount, sides.recorded_at, sides.updated_at,
     sides.issued_at, sides._scan_id, sides._page, sides._row,
     -- A row without a currency is in that of its usage, or of another row of its key.
     coalesce(

@@ -9,14 +9,16 @@ WITH posted AS (
     (FROM signed_corrections EXCEPT ALL FROM reconciliation.corrections)
 ), parts AS (
     SELECT
-        changes.* RENAME (amount_then AS signed_off), closes.number, true AS is_changed,
-        NULL AS posted
+        changes.* EXCLUDE (is_otherwise) RENAME (amount_then AS signed_off), closes.number,
+        true AS is_changed, NULL AS posted
     FROM changes
     JOIN closed_months AS closes ON closes.month = changes.month AND NOT closes.is_reopened
+    WHERE NOT changes.is_otherwise
     UNION ALL BY NAME
     SELECT
         before.month, before.number, before.side, before.connection, before.id, before.partner,
-        before.currency, false AS is_changed, sum(before.difference) AS posted,
+        upper(trim(before.currency)) AS currency, false AS is_changed,
+        sum(before.difference) AS posted,
         arg_min_null(before.amount_before, (before.seen_at, before.posted_to)) AS signed_off,
         signed_off AS amount_now
     FROM posted AS before

@@ -2,6 +2,8 @@
 -- needs: compared
 -- remedy: See the breaks of the partner and month.
 -- Amounts of two currencies are never added: each currency of a key is a pair of its own.
+-- A difference below a thousandth of the smallest unit is rounding, while a partner's month of them
+-- stays below that unit. Quantities are equal in 12 digits: a service may count them in floats.
 WITH pairs AS (
     SELECT
         rows.connection,
@@ -20,10 +22,12 @@ WITH pairs AS (
         sum(rows.amount) FILTER (rows.apart IS NOT NULL) AS credited_amount,
         coalesce(billed_amount, 0) + coalesce(credited_amount, 0) - coalesce(used_amount, 0)
             AS difference,
-        greatest(
-            getvariable('line_minor') * coalesce(min(currencies.minor_unit), 0.01),
-            getvariable('line_share') * abs(used_amount)
-        ) AS tolerance,
+        min(currencies.minor_unit) AS minor_unit,
+        coalesce(
+            used_rows > 0 AND count(*) FILTER (rows.side = 'billing') > 0 AND difference <> 0
+                AND abs(difference) < min(currencies.minor_unit) * 0.001,
+            false
+        ) AS is_rounding,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
         bool_or(rows.is_stranger) AS has_stranger,
         used_rows = 0 AND difference = 0 AND credited_amount <> 0 AS is_taken_back,
@@ -33,39 +37,65 @@ WITH pairs AS (
     LEFT JOIN reconciliation.currencies AS currencies USING (currency)
     GROUP BY rows.connection, rows.key, rows.currency
     WINDOW one AS (PARTITION BY rows.connection, rows.key)
+), tolerant AS (
+    SELECT
+        pairs.*,
+        greatest(
+            coalesce(by_partner.line_minor, by_currency.line_minor, getvariable('line_minor'))
+                * coalesce(pairs.minor_unit, 0.01),
+            coalesce(by_partner.line_share, by_currency.line_share, getvariable('line_share'))
+                ::DECIMAL(10, 8) * TRY_CAST(abs(pairs.used_amount) AS DECIMAL(28, 8))
+        ) AS tolerance
+    FROM pairs
+    LEFT JOIN tolerances AS by_partner ON by_partner.partner = pairs.partner
+    LEFT JOIN tolerances AS by_currency ON by_currency.currency = pairs.currency
+), judged AS (
+    SELECT
+        pairs.* EXCLUDE (
+            first_partner, last_partner, tolerance, is_unknown, has_stranger, is_taken_back, has_both
+        ),
+        if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
+            AS billed_partner,
+        CASE
+            WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
+                THEN 'unknown partner'
+            WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (
+                    SELECT max(loads.ended_at)::DATE FROM meta.loads AS loads
+                    WHERE loads.connection = pairs.connection
+                        AND loads.stream IN ('partners', 'usage', 'billing')
+                ) AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+            WHEN pairs.is_taken_back THEN 'balanced'
+            WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
+                THEN 'other currency'
+            WHEN pairs.used_rows = 0 THEN 'not used'
+            WHEN pairs.billed_rows = 0 THEN 'not billed'
+            -- Lines that share one record, and do not add up to more than it, bill it once.
+            WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
+                AND (NOT getvariable('has_amount') OR pairs.is_unknown OR (
+                    NOT pairs.is_rounding AND abs(pairs.difference) > pairs.tolerance
+                    AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
+                )) THEN 'billed twice'
+            WHEN billed_partner <> pairs.partner THEN 'other partner'
+            WHEN getvariable('has_quantity') AND pairs.used_quantity
+                IS DISTINCT FROM pairs.billed_quantity
+                AND abs(pairs.used_quantity - pairs.billed_quantity)::DOUBLE
+                    <= 1e-12 * abs(pairs.used_quantity)::DOUBLE IS NOT TRUE THEN 'other quantity'
+            WHEN NOT getvariable('has_amount') THEN 'not evaluated'
+            WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
+            WHEN pairs.difference = 0 THEN 'balanced'
+            WHEN pairs.is_rounding THEN 'rounding'
+            WHEN abs(pairs.difference) <= pairs.tolerance THEN 'within tolerance'
+            ELSE 'other amount'
+        END AS status
+    FROM tolerant AS pairs
 )
 SELECT
-    pairs.* EXCLUDE (
-        first_partner, last_partner, tolerance, is_unknown, has_stranger, is_taken_back, has_both
-    ),
-    if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
-        AS billed_partner,
-    CASE
-        WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
-            THEN 'unknown partner'
-        WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (
-                SELECT max(loads.ended_at)::DATE FROM meta.loads AS loads
-                WHERE loads.connection = pairs.connection
-                    AND loads.stream IN ('partners', 'usage', 'billing')
-            ) AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
-        WHEN pairs.is_taken_back THEN 'balanced'
-        WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
-            THEN 'other currency'
-        WHEN pairs.used_rows = 0 THEN 'not used'
-        WHEN pairs.billed_rows = 0 THEN 'not billed'
-        -- Lines that share one record, and do not add up to more than it, bill it once.
-        WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
-            AND (NOT getvariable('has_amount') OR pairs.is_unknown OR (
-                abs(pairs.difference) > pairs.tolerance
-                AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
-            )) THEN 'billed twice'
-        WHEN billed_partner <> pairs.partner THEN 'other partner'
-        WHEN getvariable('has_quantity') AND pairs.used_quantity
-            IS DISTINCT FROM pairs.billed_quantity THEN 'other quantity'
-        WHEN NOT getvariable('has_amount') THEN 'not evaluated'
-        WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
-        WHEN pairs.difference = 0 THEN 'balanced'
-        WHEN abs(pairs.difference) <= pairs.tolerance THEN 'within tolerance'
-        ELSE 'other amount'
-    END AS status
-FROM pairs
+    judged.* EXCLUDE (minor_unit, is_rounding) REPLACE (
+        if(judged.status = 'rounding' AND abs(sum(judged.difference)
+            FILTER (judged.status = 'rounding') OVER one) >= judged.minor_unit,
+            'rounding adds up', judged.status) AS status
+    )
+FROM judged
+WINDOW one AS (
+    PARTITION BY judged.connection, judged.partner, judged.month, judged.currency
+)

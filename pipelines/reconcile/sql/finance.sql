@@ -35,7 +35,9 @@ SELECT
     coalesce(summary.used_amount, 0) AS used,
     coalesce(summary.billed_amount, 0) AS billed,
     coalesce(summary.credited_amount, 0) AS credited,
-    coalesce(summary.fees, 0) AS fees, summary.difference, summary.verdict,
+    coalesce(summary.fees, 0) AS fees, summary.difference,
+    coalesce(summary.rounding, 0) AS rounding, coalesce(summary.tolerated, 0) AS tolerated,
+    summary.verdict,
     CASE
         WHEN summary.verdict = 'fees' THEN 'lines without usage'
         WHEN summary.verdict <> 'out of balance' THEN NULL
@@ -56,7 +58,8 @@ CREATE OR REPLACE VIEW finance.month_totals AS
 SELECT
     months.month, months.currency,
     sum(months.used) AS used, sum(months.billed) AS billed, sum(months.credited) AS credited,
-    sum(months.difference) AS difference,
+    sum(months.difference) AS difference, sum(months.rounding) AS rounding,
+    sum(months.tolerated) AS tolerated,
     count(*) AS partners,
     count(*) FILTER (months.verdict = 'out of balance') AS partners_out_of_balance,
     sum(months.open_breaks)::BIGINT AS open_breaks, months.connection
@@ -145,3 +148,13 @@ SELECT
 FROM reconciliation.corrections AS posted
 LEFT JOIN finance.names AS names
     ON names.connection = posted.connection AND names.partner_id = posted.partner;
+
+CREATE OR REPLACE VIEW finance.read_otherwise AS
+SELECT
+    lines.month, lines.cause, lines.side, lines.id,
+    coalesce(names.partner, lines.partner, 'no partner') AS partner, lines.currency,
+    lines.amount_before, lines.amount_now, lines.difference, lines.connection,
+    lines.partner AS partner_id
+FROM reconciliation.read_otherwise AS lines
+LEFT JOIN finance.names AS names
+    ON names.connection = lines.connection AND names.partner_id = lines.partner;

@@ -17,20 +17,28 @@ WITH sides AS (
     FROM reconciliation.bills AS bills
     GROUP BY ALL
     UNION ALL BY NAME
+    -- What a total and its lines differ by may be rounding, as it may be of a pair.
     SELECT
         billed.connection, billed.partner, billed.month, billed.currency,
-        sum(billed.amount) FILTER (billed.apart IS NULL) AS fees,
+        coalesce(sum(billed.amount) FILTER (
+            billed.apart IS NULL AND billed.id LIKE '%#rest'
+            AND abs(billed.amount) < currencies.minor_unit * 0.001
+        ), 0) AS small_rest,
+        if(abs(small_rest) < min(currencies.minor_unit), nullif(small_rest, 0), NULL) AS rounding,
+        sum(billed.amount) FILTER (billed.apart IS NULL) - coalesce(rounding, 0) AS fees,
         coalesce(fees, 0) + least(coalesce(sum(billed.amount) FILTER (
             billed.apart IS NOT NULL), 0), 0) AS without_usage
     FROM reconciliation.billed AS billed
+    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
     WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
         exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
-        exceptions.status NOT IN ('within tolerance', 'tentative') AS is_wrong,
+        exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding') AS is_wrong,
         exceptions.status = 'tentative' AS is_tentative,
-        if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated
+        if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated,
+        if(exceptions.status = 'rounding', exceptions.difference, NULL) AS rounding
     FROM reconciliation.exceptions AS exceptions
     WHERE exceptions.status <> 'balanced'
     UNION ALL BY NAME
@@ -41,31 +49,39 @@ WITH sides AS (
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
 )
-SELECT
-    sides.connection, sides.partner, sides.month, sides.currency,
-    coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
-    sum(sides.used_quantity) AS used_quantity,
-    sum(sides.used_amount) AS used_amount,
-    coalesce(sum(sides.bills), 0)::BIGINT AS bills,
-    sum(sides.billed_amount) AS billed_amount,
-    sum(sides.fees) AS fees,
-    sum(sides.credited_amount) AS credited_amount,
-    sum(sides.not_counted_amount) AS not_counted_amount,
-    sum(sides.tolerated) AS tolerated,
-    coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
-    partners.name AS partner_name,
-    coalesce(sum(sides.billed_amount), 0) + coalesce(sum(sides.credited_amount), 0)
-        - coalesce(sum(sides.used_amount), 0) AS difference,
-    CASE
-        WHEN bool_or(sides.is_tentative) THEN 'tentative'
-        WHEN bool_or(sides.is_wrong) OR abs(difference - greatest(coalesce(sum(sides.without_usage), 0), 0))
-            > getvariable('month_minor') * coalesce(any_value(currencies.minor_unit), 0.01)
-            + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
-        WHEN difference = 0 THEN 'balanced'
-        WHEN difference = sum(sides.without_usage) THEN 'fees'
-        ELSE 'within tolerance'
-    END AS verdict
-FROM sides
-LEFT JOIN known_partners AS partners USING (connection, partner)
-LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-GROUP BY ALL
+SELECT months.* EXCLUDE (exact)
+FROM (
+    SELECT
+        sides.connection, sides.partner, sides.month, sides.currency,
+        coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
+        sum(sides.used_quantity) AS used_quantity,
+        sum(sides.used_amount) AS used_amount,
+        coalesce(sum(sides.bills), 0)::BIGINT AS bills,
+        sum(sides.billed_amount) AS billed_amount,
+        sum(sides.fees) AS fees,
+        sum(sides.credited_amount) AS credited_amount,
+        sum(sides.not_counted_amount) AS not_counted_amount,
+        sum(sides.tolerated) AS tolerated,
+        sum(sides.rounding) AS rounding,
+        coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
+        partners.name AS partner_name,
+        coalesce(sum(sides.billed_amount), 0) + coalesce(sum(sides.credited_amount), 0)
+            - coalesce(sum(sides.used_amount), 0) AS difference,
+        difference - coalesce(sum(sides.rounding), 0) AS exact,
+        CASE
+            WHEN bool_or(sides.is_tentative) THEN 'tentative'
+            WHEN bool_or(sides.is_wrong) OR abs(exact - greatest(coalesce(sum(sides.without_usage), 0), 0))
+                > coalesce(any_value(by_partner.month_minor), any_value(by_currency.month_minor),
+                    getvariable('month_minor')) * coalesce(any_value(currencies.minor_unit), 0.01)
+                + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
+            WHEN exact = 0 THEN 'balanced'
+            WHEN exact = sum(sides.without_usage) THEN 'fees'
+            ELSE 'within tolerance'
+        END AS verdict
+    FROM sides
+    LEFT JOIN known_partners AS partners USING (connection, partner)
+    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
+    LEFT JOIN tolerances AS by_partner ON by_partner.partner = sides.partner
+    LEFT JOIN tolerances AS by_currency ON by_currency.currency = sides.currency
+    GROUP BY sides.connection, sides.partner, sides.month, sides.currency, partners.name
+) AS months

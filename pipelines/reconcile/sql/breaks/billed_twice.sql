@@ -19,7 +19,8 @@ SELECT
     if(ordered.is_excess, ordered.bill, max_by(ordered.bill, ordered.place)
         FILTER (ordered.is_line) OVER one) AS subject,
     concat('usage is also on bill ', min_by(coalesce(ordered.number, ordered.bill), ordered.place)
-        FILTER (ordered.is_line) OVER one) AS cause
+        FILTER (ordered.is_line) OVER one,
+        '; a bill has the new ' || max(ordered.unseen) OVER one) AS cause
 FROM ordered
 WINDOW one AS (PARTITION BY ordered.connection, ordered.key, ordered.currency)
 QUALIFY ordered.is_excess

@@ -1,9 +1,21 @@
 -- question: Does each bill show the partner, currency, quantity and amount of its usage?
 -- needs: exceptions usage.amount billing.amount
 -- remedy: Compare both records with `partner-sync trace break`, then dispute or accept the bill.
+-- Rounding that adds up is one break of the month.
+WITH new_values AS (
+    SELECT billed.connection, billed.key, min(billed.unseen) AS value
+    FROM reconciliation.billed AS billed
+    WHERE billed.unseen IS NOT NULL AND billed.apart IS NOT NULL AND billed.key IS NOT NULL
+    GROUP BY billed.connection, billed.key
+)
 SELECT
-    rows.* REPLACE (rows.pair_partner AS partner, rows.pair_month AS month), rows.key AS subject,
-    CASE WHEN rows.status IN ('other partner', 'other currency') THEN rows.status
+    rows.* REPLACE (rows.pair_partner AS partner, rows.pair_month AS month),
+    if(rows.status = 'rounding adds up',
+        concat_ws('|', rows.pair_partner, rows.pair_month, rows.currency, rows.status),
+        rows.key) AS subject,
+    CASE WHEN rows.status IN ('other partner', 'other currency', 'rounding adds up') THEN rows.status
+         WHEN coalesce(max(rows.unseen) OVER one, new_values.value) IS NOT NULL
+            THEN concat('a bill has the new ', coalesce(max(rows.unseen) OVER one, new_values.value))
          WHEN max(rows.updated_at) FILTER (rows.side = 'usage') OVER one
             > max(rows.issued_at) OVER one THEN 'changed after the bill'
          WHEN getvariable('match_by') = 'month'
@@ -12,5 +24,7 @@ SELECT
             THEN 'two bills of the same amount'
          ELSE rows.status END AS cause
 FROM paired AS rows
-WHERE rows.status IN ('other partner', 'other currency', 'other quantity', 'other amount')
+LEFT JOIN new_values ON new_values.connection = rows.connection AND new_values.key = rows.key
+WHERE rows.status IN (
+    'rounding adds up', 'other partner', 'other currency', 'other quantity', 'other amount')
 WINDOW one AS (PARTITION BY rows.connection, rows.key, rows.currency)

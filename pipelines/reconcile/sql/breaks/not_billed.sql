@@ -1,7 +1,12 @@
 -- question: Is all usage of a month on a bill, once the bills are due?
 -- needs: exceptions usage.partner usage.period
 -- remedy: Request the missing bill, or late usage on the next one. Find out what a bill lacks.
-WITH issued AS (
+WITH new_values AS (
+    SELECT billed.connection, billed.key, min(billed.unseen) AS value
+    FROM reconciliation.billed AS billed
+    WHERE billed.unseen IS NOT NULL AND billed.apart IS NOT NULL AND billed.key IS NOT NULL
+    GROUP BY billed.connection, billed.key
+), issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
     FROM reconciliation.bills AS bills
     WHERE bills.apart IS NULL
@@ -15,7 +20,8 @@ WITH issued AS (
 )
 SELECT
     used.*,
-    CASE WHEN withdrawn.connection IS NOT NULL AND issued.connection IS NULL
+    CASE WHEN new_values.value IS NOT NULL THEN concat('its bill has the new ', new_values.value)
+         WHEN withdrawn.connection IS NOT NULL AND issued.connection IS NULL
             THEN 'the bill is no longer in the list'
          WHEN issued.connection IS NULL THEN 'no bill for the month'
          WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
@@ -24,4 +30,5 @@ SELECT
 FROM paired AS used
 LEFT JOIN issued USING (connection, partner, month)
 LEFT JOIN withdrawn USING (connection, partner, month)
+LEFT JOIN new_values ON new_values.connection = used.connection AND new_values.key = used.key
 WHERE used.status = 'not billed' AND used.side = 'usage'

@@ -5,7 +5,7 @@
 -- only the other bills are breaks.
 WITH owned AS (
     SELECT
-        billed.*, 'billed without usage' AS cause,
+        billed.*, concat('billed without usage', ', with the new ' || billed.unseen) AS cause,
         if(billed.apart IS NULL, billed.bill, min(billed.bill) FILTER (billed.apart IS NULL)
             OVER one) AS subject
     FROM paired AS billed
