@@ -25,7 +25,7 @@ WITH pairs AS (
         min(currencies.minor_unit) AS minor_unit,
         coalesce(
             used_rows > 0 AND count(*) FILTER (rows.side = 'billing') > 0 AND difference <> 0
-                AND abs(difference) < min(currencies.minor_unit) * 0.001,
+                AND TRY_CAST(abs(difference) AS DECIMAL(38, 18)) < min(currencies.minor_unit) * 0.001,
             false
         ) AS is_rounding,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
@@ -40,19 +40,20 @@ WITH pairs AS (
 ), tolerant AS (
     SELECT
         pairs.*,
-        greatest(
+        -- A difference that is too large for this type is larger than any tolerance.
+        coalesce(TRY_CAST(abs(pairs.difference) AS DECIMAL(38, 16)) <= greatest(
             coalesce(by_partner.line_minor, by_currency.line_minor, getvariable('line_minor'))
                 * coalesce(pairs.minor_unit, 0.01),
             coalesce(by_partner.line_share, by_currency.line_share, getvariable('line_share'))
                 ::DECIMAL(10, 8) * TRY_CAST(abs(pairs.used_amount) AS DECIMAL(28, 8))
-        ) AS tolerance
+        ), false) AS is_tolerated
     FROM pairs
     LEFT JOIN tolerances AS by_partner ON by_partner.partner = pairs.partner
     LEFT JOIN tolerances AS by_currency ON by_currency.currency = pairs.currency
 ), judged AS (
     SELECT
         pairs.* EXCLUDE (
-            first_partner, last_partner, tolerance, is_unknown, has_stranger, is_taken_back, has_both
+            first_partner, last_partner, is_tolerated, is_unknown, has_stranger, is_taken_back, has_both
         ),
         if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
             AS billed_partner,
@@ -72,7 +73,7 @@ WITH pairs AS (
             -- Lines that share one record, and do not add up to more than it, bill it once.
             WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
                 AND (NOT getvariable('has_amount') OR pairs.is_unknown OR (
-                    NOT pairs.is_rounding AND abs(pairs.difference) > pairs.tolerance
+                    NOT pairs.is_rounding AND NOT pairs.is_tolerated
                     AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
                 )) THEN 'billed twice'
             WHEN billed_partner <> pairs.partner THEN 'other partner'
@@ -84,7 +85,7 @@ WITH pairs AS (
             WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
             WHEN pairs.difference = 0 THEN 'balanced'
             WHEN pairs.is_rounding THEN 'rounding'
-            WHEN abs(pairs.difference) <= pairs.tolerance THEN 'within tolerance'
+            WHEN pairs.is_tolerated THEN 'within tolerance'
             ELSE 'other amount'
         END AS status
     FROM tolerant AS pairs

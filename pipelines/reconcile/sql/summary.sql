@@ -22,7 +22,7 @@ WITH sides AS (
         billed.connection, billed.partner, billed.month, billed.currency,
         coalesce(sum(billed.amount) FILTER (
             billed.apart IS NULL AND billed.id LIKE '%#rest'
-            AND abs(billed.amount) < currencies.minor_unit * 0.001
+            AND TRY_CAST(abs(billed.amount) AS DECIMAL(38, 18)) < currencies.minor_unit * 0.001
         ), 0) AS small_rest,
         if(abs(small_rest) < min(currencies.minor_unit), nullif(small_rest, 0), NULL) AS rounding,
         sum(billed.amount) FILTER (billed.apart IS NULL) - coalesce(rounding, 0) AS fees,
