@@ -22,6 +22,7 @@ from pipelines.core.person import expand_user
 from pipelines.core.text import printable
 from pipelines.metadata.locks import hold_lock
 from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.memory import is_refused
 
 DBT, SOURCES = "dbt", "sources.yml"
 CSV: Final = "FORMAT csv, HEADER"
@@ -138,6 +139,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
         stop.raise_if_requested()
+        if is_refused(error):
+            raise  # which `open_session` explains
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. No file of it was kept. Analysts "
             "still see the published version.",

@@ -16,6 +16,7 @@ from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
 from pipelines.reports.queries import EARLIER, Figures, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
+from pipelines.warehouse.memory import is_refused
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
@@ -37,6 +38,8 @@ def read_published(session: AppSession) -> Figures:
         with session.warehouse.open(number) as db:
             figures = read_figures(db, number, previous=previous)
     except duckdb.Error as error:
+        if is_refused(error):
+            raise  # which `open_session` explains
         raise StorageFailed(
             f"The report of version {number} cannot be made: {printable(error)}.",
             "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "

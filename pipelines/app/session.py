@@ -4,15 +4,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import duckdb
+
 from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import Stream, load_settings
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.errors import ConfigurationError, MemoryRefused
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
 from pipelines.publish.versions import Stores
 from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.memory import MemoryLimit, is_refused
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,28 @@ class AppSession(Stores):
 def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Iterator[AppSession]:
     """Open a home (None: that of the environment).
 
-    Raises ConfigurationError, and creates nothing, where it does not exist or has no connection.
+    Raises ConfigurationError, and creates nothing, where it does not exist or has no connection,
+    and MemoryRefused for what the block was refused.
     """
     settings = load_settings(home)
     settings.connections()
     home = settings.home.prepare()
-    archive, warehouse = Archive(home.archive), Warehouse(home, memory_limit=settings.memory_limit)
+    archive, warehouse = (
+        Archive(home.archive),
+        Warehouse(home, MemoryLimit.of(settings.memory_limit)),
+    )
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     try:
         stores = (settings, metadata, archive, warehouse, clock or Clock())
         yield AppSession(*stores, Redactor())
+    except duckdb.Error as error:
+        if not is_refused(error):
+            raise
+        raise MemoryRefused(
+            "DuckDB needs more memory for this than it may use (memory_limit, now "
+            f"{warehouse.memory_limit.text}). Nothing was changed. Analysts still see the "
+            "published version.",
+            f"Set a larger memory_limit in {home.settings_file}, then run the command again.",
+        ) from error
     finally:
         metadata.close()

@@ -18,11 +18,12 @@ from pipelines.config.settings import Settings
 from pipelines.config.types import DeclaredType
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
-from pipelines.core.text import printable, quote_identifier, quote_text
+from pipelines.core.text import quote_identifier, quote_text
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Row, Version, Warehouse, fetch_rows
+from pipelines.warehouse.memory import say
 
 T = TypeVar("T")
 BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
@@ -199,7 +200,7 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
                 found["read_otherwise"] = fetch_rows(db, READ_OTHERWISE)
             return Published(version, "", scan_ids, _read_lists(db), **found)
     except (PartnerSyncError, duckdb.Error) as error:
-        return Published(version, printable(error))
+        return Published(version, say(error))
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:

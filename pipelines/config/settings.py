@@ -80,8 +80,8 @@ class Settings(values.Table):
     """number of sets of scans to keep, each in its newest version"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: forever"""
-    memory_limit: values.Memory = "128MB"
-    """memory that DuckDB uses before it spills to disk; minimum 64MB"""
+    memory_limit: values.Memory | None = None
+    """memory that DuckDB uses before it spills to disk, from 64MB; default: see below"""
     schedule: values.Cron = "0 2 * * *"
     """when the nightly sync starts (cron, five fields)"""
     time_zone: ZoneInfo = ZoneInfo("UTC")

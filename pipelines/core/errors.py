@@ -73,5 +73,9 @@ class LockHeld(PartnerSyncError):
     """Another process holds a lock for longer than we wait."""
 
 
+class MemoryRefused(PartnerSyncError):
+    """DuckDB needs more memory than it may use."""
+
+
 class StorageFailed(PartnerSyncError):
     """A disk or database cannot be read or written: full, read-only or damaged."""

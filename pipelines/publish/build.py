@@ -17,6 +17,7 @@ from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, reconciliation, versions
+from pipelines.publish.memory import with_memory
 from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
@@ -57,7 +58,11 @@ def build(stores: Stores) -> BuildResult:
             scans = buildable_scans(session, loaded)
         inputs = reconciliation.read_inputs(stores)
         is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
-        return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
+
+        def write(stores: Stores) -> BuildResult:
+            return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
+
+        return with_memory(stores, write)
 
 
 def rebuild(stores: Stores) -> BuildResult:
@@ -83,7 +88,12 @@ def rebuild(stores: Stores) -> BuildResult:
             scans += buildable_scans(session, known)
         inputs = reconciliation.read_inputs(stores)
         inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
-        return _Building(stores, base, inputs, known=known).run(scans, is_outdated=bool(base))
+
+        def write(stores: Stores) -> BuildResult:
+            building = _Building(stores, base, inputs, known=known)
+            return building.run(scans, is_outdated=bool(base))
+
+        return with_memory(stores, write)
 
 
 def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | None) -> None:
@@ -105,8 +115,12 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | 
 
 
 def finish(stores: Stores, db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
-    """Write what follows from the rows, and what the metadata database says now."""
-    reconcile(db, inputs)
+    """Write what follows from the rows, and what the metadata database says now.
+
+    Raises duckdb.Error for memory that is refused, if there is a larger limit.
+    """
+    may_grow = stores.warehouse.memory_limit.larger() is not None
+    reconcile(db, replace(inputs, may_grow=may_grow))
     catalog.write_state(db, stores.metadata)
 
 

@@ -19,6 +19,7 @@ from pipelines.metadata.scans import UNSEALED, ScanStatus
 from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
 from pipelines.publish.build import finish
 from pipelines.publish.identifier import Identifier
+from pipelines.publish.memory import with_memory
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.publish.search import Found, SearchResult, find
 from pipelines.publish.versions import (
@@ -151,13 +152,16 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
     """Publish a version without the records, if the published one has them; delete the others."""
     base = stores.warehouse.published()
     if positions := next((each.positions for each in found if each.source == base), None):
-        with write_version(stores, base, "records were erased") as (number, db):
-            logger.info("Version %s: erasing records.", number)
-            identifier.delete_from(db, positions)
-            identifier.erase_texts(db)
-            finish(stores, db, read_inputs(stores))
-            version = stores.warehouse.commit(db, number, rewrite=True)
-        publish_version(stores, version)
+
+        def write(stores: Stores) -> Version:
+            with write_version(stores, base, "records were erased") as (number, db):
+                logger.info("Version %s: erasing records.", number)
+                identifier.delete_from(db, positions)
+                identifier.erase_texts(db)
+                finish(stores, db, read_inputs(stores))
+                return stores.warehouse.commit(db, number, rewrite=True)
+
+        publish_version(stores, with_memory(stores, write))
     for each in found:
         if isinstance(each.source, Version):
             stores.warehouse.drop(each.source.number)

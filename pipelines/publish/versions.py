@@ -14,7 +14,13 @@ from pipelines.archive.scan_file import Archive
 from pipelines.config.settings import Settings
 from pipelines.core import stop
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ArchiveDamaged, LoadFailed, PartnerSyncError, StorageFailed
+from pipelines.core.errors import (
+    ArchiveDamaged,
+    LoadFailed,
+    MemoryRefused,
+    PartnerSyncError,
+    StorageFailed,
+)
 from pipelines.core.person import user_name
 from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
@@ -23,6 +29,7 @@ from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.memory import is_refused
 
 LOADED = "SELECT loads.scan_id FROM meta.loads AS loads"
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
@@ -121,11 +128,18 @@ def write_version(
         with stores.warehouse.begin(base, row.number) as db:
             yield row.number, db
     except (duckdb.Error, OSError, MemoryError, LoadFailed) as error:
+        if is_refused(error):
+            raise MemoryRefused(
+                f"Version {row.number} cannot be built: DuckDB needs more memory than it may use "
+                f"(memory_limit, now {stores.warehouse.memory_limit.text}). Analysts still see the "
+                "published version; the scans stay in the archive.",
+                "Set a larger memory_limit in settings.toml, then run `partner-sync versions "
+                "build`.",
+            ) from error
         raise PartnerSyncError(
             f"Version {row.number} cannot be built: {printable(storage_error(error) or error)}. "
             "Analysts still see the published version; the scans stay in the archive.",
-            "Make room on the disk or raise memory_limit if that is the reason, then run "
-            "`partner-sync versions build`.",
+            "Make room on the disk if that is the reason, then run `partner-sync versions build`.",
         ) from error
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pipelines.config.mapping import Mapping
 from pipelines.core import stop
 from pipelines.core.currencies import CODES, minor_unit, read_code
-from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import BY_USAGE, VIEWS, Sides
 from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
+from pipelines.warehouse.memory import is_refused, say
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
@@ -98,7 +98,7 @@ class Inputs:
     decided_at, owner, reason, and the break's difference (as text) and rows of that time.
     `earlier`: what another version remembers (an Arrow table by its name), where this one has no
     base. `closes`: those of all months, by the folder of their copy. `erased`: digests of
-    identifiers that were erased.
+    identifiers that were erased. `may_grow`: a build that is refused memory begins again with more.
     """
 
     mapping: Mapping | None = None
@@ -108,13 +108,15 @@ class Inputs:
     earlier: dict[str, Any] = field(default_factory=dict)
     closes: dict[Path, Close] = field(default_factory=dict)
     erased: Sequence[str] = ()
+    may_grow: bool = False
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Replace schema `reconciliation`, but for what its breaks remember of earlier versions.
 
-    Raises nothing for what cannot be evaluated, so that the rows are published all the same. Where
-    nothing can be, only table `rules` is there, which says why.
+    Raises nothing for what cannot be evaluated, so that the rows are published all the same; only
+    duckdb.Error for memory that is refused, if the build may have more. Where nothing can be
+    evaluated, only table `rules` is there, which says why.
     """
     problem = inputs.problem
     try:
@@ -122,7 +124,9 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
             _Engine(db, inputs, inputs.mapping).run()
             return
     except duckdb.Error as error:
-        problem = f"Reconciliation failed: {printable(error)}"
+        if inputs.may_grow and is_refused(error):
+            raise
+        problem = f"Reconciliation failed: {say(error)}"
     finally:
         db.execute("SET TimeZone = 'UTC'")
     _begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
@@ -247,7 +251,9 @@ class _Engine:
             try:
                 self.db.execute(sql)
             except duckdb.Error as error:
-                reason = f"The query of {name} failed: {printable(error)}"
+                if self.inputs.may_grow and is_refused(error):
+                    raise
+                reason = f"The query of {name} failed: {say(error)}"
         if reason:
             self.failed[name] = reason
             if name not in (*RULES, *REMEMBERED):

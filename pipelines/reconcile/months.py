@@ -20,6 +20,7 @@ from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
 from pipelines.reconcile.statements import REMEMBERED
+from pipelines.warehouse.memory import is_refused, say
 
 SIGNED_FILE: Final = 0o400
 MANIFEST, MAPPING = "manifest.json", "mapping.toml"
@@ -128,6 +129,8 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         for parent in folder.parents[1:3]:  # in which folders may be new
             sync_file(parent)
     except (duckdb.Error, OSError) as error:
+        if is_refused(error):
+            raise  # which `open_session` explains
         raise StorageFailed(
             f"The copy {folder} cannot be written: {printable(error)}. {close.month:%Y-%m} is not "
             "closed. Analysts still see the published version.",
@@ -189,7 +192,7 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)
-        return printable(error)
+        return say(error)
     return ""
 
 

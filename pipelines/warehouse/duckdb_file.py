@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
 from pipelines.warehouse.interrupt import ended_by_stop
+from pipelines.warehouse.memory import MemoryLimit
 
 PUBLISHED_FILE: Final = 0o444
 BUILD: Final = "`partner-sync versions build`"  # goes on where a disk was full
@@ -87,7 +88,7 @@ class Warehouse:
     """The version files of one home."""
 
     home: Home
-    memory_limit: str = "128MB"
+    memory_limit: MemoryLimit = field(default_factory=MemoryLimit.of)
 
     @contextmanager
     def begin(self, base: Version | None, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -224,7 +225,7 @@ def fetch_rows(db: duckdb.DuckDBPyConnection, query: str, bound: Row | None = No
 
 
 def _connect(
-    file: Path, memory_limit: str, *, read_only: bool = False
+    file: Path, memory_limit: MemoryLimit, *, read_only: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB file; create it where it does not exist and may be written.
 
@@ -233,7 +234,7 @@ def _connect(
     file, or this one opened it with other settings, StorageFailed where it is damaged or refused.
     """
     spill = "" if read_only else f"{file}.spill"
-    settings = {**SETTINGS, "memory_limit": memory_limit, "temp_directory": spill}
+    settings = {**SETTINGS, "memory_limit": memory_limit.text, "temp_directory": spill}
     try:
         database = duckdb.connect(file, read_only=read_only, config=settings)
     except duckdb.Error as error:

@@ -10,6 +10,7 @@ import pytest
 from pipelines.config.home import Home
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.memory import MemoryLimit
 from tests.warehouse.versions import add_version, numbers
 
 
@@ -45,7 +46,7 @@ def test_a_file_that_is_open_with_other_settings_is_read(warehouse: Warehouse) -
     version = add_version(warehouse, 1)
     with closing(duckdb.connect(version.path, read_only=True, config={"threads": 2})):
         assert numbers(warehouse) == [1]
-        assert numbers(replace(warehouse, memory_limit="256MB")) == [1]
+        assert numbers(replace(warehouse, memory_limit=MemoryLimit("256MB"))) == [1]
     assert names(warehouse) == ["v00000001.duckdb"]
 
 
