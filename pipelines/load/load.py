@@ -19,6 +19,7 @@ from pipelines.core.finding import Finding
 from pipelines.core.text import printable
 from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
+from pipelines.load.observe import observe
 from pipelines.load.reread import has_extreme_day, have_two_spellings, stored_texts
 from pipelines.load.schema import CREATE_COLUMNS, Kind, Path, Place, read_schema, write_schema
 from pipelines.load.stage import Stage
@@ -132,15 +133,18 @@ def _speaks_against(target: Target, stage: Stage, place: Place, kind: Kind) -> b
     """
     if kind is Kind.TIME:
         return place.seen.has_extreme_day or has_extreme_day(target.db, place)
-    if place.is_new and len(place.seen.scales) <= 1:
+    if not place.is_new:  # what was staged by earlier scans counts, too
+        for texts in stored_texts(target.db, place):
+            observe(place, texts)
+    if len(place.seen.scales) <= 1:
         return False
 
-    def texts() -> Iterator[pa.Array]:
+    def every_text() -> Iterator[pa.Array]:
         if not place.is_new:
             yield from stored_texts(target.db, place)
         yield from stage.texts(place)
 
-    return have_two_spellings(texts)
+    return have_two_spellings(every_text)
 
 
 def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:

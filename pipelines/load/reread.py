@@ -82,10 +82,12 @@ def have_two_spellings(read: Callable[[], Iterable[pa.Array]]) -> bool:
 def change_types(db: duckdb.DuckDBPyConnection, table: str, changes: Sequence[Change]) -> None:
     """Give columns of a table their new types in every row version.
 
-    What a column of texts does not say exactly then goes to `_extra`.
+    What a column of texts does not say exactly then goes to `_extra`. What a column takes only now
+    comes back from there.
     """
     whole = [place for place, before, _ in changes if before.startswith("VARCHAR")]
-    _HistoryRows(db, table, whole).rewrite(changes)
+    others = [place for place, *_ in changes if place not in whole and not place.is_item]
+    _HistoryRows(db, table, whole, others).rewrite(changes)
 
 
 def read_again(
