@@ -4,7 +4,6 @@ A version holds all days and connections, so one step builds all of it.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import dagster as dg
@@ -94,7 +93,7 @@ def _asset_results(
     """Yield a result for each table of the published version with its current rows, and for it."""
     if built.version is None:
         return
-    with closing(session.warehouse.open(built.version.number)) as db:
+    with session.warehouse.open(built.version.number) as db:
         loaded = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
         streams = [each for each in session.settings.streams if each in loaded]
         tables = {table_key(each): f"current.{quote_identifier(each)}" for each in streams}

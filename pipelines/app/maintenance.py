@@ -101,7 +101,8 @@ def verify_files(session: AppSession) -> Row:
 
 def _read_version(session: AppSession, version: Version) -> None:
     require_unchanged(session.metadata, version)
-    session.warehouse.open(version.number).close()
+    with session.warehouse.open(version.number):
+        pass
 
 
 def list_versions(session: AppSession) -> list[Row]:

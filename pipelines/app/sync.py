@@ -24,7 +24,7 @@ from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.settings import Stream
 from pipelines.core import loop, stop
-from pipelines.core.errors import ArchiveDamaged, LockHeld, PartnerSyncError
+from pipelines.core.errors import ArchiveDamaged, LockHeld, NewerFormat, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -249,7 +249,7 @@ class _Run:
             try:
                 scan = self.session.archive.resume(row)
                 reason = "" if scan.header.begins_like(new) else CHANGED
-            except ArchiveDamaged as error:
+            except (ArchiveDamaged, NewerFormat) as error:
                 reason = str(error)
             if reason:
                 row.status, row.reason = scans.ScanStatus.ABANDONED, reason

@@ -29,11 +29,19 @@ LEVEL = 1  # a page of 500 records: 0.6 ms, 290 KB become 45 KB; higher levels g
 HEAD = struct.Struct("<8sI32s")
 HEAD_BEGINS = struct.pack("<II", 0x184D2A50, HEAD.size - 8)
 BODY = b',"body":'
+# The number of this format of scan files. A file is never rewritten, so later releases read all
+# numbers. A member that is added later needs no new number: it gets a default that says "not
+# recorded", and earlier releases pass over it. A new number is for what they would misread: another
+# meaning, a new value of an enumeration, another frame.
+FORMAT: Final = 1
 ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm", "passes")
 
 
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
-    """Line 1: all that a resumed read needs; with other settings, reading begins again."""
+    """Line 1: all that a resumed read needs; with other settings, reading begins again.
+
+    `format` is the number of the format of the file; releases up to 0.2.0 do not write it.
+    """
 
     scan_id: str
     run_id: str
@@ -49,6 +57,7 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     algorithm: int
     base_url: str = ""
     passes: int = 1  # how many readings must agree
+    format: int = 1
 
     def begins_like(self, other: "ScanHeader") -> bool:
         """Return whether another scan would send the same requests to the same service."""
@@ -143,6 +152,12 @@ class Seal(msgspec.Struct, frozen=True, tag_field="line", tag="seal"):
 Line = ScanHeader | Exchange | Seal
 
 
+class _Format(msgspec.Struct):
+    """The one member of a header that every release can read."""
+
+    format: int = 1
+
+
 class _Zstd(threading.local):
     """Compresses and decompresses frames; one for each thread, since it is no object for two."""
 
@@ -171,6 +186,11 @@ class Frame(NamedTuple):
     def followed_by_line(self, line: Line) -> "Frame":
         """Return the next frame, made of a line."""
         return self.followed_by(zstd.compress(msgspec.json.encode(line) + b"\n"))
+
+    def format(self) -> int:
+        """Return the number of the format that a header says. Raises ValueError."""
+        text = zstd.decompress(self.content[HEAD.size :])
+        return msgspec.json.decode(text, type=_Format).format
 
     def line(self) -> Line:
         """Return the line. Raises ValueError for one of another format."""

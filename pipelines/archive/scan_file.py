@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
 from pipelines.core.completeness import Completeness
-from pipelines.core.errors import ArchiveDamaged
+from pipelines.core.errors import ArchiveDamaged, NewerFormat
 from pipelines.core.files import durable_rename, private_folder, storing, write_durably
 from pipelines.metadata.tables import Scan
 
@@ -57,16 +57,29 @@ def _exchanges(file: Path, sha256: str) -> Iterator[Exchange]:
 
 
 def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
-    """Check the digest of every frame; return the header, the last frame but one, the last one."""
+    """Check the digest of every frame; return the header, the last frame but one, the last one.
+
+    Raises NewerFormat before anything else of such a file is read.
+    """
     with file.open("rb") as source:
         frames = lines.read_frames(source)
         first = before = last = next(frames)
+        _require_known_format(file, first.format())
         for frame in frames:
             before, last = last, frame
     header = first.line()
     if not isinstance(header, ScanHeader):
         raise ValueError("it does not begin with a header")  # noqa: TRY004 - of the file
     return header, before, last
+
+
+def _require_known_format(file: Path, number: int) -> None:
+    if number > lines.FORMAT:
+        raise NewerFormat(
+            f"Scan file {file} has format {number}, and this partner-sync reads formats up to "
+            f"{lines.FORMAT}: a newer one wrote it. It is not loaded and was not changed.",
+            "Install the newer partner-sync, then run `partner-sync versions build`.",
+        )
 
 
 @dataclass
@@ -94,7 +107,7 @@ class OpenScan:
     def resume(cls, path: Path) -> Self:
         """Open a scan file again: cut off a broken last line, or a seal that nobody recorded.
 
-        Raises ArchiveDamaged if the file is missing, or damaged before its end.
+        Raises ArchiveDamaged if the file is missing, or damaged before its end, and NewerFormat.
         """
         file = open_path(path)
         with _damage_named(file):
@@ -153,7 +166,10 @@ class SealedScan:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read a scan file and check the digest of every line. Raises ArchiveDamaged."""
+        """Read a scan file and check the digest of every line.
+
+        Raises ArchiveDamaged, NewerFormat.
+        """
         with _damage_named(path):
             header, _, last = _read_ends(path)
             seal = last.line()
@@ -225,7 +241,10 @@ class Archive:
         return path.exists() or open_path(path).exists()
 
     def open_sealed(self, scan: Scan) -> SealedScan:
-        """Open a sealed scan. Raises ArchiveDamaged, for a missing or another scan's file too."""
+        """Open a sealed scan.
+
+        Raises ArchiveDamaged, for a missing or another scan's file too, and NewerFormat.
+        """
         sealed = SealedScan.open(self.folder / scan.file)
         with _damage_named(sealed.path):
             if scan.sha256 not in {None, sealed.original}:

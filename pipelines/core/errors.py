@@ -65,6 +65,14 @@ class ArchiveDamaged(PartnerSyncError):
     """A scan file is not what was written."""
 
 
+class NewerFormat(PartnerSyncError):
+    """A file was written by a newer partner-sync; it is left as it is."""
+
+
+class UpgradeFailed(PartnerSyncError):
+    """A version of an older format cannot be upgraded."""
+
+
 class LoadFailed(PartnerSyncError):
     """A scan could not be loaded."""
 

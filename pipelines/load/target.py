@@ -24,7 +24,8 @@ CREATE TABLE IF NOT EXISTS meta.loads (
     valid_time TIMESTAMP WITH TIME ZONE, key VARCHAR,
     complete BOOLEAN, method VARCHAR, rows BIGINT, repeated BIGINT, not_seen BIGINT,
     requests BIGINT, reason VARCHAR, sentence VARCHAR,
-    new BIGINT, changed BIGINT, deleted BIGINT, unchanged BIGINT, quarantined BIGINT
+    new BIGINT, changed BIGINT, deleted BIGINT, unchanged BIGINT, quarantined BIGINT,
+    chains BIGINT
 )
 """
 CREATE_QUARANTINE = """
@@ -49,6 +50,12 @@ CREATE TABLE IF NOT EXISTS meta.load_findings (
 """
 CREATE_TABLES = (CREATE_LOADS, CREATE_QUARANTINE, CREATE_REQUESTS, CREATE_FINDINGS)
 NAMES = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
+# What header, proof and result of a load say besides; all else has a column of meta.loads.
+NOT_LOADED = {
+    *("run_id", "path", "actor", "configured_key", "memory", "page_size", "algorithm"),
+    *("base_url", "passes", "format", "used", "conflicting", "erased"),
+    *("cached_seconds", "service_started_at", "service_ended_at", "held", "tables", "findings"),
+}
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """
 DELETE FROM quarantine.records
@@ -105,8 +112,16 @@ class Target:
         return rows
 
     def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows; values without a column are ignored."""
+        """Insert rows. Raises LookupError, a defect, for a value that has no column.
+
+        A column without a value is NULL.
+        """
         columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
+        given = {name for row in rows for name in row}
+        if unknown := sorted(given.difference(columns.names)):
+            raise LookupError(
+                f"Table {table} has no column {', '.join(unknown)} for a value that belongs there"
+            )
         added = pa.Table.from_pylist(rows, columns)
         self.execute(f"INSERT INTO {table} SELECT added.* FROM added", added=added)
 
@@ -115,7 +130,8 @@ class Target:
         header, proof = self.scan.header, self.scan.completeness
         values = {**asdict(header), **asdict(proof), **counts, "valid_time": valid_time}
         values |= {"key": proof.memory.key, "sentence": proof.sentence(header.stream)}
-        self.insert("meta.loads", [values])
+        kept = {name: value for name, value in values.items() if name not in NOT_LOADED}
+        self.insert("meta.loads", [kept])
 
     def write_findings(self, findings: Iterable[Finding]) -> None:
         """Add rows to meta.load_findings."""
@@ -124,9 +140,11 @@ class Target:
 
     def write_quarantine(self, records: Iterable[Row]) -> None:
         """Replace what earlier scans of the list have in quarantine."""
-        header = asdict(self.scan.header)
-        rows = [{**header, **asdict(each)} for each in records]
+        header = self.scan.header
+        about = {name: getattr(header, name) for name in ("stream", "connection", "scan_id")}
+        rows = [{**about, **asdict(each)} for each in records]
         for each in rows:
+            del each["digest"]
             each["raw"] = each["raw"].decode(errors="replace")
         complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
         self.run(DELETE_QUARANTINE, complete=complete, raws=raws)

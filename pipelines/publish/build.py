@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from pipelines.config.settings import Stream
 from pipelines.core import stop
-from pipelines.core.errors import PartnerSyncError
+from pipelines.core.errors import NewerFormat, PartnerSyncError, UpgradeFailed
 from pipelines.core.text import printable
 from pipelines.load.load import LoadResult, load_scan
 from pipelines.load.older import read_older_rows
@@ -47,22 +47,31 @@ class BuildResult:
 def build(stores: Stores) -> BuildResult:
     """Build and publish a version of every scan that waits for one.
 
-    Nothing new (no scan, no other mapping, no decision about breaks): return the base. A scan that
-    is held is left out, and so is one that cannot be loaded.
-    Raises PartnerSyncError; the published version is then untouched.
+    Nothing new (no scan, no other mapping, no decision about breaks, no other format): return the
+    base. A base that cannot be upgraded to the format of now is rebuilt from the archive. A scan
+    that is held is left out, and so is one that cannot be loaded. Raises PartnerSyncError; the
+    published version is then untouched.
     """
     with versions.change_versions(stores):
-        base = stores.warehouse.published()
-        loaded = versions.loaded_scans(stores.warehouse, base)
-        with stores.metadata.transaction() as session:
-            scans = buildable_scans(session, loaded)
-        inputs = reconciliation.read_inputs(stores)
-        is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
+        try:
+            return _build(stores)
+        except UpgradeFailed as error:
+            logger.warning("%s It is rebuilt from the archive.", error)
+            return _rebuild(stores)
 
-        def write(stores: Stores) -> BuildResult:
-            return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
 
-        return with_memory(stores, write)
+def _build(stores: Stores) -> BuildResult:
+    base = stores.warehouse.published()
+    loaded = versions.loaded_scans(stores.warehouse, base)
+    with stores.metadata.transaction() as session:
+        scans = buildable_scans(session, loaded)
+    inputs = reconciliation.read_inputs(stores)
+    is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
+
+    def write(stores: Stores) -> BuildResult:
+        return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
+
+    return with_memory(stores, write)
 
 
 def rebuild(stores: Stores) -> BuildResult:
@@ -74,26 +83,31 @@ def rebuild(stores: Stores) -> BuildResult:
     loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
     with versions.change_versions(stores):
-        known, base = versions.known_scans(stores), versions.checkpoint(stores)
-        if base:
-            versions.require_unchanged(stores.metadata, base)
-        needed = known - versions.loaded_scans(stores.warehouse, base)
-        with stores.metadata.transaction() as session:
-            every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
-            _require_all(needed, every, base)
-            for scan in every:
-                if scan.status == ScanStatus.FAILED:
-                    scan.status = ScanStatus.SEALED
-            scans = [scan for scan in every if scan.scan_id in needed]
-            scans += buildable_scans(session, known)
-        inputs = reconciliation.read_inputs(stores)
-        inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
+        return _rebuild(stores)
 
-        def write(stores: Stores) -> BuildResult:
-            building = _Building(stores, base, inputs, known=known)
-            return building.run(scans, is_outdated=bool(base))
 
-        return with_memory(stores, write)
+def _rebuild(stores: Stores) -> BuildResult:
+    known = versions.known_scans(stores)
+    base = versions.checkpoint(stores)
+    if base:
+        versions.require_unchanged(stores.metadata, base)
+    needed = known - versions.loaded_scans(stores.warehouse, base)
+    with stores.metadata.transaction() as session:
+        every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
+        _require_all(needed, every, base)
+        for scan in every:
+            if scan.status == ScanStatus.FAILED:
+                scan.status = ScanStatus.SEALED
+        scans = [scan for scan in every if scan.scan_id in needed]
+        scans += buildable_scans(session, known)
+    inputs = reconciliation.read_inputs(stores)
+    inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
+
+    def write(stores: Stores) -> BuildResult:
+        building = _Building(stores, base, inputs, known=known)
+        return building.run(scans, is_outdated=bool(base))
+
+    return with_memory(stores, write)
 
 
 def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | None) -> None:
@@ -196,6 +210,8 @@ class _Building:
                 "Restore the scan file from a backup. Then run `partner-sync versions rebuild`.",
             ) from error
         self.failed[scan.scan_id] = reason
+        if isinstance(error, NewerFormat):
+            return  # the scan waits for the partner-sync that can read it
         self._set_status(scan.scan_id, ScanStatus.FAILED, reason)
 
     def _set_status(self, scan_id: str, status: ScanStatus, reason: str) -> None:

@@ -16,6 +16,7 @@ from pipelines.metadata.tables import Close
 from pipelines.publish.versions import Stores
 from pipelines.reconcile.engine import Inputs, read_remembered
 from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.formats import newest, read_format
 
 DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"
 
@@ -50,9 +51,12 @@ def copy_folder(stores: Stores, month: date, number: int) -> Path:
 
 
 def is_outdated(stores: Stores, version: Version, inputs: Inputs) -> bool:
-    """Return whether a version was reconciled with another mapping, other decisions or closes."""
-    with suppress(duckdb.CatalogException), stores.warehouse.open(version.number) as db:
-        return bool(db.execute(DIGEST).fetchall() != [(inputs.digest,)])
+    """Return whether a version has an older format, or another mapping, decisions or closes."""
+    with stores.warehouse.open(version.number) as db:
+        if read_format(db) < newest():
+            return True
+        with suppress(duckdb.CatalogException):
+            return bool(db.execute(DIGEST).fetchall() != [(inputs.digest,)])
     return True
 
 
@@ -62,6 +66,10 @@ def remembered(warehouse: Warehouse) -> dict[str, Any]:
     for version in reversed(warehouse.versions()):
         if published is None or version.number > published.number:
             continue
-        with suppress(PartnerSyncError, duckdb.Error), warehouse.open(version.number) as db:
+        # Upgraded, as the base of a build is: the tables are those of now.
+        with (
+            suppress(PartnerSyncError, duckdb.Error),
+            warehouse.open_upgraded(version.number) as db,
+        ):
             return read_remembered(db)
     return {}

@@ -18,6 +18,7 @@ from pipelines.core.errors import (
     ArchiveDamaged,
     LoadFailed,
     MemoryRefused,
+    NewerFormat,
     PartnerSyncError,
     StorageFailed,
 )
@@ -169,6 +170,8 @@ def publish_version(stores: Stores, version: Version) -> None:
     readable, keeper = readable_versions(stores.warehouse), checkpoint(stores)
     for each in reversed(stores.warehouse.versions()):
         scans = readable.get(each, newest)  # one that cannot be read has no scans of its own
+        if has_newer_format(stores.warehouse, each):
+            continue  # it is for the partner-sync that wrote it
         if not scans <= newest:
             stores.warehouse.drop(each.number)
         elif scans not in kept and len(kept) < stores.settings.keep_versions:
@@ -269,9 +272,26 @@ def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
     return readable
 
 
+def has_newer_format(warehouse: Warehouse, version: Version) -> bool:
+    """Return whether a newer partner-sync wrote a version."""
+    try:
+        loaded_scans(warehouse, version)
+    except NewerFormat:
+        return True
+    except (PartnerSyncError, duckdb.Error):
+        return False
+    return False
+
+
 def known_scans(stores: Stores) -> frozenset[str]:
-    """Return the scans of the published version; if it cannot be read, of the one before."""
-    published, readable = stores.warehouse.published(), readable_versions(stores.warehouse)
+    """Return the scans of the published version; if it is damaged, of the one before.
+
+    Raises NewerFormat.
+    """
+    published = stores.warehouse.published()
+    if published and has_newer_format(stores.warehouse, published):
+        loaded_scans(stores.warehouse, published)  # raises
+    readable = readable_versions(stores.warehouse)
     known = [readable[each] for each in readable if published and each.number <= published.number]
     return known[-1] if known else frozenset()
 

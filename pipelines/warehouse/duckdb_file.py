@@ -18,9 +18,10 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.config.home import Home
-from pipelines.core.errors import LockHeld, PartnerSyncError, StorageFailed
+from pipelines.core.errors import LockHeld, NewerFormat, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
 from pipelines.core.text import printable, quote_identifier
+from pipelines.warehouse.formats import newest, read_format, upgrade
 from pipelines.warehouse.interrupt import ended_by_stop
 from pipelines.warehouse.memory import MemoryLimit
 
@@ -61,6 +62,18 @@ GROUP BY ALL
 """
 # The hash reads every value: a count alone is known without reading a block.
 TOTALS = "SELECT count(*), bit_xor(hash({columns})) FROM {table}"
+# What DuckDB raises for a block that is not what was written, or is not there.
+DAMAGE: Final = (
+    duckdb.IOException,
+    duckdb.SerializationException,
+    duckdb.FatalException,
+    duckdb.InternalException,
+)
+# What it raises for a table or column that a version of an older format lacks.
+MISSING: Final = (duckdb.CatalogException, duckdb.BinderException)
+DAMAGED: Final = (
+    'Run `partner-sync versions rollback --reason "..."` or `partner-sync versions rebuild`.'
+)
 Row = dict[str, Any]
 
 
@@ -94,8 +107,9 @@ class Warehouse:
     def begin(self, base: Version | None, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open version `number` for writing, a hidden copy of `base`; delete it in the end.
 
-        It stays if the block calls `commit`. Deletes what killed builds left; the caller holds the
-        lock `build`. Raises PartnerSyncError.
+        The copy is upgraded to the format of now. It stays if the block calls `commit`. Deletes
+        what killed builds left; the caller holds the lock `build`. Raises PartnerSyncError, of
+        which UpgradeFailed is one.
         """
         part = self._part(number)
         try:
@@ -105,6 +119,7 @@ class Warehouse:
                 if base is not None:
                     shutil.copyfile(base.file(), part)
             with _connect(part, self.memory_limit) as db, ended_by_stop(db):
+                upgrade(db)
                 yield db
         finally:
             _delete(self.home.versions, f"{part.name}*")
@@ -186,14 +201,51 @@ class Warehouse:
         found = (NAME.fullmatch(file.name) for file in self.home.versions.glob("v*.duckdb"))
         return [self._version(number) for number in sorted(int(name[1]) for name in found if name)]
 
-    def open(self, number: int | None = None) -> duckdb.DuckDBPyConnection:
-        """Open a version read-only (None: the published one). It is closed by `with`.
+    @contextmanager
+    def open(self, number: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open a version read-only for the block (None: the published one).
 
-        Opens a private copy where the file cannot be shared: another process has it open for
-        writing, or this one with other settings. Raises PartnerSyncError.
+        Raises PartnerSyncError where there is none, NewerFormat, and StorageFailed for a damaged
+        file, also where the damage is met only in the block.
         """
         version = self.require_published() if number is None else self._version(number)
-        file, folder = version.file(), self.home.versions
+        with self._reader(version) as db, _reading(version):
+            number_of_format = read_format(db)
+            if number_of_format > newest():
+                raise NewerFormat(
+                    f"Version {version.number} has format {number_of_format}, and this "
+                    f"partner-sync reads formats up to {newest()}: a newer one wrote "
+                    f"{version.path}. The file was not changed.",
+                    "Install the newer partner-sync.",
+                )
+            with _older_named(version, number_of_format):
+                yield db
+
+    @contextmanager
+    def open_upgraded(self, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open a private copy of a version, in the format of now, for the block.
+
+        Raises PartnerSyncError, of which UpgradeFailed is one.
+        """
+        version = self._version(number)
+        file = version.file()
+        with (
+            storing(self.home.versions, BUILD),
+            tempfile.NamedTemporaryFile(dir=self.home.versions, prefix=".v-copy-") as copy,
+        ):
+            shutil.copyfile(file, copy.name)
+            with _connect(Path(copy.name), self.memory_limit) as db, _reading(version):
+                upgrade(db)
+                yield db
+
+    def _reader(self, version: Version) -> duckdb.DuckDBPyConnection:
+        """Open a version read-only. Raises PartnerSyncError.
+
+        Opens a private copy where the file cannot be shared: another process has it open for
+        writing, or this one with other settings.
+        """
+        file = version.file()
+        folder = self.home.versions
         with suppress(LockHeld):
             return _connect(file, self.memory_limit, read_only=True)
         with (
@@ -247,6 +299,40 @@ def _connect(
         ) from error
     database.execute("SET TimeZone = 'UTC'")
     return database
+
+
+@contextmanager
+def _reading(version: Version) -> Iterator[None]:
+    """Raise StorageFailed for what DuckDB cannot read of a version, or not with its memory."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise StorageFailed(
+            f"Version {version.number} cannot be read: {printable(error).rstrip('.!')}. "
+            f"{version.path} is damaged. Other versions and scan files are not affected.",
+            DAMAGED,
+        ) from error
+    except duckdb.OutOfMemoryException as error:
+        raise StorageFailed(
+            f"Version {version.number} cannot be read with this memory: {printable(error)}. "
+            "Nothing was changed.",
+            "Raise memory_limit in settings.toml, then run the command again.",
+        ) from error
+
+
+@contextmanager
+def _older_named(version: Version, number_of_format: int) -> Iterator[None]:
+    """Raise PartnerSyncError for what a version of an older format lacks."""
+    try:
+        yield
+    except MISSING as error:
+        if number_of_format == newest():
+            raise
+        raise PartnerSyncError(
+            f"Version {version.number} has format {number_of_format} of an older partner-sync "
+            f"and lacks what is read here: {printable(error)}. Its rows are not affected.",
+            f"Run {BUILD}: it upgrades a copy and publishes it.",
+        ) from error
 
 
 def _is_sparse(database: duckdb.DuckDBPyConnection) -> bool:

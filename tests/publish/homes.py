@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,7 +81,7 @@ class Stores(AppSession):
 
     def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
         """Return a query's rows from a version, the published one by default."""
-        with closing(self.warehouse.open(number)) as db:
+        with self.warehouse.open(number) as db:
             return db.execute(sql).fetchall()
 
     def keys(self, number: int | None = None, stream: str = "usage") -> list[str]:

@@ -1,7 +1,6 @@
 """Every record that contains an identifier is erased, and nothing else."""
 
 import shutil
-from contextlib import closing
 
 import pytest
 from sqlalchemy import select
@@ -132,7 +131,7 @@ def test_a_value_of_a_pruned_scan_is_found_in_the_version(published: Stores) -> 
     prune(published, published.clock.now)
     rows = published.rows("SELECT (_scan_id, _page, _row), _key FROM history.usage")
     keys = dict(rows)
-    with closing(published.warehouse.open()) as db:
+    with published.warehouse.open() as db:
         raws = list(raw_rows(db))
     found = {
         value: {at for at, raw in raws if Identifier(value).is_in_record(raw)}

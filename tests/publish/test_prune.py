@@ -1,6 +1,5 @@
 """Scan files and versions are deleted by age; nothing that analysts see, or a rebuild needs, is."""
 
-from contextlib import closing
 from datetime import datetime
 
 import duckdb
@@ -79,7 +78,7 @@ def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: S
         assert build(published).is_new
 
     load(published, *range(1, 12))
-    with closing(published.warehouse.open(2)) as analyst:
+    with published.warehouse.open(2) as analyst:
         for field in "abc":
             map_again(field)
         kept = {1: "published", 5: "published"}

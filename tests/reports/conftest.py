@@ -1,7 +1,6 @@
 """A home with two reconciled versions of small books in three currencies; a copy for each test."""
 
 import re
-from contextlib import closing
 
 import pytest
 
@@ -62,7 +61,7 @@ stores = home_of(publish_books)
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:
-    with closing(stores.warehouse.open(number)) as db:
+    with stores.warehouse.open(number) as db:
         return read_figures(db, number)
 
 

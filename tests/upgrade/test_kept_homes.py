@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome
+from pipelines.warehouse import formats
 from tests.homes.kept import Rows, held, lost, unpacked
 from tests.homes.lists import lists
 from tests.homes.service import Service, serving
@@ -50,12 +51,17 @@ ORDER BY ALL
 """
 CORRECTIONS = "SELECT id, sum(difference) FROM reconciliation.corrections GROUP BY id"
 STATE = "SELECT state, version, changed_records FROM reconciliation.closes"
-# Breaks of `eur` against EUR are gone as well: 0.2.0 took them for two currencies.
-GONE = """
-SELECT count(*) FROM reconciliation.breaks
-WHERE gone_at IS NOT NULL AND cause <> 'other currency'
+# A break that was gone already, and one about which a person decided.
+BREAKS = """
+SELECT breaks.subject, breaks.gone_at::DATE, breaks.reason
+FROM reconciliation.breaks AS breaks
+WHERE breaks.gone_at < TIMESTAMPTZ '2026-10-10 00:00:00Z' OR breaks.resolved_by = 'ann'
+ORDER BY ALL
 """
-DECIDED = "SELECT count(*) FROM reconciliation.breaks WHERE reason = 'agreed by mail'"
+OLD_BREAKS = [
+    ("000000000000000000000002|2026-09-01|EUR|missing on the bill", None, "agreed by mail"),
+    ("u-004", date(2026, 10, 8), None),
+]
 
 
 class Later(Clock):
@@ -105,6 +111,9 @@ def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
     before = held(kept.home.link)
     with kept.open() as session:
         upgraded = build_version(session)
+        assert upgraded.is_new  # although no scan is
+        assert kept.rows("SELECT number FROM meta.format") == [(formats.newest(),)]
+        assert not build_version(session).is_new
         require_same(kept, before)
         result = sync(session, [ReadRequest("acme", ())], LoggedProgress())
         assert {each.state for each in result.streams} == {Outcome.COMPLETE}
@@ -126,7 +135,12 @@ def require_same(kept: Kept, before: dict[str, Rows]) -> None:
     """Require every old value of the rows, and what was signed, decided and corrected."""
     assert lost(before, held(kept.home.link)) == []
     assert kept.rows(SUMS) == SIGNED
+    assert ("u-005", Decimal("2.25")) in kept.rows(CORRECTIONS)
+    assert kept.rows(BREAKS) == OLD_BREAKS
+
+
+def test_a_signed_month_gets_no_correction_because_it_is_read_otherwise(kept: Kept) -> None:
+    with kept.open() as session:
+        build_version(session)
     assert kept.rows(CORRECTIONS) == [("u-005", Decimal("2.25"))]
     assert kept.rows(STATE) == [("outdated", 4, 1)]
-    assert kept.rows(GONE) == [(1,)]
-    assert kept.rows(DECIDED) == [(1,)]

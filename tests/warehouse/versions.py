@@ -2,7 +2,7 @@
 
 import resource
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 
@@ -18,7 +18,7 @@ def add_version(warehouse: Warehouse, number: int) -> Version:
 
 
 def numbers(warehouse: Warehouse, number: int | None = None) -> list[int]:
-    with closing(warehouse.open(number)) as reader:
+    with warehouse.open(number) as reader:
         rows = reader.execute("SELECT numbers.n FROM numbers ORDER BY numbers.n").fetchall()
     return [row[0] for row in rows]
 
