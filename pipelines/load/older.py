@@ -33,8 +33,6 @@ def read_older_rows(
     tables = set[str]()
     if db.execute(HAS_COLUMNS).fetchall() == [(0,)]:
         return tables
-    for column in ("candidates", "declared"):
-        db.execute(f"ALTER TABLE meta.columns ADD COLUMN IF NOT EXISTS {column} VARCHAR")
     for (name,) in db.execute(SELECT_STREAMS).fetchall():
         schema = Schema(name, places=read_places(db, name))
         applied = _applied_types(schema)

@@ -52,7 +52,16 @@ def add_chains(db: duckdb.DuckDBPyConnection) -> None:
     db.execute("ALTER TABLE IF EXISTS meta.loads ADD COLUMN chains BIGINT")
 
 
-STEPS: tuple[Step, ...] = (add_format, add_chains)
+def add_types(db: duckdb.DuckDBPyConnection) -> None:
+    """From 3 to 4: a column says what it may become, and which type settings gave it.
+
+    No candidates: other rules decided its type. A build then reads its rows again.
+    """
+    for column in ("candidates", "declared"):
+        db.execute(f"ALTER TABLE IF EXISTS meta.columns ADD COLUMN IF NOT EXISTS {column} VARCHAR")
+
+
+STEPS: tuple[Step, ...] = (add_format, add_chains, add_types)
 
 
 def newest() -> int:

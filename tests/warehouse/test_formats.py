@@ -33,6 +33,15 @@ def test_format_3_has_no_number_of_readings_for_earlier_loads() -> None:
         assert db.execute("SELECT scan_id, chains FROM meta.loads").fetchall() == [("a", None)]
 
 
+def test_format_4_has_no_candidates_for_columns_that_other_rules_decided() -> None:
+    with duckdb.connect() as db:
+        formats.add_types(db)  # nothing was ever loaded
+        db.execute("CREATE SCHEMA meta; CREATE TABLE meta.columns AS SELECT 'a' AS stream")
+        formats.add_types(db)
+        found = db.execute("SELECT stream, candidates, declared FROM meta.columns").fetchall()
+        assert found == [("a", None, None)]
+
+
 def double(db: duckdb.DuckDBPyConnection) -> None:
     db.execute("UPDATE numbers SET n = 2 * n")
 
@@ -65,7 +74,8 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
     with duckdb.connect() as db:
         db.execute("CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1)")
         monkeypatch.setattr(formats, "STEPS", (*formats.STEPS, double, fail))
-        with pytest.raises(UpgradeFailed, match="format 1 cannot be upgraded to format 5"):
+        expected = f"format 1 cannot be upgraded to format {formats.newest()}"
+        with pytest.raises(UpgradeFailed, match=expected):
             formats.upgrade(db)
         assert formats.read_format(db) == 1
         assert db.execute("SELECT n FROM numbers").fetchall() == [(1,)]
