@@ -75,7 +75,10 @@ def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheck
 
 
 def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
-    """Return whether a rule has no open break; it fails where that is not known."""
+    """Return whether a rule has no open break; it fails where that is not known.
+
+    It is not where a record cannot be read.
+    """
     reason = "The published version is not reconciled."
     if published.not_evaluated is not None:
         reason = published.not_evaluated.get(rule, "")
@@ -84,6 +87,7 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         f"{each['breaks']:,} open breaks: {each['difference'] or 0:,} {each['currency']}."
         for each in found
     ]
+    lines += [f"Not known: {each.message}" for each in published.unread]
     if reason:
         lines.append(f"Not known. {reason}")
     return dg.AssetCheckResult(

@@ -16,13 +16,17 @@ from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.reconciled import open_reconciled
 from pipelines.app.session import AppSession
+from pipelines.checks import unread
+from pipelines.core.doubt import Doubt
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
+from pipelines.reconcile.statements import RULES
 from pipelines.warehouse.duckdb_file import Row
 
+OLD: Final = "an earlier release built version {}, which does not say what it could not read."
 UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
 EMPTY: Final = ["decision", "owner", "reason"]
@@ -41,7 +45,7 @@ SELECT
     breaks.partner_name, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
     breaks.used_amount, breaks.billed_amount, breaks.difference, breaks.rows, breaks.cause,
     breaks.subject, breaks.age_days, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
-    breaks.uncertain, breaks.gone_at
+    breaks.uncertain, breaks.doubt, breaks.gone_at
 FROM reconciliation.breaks AS breaks
 WHERE $rule IN ('', breaks.rule)
     AND $partner IN ('', breaks.partner, breaks.partner_name)
@@ -103,6 +107,15 @@ def read_breaks(
     bound = chosen._asdict()
     with open_reconciled(session, "breaks", bound) as (_version, db):
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
+
+
+def read_doubts(session: AppSession) -> list[Doubt]:
+    """Return why nobody can say that there are no breaks. Raises as `read_breaks`."""
+    with open_reconciled(session, "breaks") as (version, db):
+        try:
+            return unread.read_doubts(db, RULES)
+        except duckdb.CatalogException:  # of an earlier release
+            return [Doubt("", OLD.format(version.number), "Run `partner-sync versions build`.")]
 
 
 def totals(rows: Iterable[Row]) -> list[Row]:

@@ -180,8 +180,8 @@ def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> 
         require_intact(folder, each)
         if mapping_digest(folder / MAPPING) == present:
             continue
-        sides = Sides(db, read_mapping(folder / MAPPING) or Mapping(), "temp.bill_months_then")
-        sides.create_bill_months(db, "TEMP TABLE")
+        sides = Sides(db, read_mapping(folder / MAPPING) or Mapping())
+        sides.create_bill_months()
         months = {"this": month, "other": each.month}
         for view in ("used", "bills"):
             query = MOVED.format(then=sides.query(view), view=view)

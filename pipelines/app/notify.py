@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import apprise
 
-from pipelines.app.report import key_figures
+from pipelines.app.report import key_figures, not_known
 from pipelines.app.session import AppSession
+from pipelines.core.doubt import sentences
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
 from pipelines.metadata.findings import due_findings, open_severities
@@ -79,6 +80,7 @@ def notify_summary(session: AppSession, figures: Figures) -> None:
     """Send the totals of a version. A failure to send is recorded, and a check finds it."""
     rows = [each | {"currency": each["currency"] or "No currency"} for each in key_figures(figures)]
     lines = [SUMMARY.format(**each) for each in rows] or [figures.problem]
+    lines = [*sentences(not_known(figures)), *lines]
     title = f"partner-sync: usage and billing, version {figures.version}"
     _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
 

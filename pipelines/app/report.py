@@ -10,6 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.app.session import AppSession
+from pipelines.core.doubt import Doubt
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
@@ -79,6 +80,13 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
         }
         for row in figures.tables["currencies"]
     ]
+
+
+def not_known(figures: Figures) -> list[Doubt]:
+    """Return why nobody can say that there are no other breaks; none where nothing is compared."""
+    skipped = [] if figures.problem else figures.tables["not_checked"]
+    rules = [Doubt(row["question"], f"{row['question']} {row['reason']}.", "") for row in skipped]
+    return [*rules, *figures.unread]
 
 
 def _read_earlier(session: AppSession, number: int) -> Figures | None:

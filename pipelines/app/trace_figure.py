@@ -19,6 +19,7 @@ from pipelines.core.text import printable
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
 from pipelines.publish.reconciliation import is_outdated, read_inputs
 from pipelines.reconcile.roles import find_roles
+from pipelines.reconcile.spelled import round_number
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 # Each figure with its rows; one without rows has a row without `scan_id`.
@@ -222,11 +223,11 @@ def _find(value: Any, path: str) -> Any:
 
 
 def _number(value: Any) -> Decimal | None:
-    """Return an amount exactly. Raises UnusableRecord for what is none."""
+    """Return an amount as reconciliation reads it. Raises UnusableRecord for what is none."""
     if value is None:
         return None
-    is_spelled = type(value) in {int, str, Number}
-    number = parse_number(str(value)) if is_spelled else None
+    number = parse_number(str(value)) if type(value) in {int, str, Number} else None
+    number = None if number is None else round_number(number)
     if number is None:
         raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
     return number

@@ -103,6 +103,17 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
 
 
+@Check("Say the type of the field in settings.toml.", scope="warehouse")
+def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Found]:
+    """Can every value that reconciliation needs be read?"""
+    reason = context.not_evaluated().get("unreadable", "")
+    if reason and not reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
+        raise CannotKnow(reason)
+    for each in context.published.unread:
+        if not each.is_quarantine:  # has a check of its own
+            yield {"subject": each.subject, "message": each.message, "remedy": each.remedy}
+
+
 @Check("partner-sync breaks", scope="warehouse")
 def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the amount of every open break below the setting `break_alert_amount`?"""

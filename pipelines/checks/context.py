@@ -14,8 +14,10 @@ import msgspec
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
+from pipelines.checks.unread import read_unread
 from pipelines.config.settings import Settings
 from pipelines.config.types import DeclaredType
+from pipelines.core.doubt import Doubt
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier, quote_text
@@ -166,7 +168,8 @@ class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
     `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
-    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on.
+    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that
+    cannot be read.
     """
 
     version: Version | None = None
@@ -179,6 +182,7 @@ class Published:
     unseen_values: list[Row] = field(default_factory=list)
     unknown_currencies: list[Row] = field(default_factory=list)
     read_otherwise: list[Row] = field(default_factory=list)
+    unread: list[Doubt] = field(default_factory=list)
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
@@ -194,6 +198,7 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             with suppress(duckdb.CatalogException, duckdb.BinderException):
                 found["not_evaluated"] = dict(db.execute(NOT_EVALUATED).fetchall())
                 found["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
+                found["unread"] = read_unread(db)
                 found["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})
                 found["unseen_values"] = fetch_rows(db, UNSEEN_VALUES)
                 found["unknown_currencies"] = fetch_rows(db, UNKNOWN_CURRENCIES)

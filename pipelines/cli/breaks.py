@@ -1,6 +1,7 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +12,15 @@ from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT
 from pipelines.cli.terminal import confirm, line, open_home, show, show_and_build, shown
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.doubt import Doubt, sentences
+from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
 
 COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
     "cause", "age_days", "state", "owner",
 )  # fmt: skip
+MARKS = ("uncertain", "doubt")  # shown if a break has one
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
 Rule = Annotated[str, Option(help="Rule that found it, such as not_billed.")]
 Partner = Annotated[str, Option(help="Identifier or name of the partner.")]
@@ -40,7 +43,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         Path | None, Option(help="New workbook for the breaks, to fill in decisions.")
     ] = None,
     json: program.Json = False,
-) -> None:
+) -> int | None:
     """List unresolved breaks, most severe first; assign, resolve or reopen them."""
     chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
     if context.invoked_subcommand is not None:
@@ -49,23 +52,47 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
                 f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
                 "Write them after it: `partner-sync breaks resolve --rule RULE`.",
             )
-        return
-    found = app.breaks.read_breaks(open_home(), chosen)
+        return None
+    session = open_home()
+    found = app.breaks.read_breaks(session, chosen)
+    return _list(chosen, found, app.breaks.read_doubts(session), xlsx)
+
+
+def _list(
+    chosen: "app.breaks.BreakFilter", found: Any, doubts: Sequence[Doubt], xlsx: Path | None
+) -> int:
+    """Print what is not known, then breaks, or write them; return the exit code."""
     rounded = app.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
-    uncertain = ["uncertain"] if any(each["uncertain"] for each in rows) else []
-    in_table = [] if xlsx else _named(rows)
-    show(in_table, (*COLUMNS, *uncertain), json_value={"breaks": rows, "totals": sums})
+    for text in sentences(doubts):
+        line(text, style="yellow")
+    marks = [name for name in MARKS if any(each[name] for each in rows)]
+    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
+    in_json = {"not_known": not_known, "breaks": rows, "totals": sums}
+    show([] if xlsx else _named(rows), (*COLUMNS, *marks), json_value=in_json)
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
         if rounded:
             line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
-        return
+    else:
+        _show_rest(chosen, rows, sums, is_known=not doubts)
+    return ExitCode.NEEDS_ATTENTION if doubts else ExitCode.DONE
+
+
+def _show_rest(
+    chosen: "app.breaks.BreakFilter",
+    rows: list[dict[str, Any]],
+    sums: list[dict[str, Any]],
+    *,
+    is_known: bool,
+) -> None:
+    """Print what follows the table of breaks."""
     if not rows:
-        line(f"No breaks match {chosen}." if any(chosen) else "There are no unresolved breaks.")
-    if uncertain:
+        none = "There are no unresolved breaks" + ("." if is_known else " in what is known.")
+        line(f"No breaks match {chosen}." if any(chosen) else none)
+    if any(each["uncertain"] for each in rows):
         line("Totals do not include uncertain breaks.", style="yellow")
     _show_totals(sums)
 

@@ -10,6 +10,7 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
+from pipelines.core.doubt import sentences
 from pipelines.core.errors import ExitCode
 from pipelines.core.person import user_name
 
@@ -114,7 +115,12 @@ def report(
     file = app.report.write_report(session, figures)
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
-    show(rows, json_value=found | {"problem": figures.problem or None})
+    doubts = app.report.not_known(figures)
+    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
+    found |= {"problem": figures.problem or None, "not_known": not_known}
+    for text in sentences(doubts):
+        line(text, style="yellow")
+    show(rows, json_value=found)
     if figures.problem:
         line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
     line(f"Report of version {figures.version}: {file}")

@@ -18,6 +18,7 @@ from pipelines.reconcile.engine import Inputs, read_remembered
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 from pipelines.warehouse.formats import newest, read_format
 
+RULES_OF: Final = 2  # grows with what reconciliation concludes: versions are then reconciled again
 DIGEST: Final = "SELECT basis.digest FROM reconciliation.basis AS basis"
 
 
@@ -34,7 +35,8 @@ def read_inputs(stores: Stores) -> Inputs:
     last = decisions[-1]["number"] if decisions else 0
     closes = read_closes(stores)
     states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]
-    digest = hashlib.sha256(f"{mapping_digest(file)} {last} {states}".encode()).hexdigest()
+    parts = f"{RULES_OF} {mapping_digest(file)} {last} {states}"
+    digest = hashlib.sha256(parts.encode()).hexdigest()
     return Inputs(mapping, problem, digest, decisions, closes=closes, erased=erased)
 
 

@@ -6,21 +6,22 @@ latest of them. It is computed once, as a table, for every version of every bill
 
 from typing import Final
 
-TABLE: Final = "reconciliation.bill_months"
 # A row with a line, or without one for the bill. A line of a version is one that was there then.
 CREATE: Final = """
-CREATE OR REPLACE {create} {name} AS
+CREATE OR REPLACE TABLE {name} AS
 WITH bills AS (
     SELECT
         record._connection AS connection, record._key, record._valid_from,
         CAST(date_trunc('month', {issued_on}) AS DATE) AS issued
     FROM {table} AS record
+    {joins}
     WHERE {has_no_period}
 ), lines AS (
     SELECT
         bills.connection, bills._key, bills._valid_from, line._index AS line,
         {line_usage} AS reference
     FROM {lines} AS line
+    {line_joins}
     JOIN bills ON bills.connection = line._connection AND bills._key = line._parent_key
         AND line._valid_from <= bills._valid_from
         AND (line._valid_to IS NULL OR line._valid_to > bills._valid_from)

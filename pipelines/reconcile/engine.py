@@ -18,13 +18,16 @@ from pipelines.core import stop
 from pipelines.core.currencies import CODES, minor_unit, read_code
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
-from pipelines.reconcile.normalize import BY_USAGE, VIEWS, Sides
+from pipelines.reconcile.normalize import VIEWS, Sides
 from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
 from pipelines.warehouse.memory import is_refused, say
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
 )
+# Roles without which nobody can tell with which rows a row belongs.
+BY_KEY: Final = ["id", "line_usage", "lines"]
+BY_TIME: Final = ["partner", "period", "currency"]
 # The schemas anew. What the statements read besides rows are variables.
 BEGIN: Final = """
 DROP SCHEMA IF EXISTS finance CASCADE;
@@ -87,6 +90,8 @@ SELECT
 FROM ({1}) AS found
 """
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
+CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
+INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 
 
@@ -182,14 +187,14 @@ class _Engine:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, inputs: Inputs, mapping: Mapping) -> None:
         self.db, self.inputs, self.mapping, self.failed = db, inputs, mapping, dict[str, str]()
-        self.sides = Sides(db, mapping)
+        self.sides = Sides(db, mapping, "reconciliation.")
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
         # Days of times, such as that of a record, are those of the mapping's time zone.
         self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _begin(self.db, self.inputs, self._terms())
-        self.sides.create_bill_months(self.db)
+        self.sides.create_bill_months()
         for view in VIEWS:
             self.db.execute(f"CREATE VIEW reconciliation.{view} AS {self.sides.query(view)}")
             if view != "billed":  # which joins what holds now
@@ -203,11 +208,12 @@ class _Engine:
     def _terms(self) -> dict[str, Any]:
         """Return what the statements read besides rows."""
         mapping, has = self.mapping, self.sides.columns.keys()
-        by_usage = not self.sides.missing(BY_USAGE)
+        by_usage = self.sides.by_usage
         if not by_usage and (reason := self.sides.missing(BY_MONTH)):
             self.failed["match"] = reason
         return {
             "match_by": "usage" if by_usage else "month",
+            "key_roles": BY_KEY if by_usage else BY_TIME,
             "time_zone": mapping.time_zone.key,
             "grace_days": mapping.grace_days,
             "line_minor": mapping.tolerance.line_minor,
@@ -233,9 +239,19 @@ class _Engine:
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
         for terms in _tolerances(self.mapping):
             self.db.execute(INSERT_TOLERANCE, terms)
+        quarantined = self.db.from_arrow(self.sides.quarantined())
+        quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
+        self.db.execute(CREATE_FIELDS)
+        self.db.executemany(INSERT_FIELD, [*self._fields().items()])
         if self.inputs.decisions:
             decisions = self.db.from_arrow(pa.Table.from_pylist(list(self.inputs.decisions)))
             decisions.query("added", "INSERT INTO break_decisions BY NAME FROM added")
+
+    def _fields(self) -> dict[str, str]:
+        """Return the field of each role, and of the list that holds the lines."""
+        fields = self.mapping.fields()
+        lines = [path.partition("[]")[0] for role, path in fields.items() if ".line_" in role]
+        return fields | {"billing.lines": lines[0] if lines else ""}
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""

@@ -223,10 +223,10 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
         yield _rows(-1, copy, [close.month])
         for name, scan in json.loads((folder / MANIFEST).read_bytes())["scans"].items():
             db.execute(INSERT_LIST, (close.month, name, scan))
-    for at, folders in enumerate(months.values()):
+    for folders in months.values():
         file = next(iter(folders)) / MAPPING
-        sides = Sides(db, read_mapping(file) or Mapping(), f"temp.bill_months_{at}")
-        sides.create_bill_months(db, "TEMP TABLE")
+        sides = Sides(db, read_mapping(file) or Mapping())
+        sides.create_bill_months()
         if reason := sides.missing(NEEDS):
             raise ArchiveDamaged(f"{reason}, but {file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}

@@ -6,15 +6,20 @@ statements of `sql/` read these views only, and the same with every version of e
 """
 
 from collections.abc import Iterable
+from functools import cached_property
+from itertools import count
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 
 from pipelines.config.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
 from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, fold, minor_unit_of
 from pipelines.core.text import quote_identifier
 from pipelines.reconcile import bill_months
-from pipelines.reconcile.roles import DAY, NUMBERS, find_roles
+from pipelines.reconcile.quarantine import read_quarantine
+from pipelines.reconcile.readings import Readings
+from pipelines.reconcile.roles import find_roles
 
 PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
@@ -23,8 +28,10 @@ PLACE: Final = """
 PARTNERS: Final = f"""
 SELECT
     record._connection AS connection, {{id}} AS partner, {{name}} AS name,
-    {{external_id}} AS external_id, {PLACE}
+    {{external_id}} AS external_id, {{unread}} AS unread, {{unread_text}} AS unread_text,
+    {PLACE}
 FROM {{table}} AS record
+{{joins}}
 WHERE {{holds}}
 """
 USED: Final = f"""
@@ -35,8 +42,9 @@ WITH parts AS NOT MATERIALIZED (
         {{currency}} AS currency, {{plan}} AS plan, {{metric}} AS metric,
         {{quantity}} AS quantity, {{price}} AS price, {{amount}} AS amount,
         {{recorded}} AS recorded_at, {{recorded_on}} AS recorded_on, {{updated}} AS updated_at,
-        {PLACE}
+        {{unread}} AS unread, {{unread_text}} AS unread_text, {PLACE}
     FROM {{table}} AS record
+    {{joins}}
     WHERE {{holds}}
 )
 SELECT parts.*, {{key}} AS key
@@ -61,8 +69,10 @@ SELECT
     {{issued}} AS issued_at, {{updated}} AS updated_at,
     {IS_CREDIT} AS is_credit, {APART} AS apart, {{unseen}} AS unseen,
     greatest(record._valid_from, dated.usage_from) AS known_from,
-    if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount, {PLACE}
-FROM {{table}} AS record {{of_bill}}
+    if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount,
+    {{unread}} AS unread, {{unread_text}} AS unread_text, {PLACE}
+FROM {{table}} AS record
+{{joins}} {{of_bill}}
 WHERE {{holds}}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
@@ -70,16 +80,19 @@ WHERE {{holds}}
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
-        bills.* EXCLUDE (amount) REPLACE (
+        bills.* EXCLUDE (amount, unread, unread_text) REPLACE (
             coalesce(dated.month, bills.month) AS month,
             coalesce(dated.source, bills.month_from) AS month_from,
             greatest(bills.known_from, dated.usage_from) AS known_from
         ),
         line._index::VARCHAR AS line, {{line_usage}} AS reference,
+        nullif(concat_ws(',', bills.unread, {{line_unread}}), '') AS unread,
+        coalesce({{line_unread_text}}, bills.unread_text) AS unread_text,
         {{line_plan}} AS plan, {{line_price}} AS price,
         if(bills.is_credit, -abs({{line_quantity}}), {{line_quantity}}) AS quantity,
         if(bills.is_credit, -abs({{line_amount}}), {{line_amount}}) AS amount
     FROM {{lines}} AS line
+    {{line_joins}}
     JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
     {{of_line}}
     WHERE line._valid_to IS NULL
@@ -112,8 +125,15 @@ NO_TABLE: Final = """(
         NULL::VARCHAR AS _end_reason
     WHERE false
 )"""
-TIMES: Final = {"recorded", "updated", "issued"}
 BY_USAGE: Final = ("usage.id", "billing.line_usage")
+QUANTITIES: Final = ("usage.quantity", "billing.line_quantity")
+# Roles without which a figure is wrong: a record with one that cannot be read is unreadable.
+NEEDED: Final = (
+    "id", "partner", "period", "amount", "currency", "quantity", "status", "kind", "line_usage",
+    "line_amount", "line_quantity",
+)  # fmt: skip
+LINES: Final = ("billing.line_usage", "billing.line_amount")
+COUNTER: Final = count()
 MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
 VIEWS: Final = {  # of which list, how, and what a row shares with those of the other side
     "partners": ("partners", PARTNERS, ""),
@@ -126,16 +146,22 @@ VIEWS: Final = {  # of which list, how, and what a row shares with those of the 
 class Sides:
     """The statements of views for a mapping. `columns` has the column of each role that it names.
 
-    `unknown` says why other roles have none. The views read a table of months of bills, which
-    `create_bill_months` makes.
+    `unknown` says why other roles have none. The views read tables whose names begin with `prefix`:
+    what values say that their columns do not, which the first statement makes, and months of bills,
+    which `create_bill_months` makes.
     """
 
-    def __init__(
-        self, db: duckdb.DuckDBPyConnection, mapping: Mapping, months: str = bill_months.TABLE
-    ) -> None:
-        self._mapping, (self.columns, self.unknown) = mapping, find_roles(db, mapping)
-        self._months = months
+    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, prefix: str = "") -> None:
+        self._db, self._mapping = db, mapping
+        self._prefix = prefix or f"temp.mapping_{next(COUNTER)}_"
+        self._months = f"{self._prefix}bill_months"
+        self.columns, self.unknown = find_roles(db, mapping)
         self._tables = {table for (table,) in db.execute("SHOW TABLES FROM history").fetchall()}
+
+    @property
+    def by_usage(self) -> bool:
+        """Whether lines of bills are compared with the usage that they name, not whole months."""
+        return not self.missing(BY_USAGE)
 
     def missing(self, needs: Iterable[str]) -> str:
         """Return why roles are unknown; empty if all are known."""
@@ -143,44 +169,62 @@ class Sides:
         unknown = dict.fromkeys(role for role in needs if role not in known)
         return "; ".join(self.unknown.get(role, f"{role} is not mapped") for role in unknown)
 
+    @cached_property
+    def _readings(self) -> Readings:
+        needed = {role for role in self.columns if role.partition(".")[2] in NEEDED}
+        needed -= {"billing.id"} if self.by_usage else {"billing.id", *LINES}
+        if not needed.issuperset(QUANTITIES):
+            needed -= {*QUANTITIES}
+        terms = self._mapping.time_zone, needed
+        return Readings(self._db, self.columns, terms, self._prefix)
+
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
         side, query, reference = VIEWS[view]
         return query.format(
             **self._expressions(side),
-            key=MONTH if self.missing(BY_USAGE) else reference,
+            key=reference if self.by_usage else MONTH,
             holds="true" if every_version else "record._valid_to IS NULL",
             of_bill=bill_months.OF_BILL.format(name=self._months),
             of_line=bill_months.OF_LINE.format(name=self._months),
         )
 
-    def create_bill_months(self, db: duckdb.DuckDBPyConnection, create: str = "TABLE") -> None:
+    def create_bill_months(self) -> None:
         """Create the table of months of bills that have no period."""
         used = self.query("used", every_version=True)
-        terms = {**self._expressions("billing"), "create": create, "name": self._months}
-        db.execute(bill_months.CREATE.format(**terms, used=used))
+        terms = {**self._expressions("billing"), "name": self._months}
+        self._db.execute(bill_months.CREATE.format(**terms, used=used))
 
     def _expressions(self, side: str) -> dict[str, str]:
         """Return what the statements of a side name: expressions of roles, and tables."""
+        readings = self._readings
         columns = {
-            role: _texts(value) if isinstance(value, tuple) else self._column(side, role)
+            role: _texts(value) if isinstance(value, tuple) else self._value(side, role)
             for role, value in getattr(self._mapping, side)
         }
-        columns["day"] = self._day(f"{side}.period")
-        columns["recorded_on"] = self._day(f"{side}.recorded")
+        columns["day"] = readings.value(f"{side}.period")
+        columns["recorded_on"] = readings.day_of(f"{side}.recorded")
         columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
         has_total = "billing.amount" in self.columns
         columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
-        columns["issued_on"] = self._day(f"{side}.issued")
+        columns["issued_on"] = readings.day_of(f"{side}.issued")
         columns["has_no_period"] = self._has_no_period(side)
         if f"{side}.id" not in self.columns:
             columns["id"] = "record._key"
+        elif side == "billing":
+            columns["id"] = f"coalesce({columns['id']}, record._key)"  # to name it in breaks
         for name in ("status", "kind"):
             columns[f"{name}_read"] = f"lower(trim({columns.get(name)}, '{SPACES}'))"
         columns["unseen"] = self._unseen(columns) if side == "billing" else "NULL"
         lines = (each.table for role, each in self.columns.items() if ".line_" in role)
         tables = {"table": self._table(side), "lines": self._table(next(lines, ""))}
-        return columns | tables
+        of_line = readings.unread(side, "line")
+        tables |= {
+            "joins": readings.joins(side, "record"),
+            "line_joins": readings.joins(side, "line"),
+        }
+        tables |= {f"line_{name}": each for name, each in of_line.items()}
+        return columns | tables | readings.unread(side, "record")
 
     def _unseen(self, columns: dict[str, str]) -> str:
         """Return the expression of the status or kind that the mapping has not seen, else NULL."""
@@ -211,51 +255,38 @@ class Sides:
         return self._mapping.billing.period is None and self.columns.keys() >= {*needs}
 
     def _has_no_period(self, side: str) -> str:
-        """Return the condition that a record names no period."""
+        """Return the condition that a record names no period; one that cannot be read is one."""
         period = self.columns.get(f"{side}.period")
-        return f"nullif(trim(CAST({period.value} AS VARCHAR)), '') IS NULL" if period else "true"
+        if period is None:
+            return "true"
+        is_blank = f"nullif(trim(CAST({period.value} AS VARCHAR)), '') IS NULL"
+        unread, value = self._readings.unread(side, "record")["unread"], f"{side}.period"
+        return (
+            f"({is_blank} AND {self._readings.value(value)} IS NULL "
+            f"AND NOT coalesce(contains({unread}, 'period'), false))"
+        )
+
+    def quarantined(self) -> pa.Table:
+        """Return the records in quarantine, with what of their roles can be read."""
+        return read_quarantine(self._db, self.columns, self._mapping, self._readings)
 
     def _table(self, name: str) -> str:
         return f"history.{quote_identifier(name)}" if name in self._tables else NO_TABLE
 
-    def _column(self, side: str, name: str) -> str:
-        """Return the expression of a role's column."""
-        column = self.columns.get(f"{side}.{name}")
-        value = column.value if column else "NULL"
-        if name.endswith(NUMBERS):
-            return self._number(side, name, value)
+    def _value(self, side: str, name: str) -> str:
+        """Return the expression of a role. Amounts and prices in minor units become major ones."""
+        value, measure = self._readings.value(f"{side}.{name}"), name.removeprefix("line_")
         if name == "currency":
-            return code_of(f"CAST({value} AS VARCHAR)")
-        return f"TRY_CAST({value} AS {'TIMESTAMPTZ' if name in TIMES else 'VARCHAR'})"
-
-    def _number(self, side: str, name: str, value: str) -> str:
-        """Return the expression of a number, of one type on both sides.
-
-        Where two types meet, DuckDB rounds. Amounts and prices in minor units become major ones.
-        """
-        measure = name.removeprefix("line_")
-        scales = (each.scale for role, each in self.columns.items() if role.endswith(measure))
-        scale, is_money = max(scales, default=0), measure != "quantity"
-        number = f"CAST({value} AS DECIMAL(38,{scale}))"
+            return code_of(value)
         units = {each: getattr(self._mapping, each).amount_unit for each in ("usage", "billing")}
-        if not is_money or "minor" not in units.values():
-            return number
+        if measure not in {"amount", "price"} or "minor" not in units.values():
+            return value
         if units[side] == "minor":
             is_line = name.startswith("line_")
-            currency = "bills.currency" if is_line else self._column(side, "currency")
-            number = f"{number} * {minor_unit_of(currency)}"
-        return f"CAST({number} AS DECIMAL(38,{scale + MOST_DIGITS}))"
-
-    def _day(self, role: str) -> str:
-        """Return the expression of the date in a column: a date, a time or a month."""
-        if role not in self.columns:
-            return "NULL::DATE"
-        period, zone = self.columns[role], self._mapping.time_zone.key
-        if period.type.startswith("TIMESTAMP") and zone == "UTC":
-            return f"CAST(make_timestamp(epoch_us({period.value})) AS DATE)"  # a sixth of the time
-        if period.type.startswith("TIMESTAMP"):
-            return f"CAST({period.value} AT TIME ZONE '{zone}' AS DATE)"
-        return period.value if period.type == "DATE" else DAY.format(value=period.value)
+            currency = "bills.currency" if is_line else self._value(side, "currency")
+            value = f"{value} * {minor_unit_of(currency)}"
+        scale = self._readings.scale_of(f"{side}.{name}") + MOST_DIGITS
+        return f"CAST({value} AS DECIMAL(38,{scale}))"
 
 
 def _texts(values: Iterable[str]) -> str:

@@ -1,7 +1,9 @@
 """Which column has which role: the fields of a mapping, looked up in `meta.columns`."""
 
+import json
 import re
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
@@ -16,7 +18,8 @@ SELECT
     concat(row, '."', replace(columns.column_name, '"', '""'), '"') AS value,
     concat('current."', replace(columns.table_name, '"', '""'), '" AS ', row) AS source,
     columns.type SIMILAR TO '(BIGINT|DECIMAL).*' AS is_number,
-    coalesce(TRY_CAST(regexp_extract(columns.type, ',(\\d+)', 1) AS INTEGER), 0) AS scale
+    coalesce(TRY_CAST(regexp_extract(columns.type, ',(\\d+)', 1) AS INTEGER), 0) AS scale,
+    columns.digits, columns.steps
 FROM meta.columns AS columns
 WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billing')
     AND columns.type NOT LIKE '%[]'
@@ -29,13 +32,7 @@ DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS D
 WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
-class Column(NamedTuple):
-    """A column of `history`; `path` is the field that it holds, as a mapping names it.
-
-    In statements, `value` is the column, `source` its current rows, and `row` one of them: record
-    or line. `scale` counts digits behind the decimal point.
-    """
-
+class _Column(NamedTuple):
     stream: str
     path: str
     table: str
@@ -45,6 +42,39 @@ class Column(NamedTuple):
     source: str
     is_number: bool
     scale: int
+    digits: int
+    steps: str
+
+
+class Column(_Column):
+    """A column of `history`; `path` is the field that it holds, as a mapping names it.
+
+    In statements, `value` is the column, `source` its current rows, and `row` one of them: record
+    or line. `scale` and `digits` count the digits behind and before the decimal point. `steps` are
+    the names from the record inwards, as JSON.
+    """
+
+    @cached_property
+    def list_names(self) -> list[str]:
+        """The names from the record to the list that holds the row; none of a record."""
+        names: list[Any] = json.loads(self.steps)
+        return names[: names.index(None)] if None in names else []
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names from the row inwards."""
+        names: list[Any] = json.loads(self.steps)
+        return names[max((at for at, name in enumerate(names) if name is None), default=-1) + 1 :]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it holds moments."""
+        return self.type.startswith("TIMESTAMP")
+
+    @property
+    def offset(self) -> str:
+        """Of moments: the column with the offset, which is NULL where a date was sent."""
+        return f'{self.value[:-1]}__offset"'
 
 
 def words(name: str) -> list[str]:
@@ -64,14 +94,12 @@ def find_roles(
     columns = {(each.stream, each.path): each for each in read_columns(db)}
     known, unknown = dict[str, Column](), dict[str, str]()
     for role, path in mapping.fields().items():
-        side, _, name = role.partition(".")
+        side = role.partition(".")[0]
         column = columns.get((side, path))
         if column is None:
             is_read = any(stream == side for stream, _path in columns)
             lack = f"no record of {side} has a field {path}" if is_read else f"{side} has no rows"
             unknown[role] = f"{lack} ({role})"
-        elif name.endswith(NUMBERS) and not column.is_number:
-            unknown[role] = f"field {path} of {side} holds text, not numbers ({role})"
         else:
             known[role] = column
     of_lines = [role for role in known if ".line_" in role]

@@ -15,8 +15,8 @@ TABLES: Final = (
     "external_ids", "corrections", "closes", "unseen_values", "read_otherwise",
 )  # fmt: skip
 STATEMENTS: Final = (
-    "known_partners", "sides", "versions", "movements", "compared", "changes", "exceptions",
-    "paired", "matches", *RULES, *TABLES,
+    "known_partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
+    "changes", "exceptions", "paired", "matches", *RULES, *TABLES,
 )  # fmt: skip
 REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
     "breaks": ("used_amount", "billed_amount", "difference"),

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from importlib.resources import files
 from typing import Final
 
 import duckdb
 
+from pipelines.checks.unread import read_unread
 from pipelines.config.mapping import REMEDY
+from pipelines.core.doubt import Doubt
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
@@ -33,7 +35,8 @@ class Figures:
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
     proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
-    `previous` and `closed` are earlier versions, the latter at the last close.
+    `unread` says which records cannot be read. `previous` and `closed` are earlier versions, the
+    latter at the last close.
     """
 
     version: int
@@ -42,6 +45,7 @@ class Figures:
     tables: dict[str, list[Row]]
     scans: list[str]
     breaks: dict[str, Row]
+    unread: list[Doubt] = field(default_factory=list)
     previous: "Figures | None" = None
     closed: "Figures | None" = None
 
@@ -81,7 +85,10 @@ def read_figures(
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
     breaks = {row["break_id"]: row for row in tables["breaks"]}
-    return Figures(version, problem, rules, tables, scans, breaks, previous)
+    unread = list[Doubt]()
+    with suppress(duckdb.CatalogException):  # a version of an earlier release has no such table
+        unread = read_unread(db)
+    return Figures(version, problem, rules, tables, scans, breaks, unread, previous)
 
 
 def _find_problem(rules: dict[str, Row]) -> str:

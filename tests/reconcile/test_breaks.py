@@ -126,12 +126,10 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -
 
 def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) -> None:
     several = (
-        (AMOUNT, 'amount = "day"'),
         ('recorded = "recorded"', ""),
         ("lines[].usage", "total"),
     )
     said = {
-        "different": "holds text, not numbers",
         "late_arrivals": "recorded is not mapped",
         "billed_twice": "total is not in the list of lines",
     }

@@ -1,4 +1,5 @@
 -- question: Which breaks are there, since when, how severe are they, and what was decided?
+-- needs: doubts
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
 WITH found AS (
     SELECT
@@ -70,6 +71,19 @@ WITH found AS (
     FROM known
     LEFT JOIN billed USING (connection, partner, month, currency)
     LEFT JOIN decided USING (break_id)
+), explained AS (
+    SELECT DISTINCT judged.break_id
+    FROM judged
+    CROSS JOIN (SELECT DISTINCT doubts.any_partner, doubts.any_currency FROM doubts) AS kinds
+    JOIN doubts
+        ON doubts.connection = judged.connection AND doubts.side = judged.stream
+        AND doubts.any_partner = kinds.any_partner AND doubts.any_currency = kinds.any_currency
+        AND doubts.doubt_partner IS NOT DISTINCT FROM if(kinds.any_partner, NULL, judged.partner)
+        AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, judged.currency)
+    WHERE doubts.amount <= coalesce(judged.at_stake, doubts.amount) AND (
+        getvariable('match_by') = 'usage' OR doubts.any_month
+        OR doubts.doubt_month IS NOT DISTINCT FROM judged.month
+    )
 ), lists AS (
     SELECT
         loads.connection, loads.stream,
@@ -99,8 +113,11 @@ SELECT
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
-            THEN concat(lists.stream, ' was read before the month was due') END AS uncertain
+            THEN concat(lists.stream, ' was read before the month was due') END AS uncertain,
+    if(explained.break_id IS NULL, NULL, concat('may be explained by ', judged.stream,
+        ' that cannot be read')) AS doubt
 FROM judged
+LEFT JOIN explained USING (break_id)
 JOIN reconciliation.rules AS rules USING (rule)
 LEFT JOIN known_partners AS partners USING (connection, partner)
 LEFT JOIN lists USING (connection, stream)

@@ -8,7 +8,8 @@ WITH odd_keys AS (
     FROM sides
     LEFT JOIN known_partners AS known USING (connection, partner)
     GROUP BY sides.hash
-    HAVING bool_or(sides.apart IS NOT NULL) OR NOT getvariable('has_amount')
+    HAVING bool_or(sides.apart IS NOT NULL) OR bool_or(sides.unread IS NOT NULL)
+        OR NOT getvariable('has_amount')
         OR (getvariable('has_partners') AND count(*) > count(known.partner))
         OR CASE getvariable('match_by')
             WHEN 'usage' THEN count(*) <> 2 OR count(*) FILTER (sides.side = 'usage') <> 1
@@ -30,7 +31,9 @@ SELECT
         sides.currency, min(sides.currency) FILTER (sides.side = 'usage') OVER one,
         min(sides.currency) OVER one
     ) AS currency,
-    known.partner IS NULL AND sides.partner IS NOT NULL AS is_stranger
+    known.partner IS NULL AND sides.partner IS NOT NULL AS is_stranger,
+    -- Of a month, what can be read is compared, and its breaks are marked.
+    getvariable('match_by') = 'usage' AND bool_or(sides.unread IS NOT NULL) OVER one AS is_unread
 FROM sides
 SEMI JOIN odd_keys USING (hash)
 LEFT JOIN known_partners AS known USING (connection, partner)

@@ -30,6 +30,7 @@ WITH pairs AS (
         ) AS is_rounding,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
         bool_or(rows.is_stranger) AS has_stranger,
+        bool_or(rows.is_unread) AS is_unread,
         used_rows = 0 AND difference = 0 AND credited_amount <> 0 AS is_taken_back,
         sum(used_rows) OVER one > 0
             AND sum(if(is_taken_back, 0, billed_rows)) OVER one > 0 AS has_both
@@ -53,11 +54,13 @@ WITH pairs AS (
 ), judged AS (
     SELECT
         pairs.* EXCLUDE (
-            first_partner, last_partner, is_tolerated, is_unknown, has_stranger, is_taken_back, has_both
+            first_partner, last_partner, is_tolerated, is_unknown, has_stranger, is_unread,
+            is_taken_back, has_both
         ),
         if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
             AS billed_partner,
         CASE
+            WHEN pairs.is_unread THEN 'unreadable'
             WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
                 THEN 'unknown partner'
             WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (

@@ -40,8 +40,9 @@ SELECT
     summary.verdict,
     CASE
         WHEN summary.verdict = 'fees' THEN 'lines without usage'
-        WHEN summary.verdict <> 'out of balance' THEN NULL
+        WHEN summary.verdict NOT IN ('out of balance', 'not proven') THEN NULL
         WHEN likely.cause IS NOT NULL THEN likely.cause
+        WHEN summary.verdict = 'not proven' THEN 'records that cannot be read'
         WHEN summary.credited_amount <> 0 THEN 'credit note'
         WHEN summary.fees < 0 THEN 'lines without usage'
         ELSE 'usage and its bill are of two months'
@@ -102,7 +103,8 @@ FROM reconciliation.exceptions AS exceptions
 CROSS JOIN reconciliation.basis AS basis
 LEFT JOIN finance.names AS names
     ON names.connection = exceptions.connection AND names.partner_id = exceptions.partner
-WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0;
+WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0
+    AND exceptions.status <> 'unreadable';
 
 CREATE OR REPLACE VIEW finance.bills AS
 SELECT

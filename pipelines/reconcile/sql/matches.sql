@@ -4,10 +4,10 @@
 -- remedy: See the breaks of the partner and month.
 -- What is no exception is balanced to the last digit.
 WITH rows AS (
-    SELECT 'usage' AS side, used.* FROM reconciliation.used AS used
+    SELECT 'usage' AS side, used.* FROM reconciliation.used AS used WHERE used.unread IS NULL
     UNION ALL BY NAME
     SELECT 'billing' AS side, billed.* FROM reconciliation.billed AS billed
-    WHERE billed.key IS NOT NULL AND billed.apart IS NULL
+    WHERE billed.key IS NOT NULL AND billed.apart IS NULL AND billed.unread IS NULL
 )
 SELECT exceptions.* FROM reconciliation.exceptions AS exceptions
 UNION ALL BY NAME

@@ -1,5 +1,5 @@
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: exceptions breaks usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: exceptions breaks doubts usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- remedy: See the breaks of the partner and month.
 WITH sides AS (
     SELECT
@@ -30,12 +30,14 @@ WITH sides AS (
             billed.apart IS NOT NULL), 0), 0) AS without_usage
     FROM reconciliation.billed AS billed
     LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-    WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
+    WHERE billed.key IS NULL AND billed.unread IS NULL
+        AND (billed.apart IS NULL OR billed.apart = 'credit note')
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT
         exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
-        exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding') AS is_wrong,
+        exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding', 'unreadable')
+            AS is_wrong,
         exceptions.status = 'tentative' AS is_tentative,
         if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated,
         if(exceptions.status = 'rounding', exceptions.difference, NULL) AS rounding
@@ -48,9 +50,7 @@ WITH sides AS (
         (breaks.uncertain IS NULL)::INTEGER AS open_breaks
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
-)
-SELECT months.* EXCLUDE (exact)
-FROM (
+), found AS (
     SELECT
         sides.connection, sides.partner, sides.month, sides.currency,
         coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
@@ -84,4 +84,23 @@ FROM (
     LEFT JOIN tolerances AS by_partner ON by_partner.partner = sides.partner
     LEFT JOIN tolerances AS by_currency ON by_currency.currency = sides.currency
     GROUP BY sides.connection, sides.partner, sides.month, sides.currency, partners.name
-) AS months
+), doubted AS (
+    SELECT DISTINCT found.connection, found.partner, found.month, found.currency
+    FROM found
+    CROSS JOIN (
+        SELECT DISTINCT doubts.any_partner, doubts.any_month, doubts.any_currency FROM doubts
+    ) AS kinds
+    JOIN doubts
+        ON doubts.connection = found.connection AND doubts.side <> 'partners'
+        AND doubts.any_partner = kinds.any_partner AND doubts.any_month = kinds.any_month
+        AND doubts.any_currency = kinds.any_currency
+        AND doubts.doubt_partner IS NOT DISTINCT FROM if(kinds.any_partner, NULL, found.partner)
+        AND doubts.doubt_month IS NOT DISTINCT FROM if(kinds.any_month, NULL, found.month)
+        AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, found.currency)
+)
+SELECT found.* EXCLUDE (exact) REPLACE (if(doubted.connection IS NULL, found.verdict, 'not proven') AS verdict)
+FROM found
+LEFT JOIN doubted ON doubted.connection = found.connection
+    AND doubted.partner IS NOT DISTINCT FROM found.partner
+    AND doubted.month IS NOT DISTINCT FROM found.month
+    AND doubted.currency IS NOT DISTINCT FROM found.currency

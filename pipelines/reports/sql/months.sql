@@ -14,6 +14,7 @@ SELECT
     coalesce(sum(summary.billed_amount), 0) + coalesce(sum(summary.credited_amount), 0) AS billed,
     sum(summary.difference) AS difference,
     coalesce(sum(summary.open_breaks), 0)::BIGINT AS open_breaks,
+    bool_or(summary.verdict = 'not proven') AS is_doubtful,
     bool_and(summary.verdict = 'balanced' AND unknown.is_unknown IS NULL) AS is_balanced
 FROM reconciliation.summary AS summary
 LEFT JOIN unknown ON unknown.month IS NOT DISTINCT FROM summary.month

@@ -10,7 +10,9 @@ WITH found AS (
     UNION ALL BY NAME
     SELECT
         billed.connection, billed.partner, billed.month, billed.currency,
-        billed.amount AS difference, coalesce(billed.apart, 'lines') || ' without usage' AS reason
+        billed.amount AS difference, if(billed.unread IS NULL,
+            coalesce(billed.apart, 'lines') || ' without usage', 'records that cannot be read')
+            AS reason
     FROM reconciliation.billed AS billed
     ANTI JOIN reconciliation.break_rows AS rows  -- a break of an unknown partner has whole bills
         ON rows.rule = 'unknown_partner' AND rows.connection = billed.connection

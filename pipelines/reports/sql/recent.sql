@@ -6,7 +6,8 @@ SELECT
     if(places.place < 4, any_value(places.state), NULL) AS state,
     coalesce(min(places.age) > 0, true) AS is_over, any_value(places.closed_at) AS closed_at,
     sum(places.changed_records)::BIGINT AS changed_records,
-    sum(months.difference) AS difference, bool_and(months.is_balanced) AS is_balanced
+    sum(months.difference) AS difference, bool_and(months.is_balanced) AS is_balanced,
+    coalesce(bool_or(months.is_doubtful), false) AS is_doubtful
 FROM places
 CROSS JOIN currencies
 LEFT JOIN months ON months.month IS NOT DISTINCT FROM places.month

@@ -8,4 +8,6 @@ SELECT
         AS cause
 FROM versions AS records
 ANTI JOIN known_partners AS known USING (connection, partner)
-WHERE records._valid_to IS NULL AND (records.apart IS NULL OR records.apart = 'credit note')
+WHERE records._valid_to IS NULL
+    AND NOT coalesce(list_contains(string_split(records.unread, ','), 'partner'), false)
+    AND (records.apart IS NULL OR records.apart = 'credit note')

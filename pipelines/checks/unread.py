@@ -1,0 +1,104 @@
+"""Says why nobody can say that there are no breaks: rules that were not evaluated, unread records.
+
+Commands, the report, Dagster's checks and notifications say the same.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import duckdb
+
+from pipelines.core.doubt import Doubt
+from pipelines.core.text import counted, printable
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+
+UNREAD: Final = """
+WITH sums AS (
+    SELECT
+        records.side, split_part(records.roles, ',', 1) AS role, any_value(records.field) AS field,
+        records.quarantine IS NOT NULL AS is_aside, records.currency, count(*) AS records,
+        sum(records.amount) AS amount, min(records.sent) AS example
+    FROM reconciliation.unreadable AS records
+    GROUP BY records.side, role, is_aside, records.currency
+)
+SELECT
+    sums.side, sums.role, any_value(sums.field) AS field, sums.is_aside,
+    sum(sums.records)::BIGINT AS records, min(sums.example) AS example,
+    list(concat_ws(' ', coalesce(sums.currency, 'no currency'), sums.amount) ORDER BY sums.currency)
+        FILTER (sums.amount IS NOT NULL) AS sums
+FROM sums
+GROUP BY sums.side, sums.role, sums.is_aside
+ORDER BY ALL
+"""
+NOT_EVALUATED: Final = """
+SELECT rules.reason, list(rules.rule ORDER BY rules.rule) AS rules
+FROM reconciliation.rules AS rules
+WHERE NOT rules.evaluated AND list_contains($rules::VARCHAR[], rules.rule)
+GROUP BY rules.reason
+ORDER BY rules.reason
+"""
+LONGEST: Final = 60  # characters of an example
+QUARANTINE: Final = "Read quarantine.records, and ask the service to correct the records."
+DECLARE: Final = (
+    "If all of its values mean the same, say its type in settings.toml: `{field} = {type}` below "
+    "`[streams.{side}.types]`. Then run `partner-sync versions rebuild`. Otherwise ask the service."
+)
+MAP: Final = (
+    "Ask the service, or correct {role} in mapping.toml and run `partner-sync versions build`."
+)
+TYPES: Final = {  # that a value may have, by its role; a period may also be an epoch
+    "amount": '"decimal"',
+    "quantity": '"decimal"',
+    "line_amount": '"decimal"',
+    "line_quantity": '"decimal"',
+    "period": '{type = "time", format = "%m/%d/%Y %H:%M", zone = "UTC"}',
+}
+EPOCHS: Final = {10: '"epoch_seconds"', 13: '"epoch_milliseconds"'}  # by the number of digits
+
+
+def read_unread(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
+    """Return what records of a version cannot be read, by field. Raises duckdb.Error."""
+    return [_about(row) for row in fetch_rows(db, UNREAD)]
+
+
+def read_doubts(db: duckdb.DuckDBPyConnection, rules: Collection[str]) -> list[Doubt]:
+    """Return which of some rules were not evaluated, then what records cannot be read.
+
+    Raises duckdb.Error.
+    """
+    found = fetch_rows(db, NOT_EVALUATED, {"rules": [*rules]})
+    doubts = [_not_evaluated(each["rules"], each["reason"]) for each in found]
+    return [*doubts, *read_unread(db)]
+
+
+def _not_evaluated(rules: list[str], reason: str) -> Doubt:
+    names = ", ".join(rules)
+    return Doubt(names, f"{names} not evaluated. {reason.rstrip('.')}.", "")
+
+
+def _about(row: Row) -> Doubt:
+    side, role, records = row["side"], row["role"], counted(row["records"], "record")
+    amounts = f" Their readable amounts: {', '.join(row['sums'])}." if row["sums"] else ""
+    if row["is_aside"]:
+        is_one = row["records"] == 1
+        where = (
+            "is in quarantine, so no table has it" if is_one else "are in quarantine, in no table"
+        )
+        message = f"{records} of {side} {where}.{amounts}"
+        return Doubt(side, message, QUARANTINE, is_quarantine=True)
+    field = printable(row["field"] or "")
+    message = (
+        f"{records} of {side} cannot be read: field {field} ({side}.{role}), such as "
+        f"`{printable(row['example'], LONGEST)}`.{amounts} Months to which they may belong are not "
+        "proven."
+    )
+    return Doubt(field, message, _remedy(side, role, field, row["example"] or ""))
+
+
+def _remedy(side: str, role: str, field: str, example: str) -> str:
+    declared = TYPES.get(role)
+    if role == "period" and example.isdigit():
+        declared = EPOCHS.get(len(example))
+    if declared is None:
+        return MAP.format(role=f"{side}.{role}")
+    return DECLARE.format(side=side, field=f'"{field}"', type=declared)

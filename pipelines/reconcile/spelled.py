@@ -1,0 +1,132 @@
+"""Reads what a role's value says from how it was sent, whatever column holds it.
+
+Here: which number, day, moment or text a spelling says. None: it says none, and is never guessed.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal
+from enum import StrEnum
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from pipelines.core.parse import parse_day, parse_number, parse_time
+
+MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+DAY_LENGTH: Final = len("2026-09-01")
+DIGITS: Final = 38  # of the widest decimal
+EXACT: Final = Context(prec=2 * DIGITS)
+MOST_SCALE: Final = 18  # digits behind the point that count: nobody bills less
+
+
+class Kind(StrEnum):
+    """What the value of a role is."""
+
+    NUMBER = "number"
+    DAY = "day"
+    TIME = "time"
+    TEXT = "text"
+
+
+def kind_of(role: str) -> Kind:
+    """Return what the value of a role such as `usage.amount` is."""
+    name = measure_of(role)
+    if name in {"quantity", "price", "amount"}:
+        return Kind.NUMBER
+    if name in {"recorded", "updated", "issued"}:
+        return Kind.TIME
+    return Kind.DAY if name == "period" else Kind.TEXT
+
+
+def measure_of(role: str) -> str:
+    """Return what a role measures: `usage.amount` and `billing.line_amount` are amounts."""
+    return role.rpartition(".")[2].removeprefix("line_")
+
+
+def read_value(kind: Kind, text: str, zone: ZoneInfo) -> Decimal | date | str | None:
+    """Return what a text says. A moment is a day in a time zone; a day without one is local."""
+    if kind is Kind.NUMBER:
+        return parse_number(text)
+    if kind is Kind.TEXT:
+        return text
+    return _read_day(text, zone) if kind is Kind.DAY else _read_moment(text, zone)
+
+
+def _read_day(text: str, zone: ZoneInfo) -> date | None:
+    """Return the day of a date, a moment, a time without a zone, or the first one of a month."""
+    day = parse_day(f"{text}-01" if MONTH.fullmatch(text) else text)
+    if day is None and (moment := parse_time(text)):
+        return moment.utc.astimezone(zone).date()
+    if day is None and parse_time(f"{text}Z"):
+        return date.fromisoformat(text[:DAY_LENGTH])
+    return day
+
+
+def _read_moment(text: str, zone: ZoneInfo) -> datetime | None:
+    """Return a moment; that of a day is its beginning."""
+    if moment := parse_time(text):
+        return moment.utc
+    if local := parse_time(f"{text}Z"):
+        return local.utc.replace(tzinfo=zone).astimezone(UTC)
+    with suppress(OverflowError):  # of the first and the last day there is
+        if day := _read_day(text, zone):
+            return datetime.combine(day, time(), zone).astimezone(UTC)
+    return None
+
+
+def find_sent(value: Any, names: Sequence[str]) -> Any:
+    """Return what a row sent at a place; None for nothing.
+
+    A list stands for what cannot be a value: an object, a list, or something else on the way.
+    """
+    for name in names:
+        if not isinstance(value, dict):
+            return [value]
+        value = value.get(name)
+        if value is None:
+            return None
+    return [value] if isinstance(value, dict | list) else value
+
+
+def text_of(sent: Any) -> str:
+    """Return what was sent as text."""
+    if isinstance(sent, list):
+        return json.dumps(sent[0], ensure_ascii=False)
+    return json.dumps(sent) if isinstance(sent, bool) else str(sent)
+
+
+def read_sent(kind: Kind, sent: Any, zone: ZoneInfo) -> Decimal | date | str | None:
+    """Return what a value says that has no column; a boolean is only text."""
+    if isinstance(sent, list) or (isinstance(sent, bool) and kind is not Kind.TEXT):
+        return None
+    return read_value(kind, text_of(sent), zone)
+
+
+def scale_of(numbers: Iterable[Any]) -> int:
+    """Return the digits behind the point that some numbers need; other values need none."""
+    scales = (-int(each.as_tuple().exponent) for each in numbers if isinstance(each, Decimal))
+    return min(max(scales, default=0), MOST_SCALE)
+
+
+def round_number(number: Decimal) -> Decimal:
+    """Return a number with the digits behind the point that count."""
+    rounded = fit(number, MOST_SCALE) if scale_of([number]) == MOST_SCALE else None
+    return number if rounded is None else rounded
+
+
+def fit(value: Any, scale: int) -> Any:
+    """Return a number with so many digits behind the point, the nearest; None if it is too large.
+
+    Other values are as they are.
+    """
+    if not isinstance(value, Decimal):
+        return value
+    if not value:
+        return Decimal(0)
+    if value.adjusted() + 1 + scale > DIGITS:
+        return None
+    rounded = EXACT.quantize(value, Decimal(1).scaleb(-scale))
+    return rounded if rounded.adjusted() + 1 + scale <= DIGITS else None
