@@ -117,7 +117,7 @@ def _text(  # noqa: PLR0913, PLR0917 - a row of UNCOMMENTED
     elif column is not None:  # of a record
         keys = [f"__{part}", "field"]
     elif schema not in COMMENTS:
-        keys = [f"{schema}.{table}"]
+        keys = [f"{schema}.{table}", f"{schema}.read"]
     text = next((COMMENTS[key] for key in keys if key in COMMENTS), "")
     field = printable((path or "").removeprefix("$."))  # no statement may contain a NUL
     return text.format(stream=stream, array=array, field=field)

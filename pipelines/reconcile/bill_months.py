@@ -8,7 +8,7 @@ from typing import Final
 
 # A row with a line, or without one for the bill. A line of a version is one that was there then.
 CREATE: Final = """
-CREATE OR REPLACE TABLE {name} AS
+CREATE OR REPLACE {kind} {name} AS
 WITH bills AS (
     SELECT
         record._connection AS connection, record._key, record._valid_from,

@@ -20,6 +20,7 @@ from pipelines.reconcile import bill_months
 from pipelines.reconcile.quarantine import read_quarantine
 from pipelines.reconcile.readings import Readings
 from pipelines.reconcile.roles import find_roles
+from pipelines.reconcile.sent import table_kind
 
 PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
@@ -192,7 +193,11 @@ class Sides:
     def create_bill_months(self) -> None:
         """Create the table of months of bills that have no period."""
         used = self.query("used", every_version=True)
-        terms = {**self._expressions("billing"), "name": self._months}
+        terms = {
+            **self._expressions("billing"),
+            "name": self._months,
+            "kind": table_kind(self._months),
+        }
         self._db.execute(bill_months.CREATE.format(**terms, used=used))
 
     def _expressions(self, side: str) -> dict[str, str]:

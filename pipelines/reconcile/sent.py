@@ -138,7 +138,7 @@ def write_texts(
         "text": pa.array(known.keys(), pa.string()),
         "value": pa.array(known.values(), of_type),
     }
-    db.from_arrow(pa.table(columns)).create(table)
+    _create(db, table, columns)
 
 
 def write_rows(
@@ -160,4 +160,14 @@ def write_rows(
         columns[name] = pa.array([each.values.get(role) for each in rows], of_type)
     columns["unread"] = pa.array([",".join(each.unread) or None for each in rows], pa.string())
     columns["unread_text"] = pa.array([each.text for each in rows], pa.string())
-    db.from_arrow(pa.table(columns)).create(table)
+    _create(db, table, columns)
+
+
+def table_kind(name: str) -> str:
+    """Return what a statement that creates a table of a name calls it."""
+    return "TEMP TABLE" if name.startswith("temp.") else "TABLE"
+
+
+def _create(db: duckdb.DuckDBPyConnection, table: str, columns: dict[str, pa.Array]) -> None:
+    rows = db.from_arrow(pa.table(columns))
+    rows.query("added", f"CREATE {table_kind(table)} {table} AS FROM added")
