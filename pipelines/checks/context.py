@@ -168,8 +168,8 @@ class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
     `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
-    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that
-    cannot be read.
+    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records
+    that cannot be read.
     """
 
     version: Version | None = None

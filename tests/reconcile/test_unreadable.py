@@ -48,7 +48,7 @@ def _odd(stores: Stores) -> None:
         {"partner": name, "currency": "EUR", **each} for name, each in zip(names, odd, strict=True)
     ]
     yen = {"partner": names[-1], "currency": "JPY"}
-    lists = {
+    lists: dict[str, Any] = {
         "usage": [used(name, partner=name) for name in names],
         "billing": [bill(f"b{name}", line(name), partner=name) for name in names],
     }
@@ -71,8 +71,8 @@ def test_what_is_spelled_otherwise_counts_and_what_cannot_be_read_is_no_differen
     found = odd.rows("SELECT sent, any_partner FROM reconciliation.unreadable")
     assert {*found} == {(None, False), *((sent, sent == '["first"]') for sent in UNREADABLE)}
     # A record in quarantine may be what a bill bills, if it is of that partner.
-    found = {row[1:] for row in odd.rows(BREAKS)}
-    assert found == {(FIRST, 5, DOUBT.format("usage")), (ANOTHER, 5, None)}
+    breaks = {row[1:] for row in odd.rows(BREAKS)}
+    assert breaks == {(FIRST, 5, DOUBT.format("usage")), (ANOTHER, 5, None)}
     verdicts = odd.rows("SELECT verdict, count(*) FROM reconciliation.summary GROUP BY ALL")
     # One partner has two currencies now, and the usage without a partner is in a row of its own.
     unproven = {"not proven": len(UNREADABLE) + 3}
