@@ -211,6 +211,10 @@ class Readings:
         if role in self._texts:
             value = f"{_text(role)}.value"
             return Reading(value, f"{is_sent} AND {value} IS NULL")
+        if kind_of(role) is Kind.TEXT and column.type == "VARCHAR" and role in self._needed:
+            # A column of text has objects and lists as JSON text. Few texts need the second look.
+            fails = f"left({column.value}, 1) IN ('{{', '[') AND json_valid({column.value})"
+            return Reading(f"if({fails}, NULL, {column.value})", f"coalesce({fails}, false)")
         typed = self._typed(role, column)
         if typed is None:
             return Reading(f"CAST(NULL AS {self._type(role)})", is_sent)

@@ -3,6 +3,7 @@
 import json
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from tests.cli.conftest import Cli
 from tests.publish.homes import Record, Stores, home_of
@@ -33,7 +34,7 @@ UNREADABLE: dict[str, Record] = {
     "true": {"amount": True},
     '{"value": "5.00"}': {"amount": {"value": "5.00"}},
     "9" * 40: {"amount": "9" * 40},
-    '{"code": "EUR"}': {"currency": {"code": "EUR"}},
+    '{"code":"EUR"}': {"currency": {"code": "EUR"}},
     '["first"]': {"partner": ["first"], "currency": "JPY"},
 }
 
