@@ -60,8 +60,8 @@ def _refuse_most(session: AppSession, old: list[Row], days: int) -> None:
         raise ConfigurationError(
             f"{pruned:,} of {len(known):,} scan files are more than {days:,} days older than the "
             "newest one. Nothing was deleted.",
-            f"Check the dates with `partner-sync prune --days {days} --dry-run`. To delete them, "
-            f"run `partner-sync prune --days {days} --force`.",
+            "Check the dates: the option --dry-run shows what would be deleted. To delete it, add "
+            "--force.",
         )
 
 

@@ -28,7 +28,7 @@ EVIL = "red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 KEYS = {
-    "status": "checks exit_code file findings lists unknown version",
+    "status": "checks erasures exit_code file findings lists unknown version",
     "sync -s usage": "build exit_code findings lists",
     "verify": "damaged files",
     "connections": "base_url client_id connection secret streams surface",
@@ -53,7 +53,7 @@ def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
     for command, found in printed.items():
         each_row = found if isinstance(found, list) else [found]
         assert each_row
-        assert all(" ".join(sorted(row)) == KEYS[command] for row in each_row)
+        assert {" ".join(sorted(row)) for row in each_row} == {KEYS[command]}
         assert all(not isinstance(value, float) for row in each_row for value in row.values())
     status, sync = printed["status"], printed["sync -s usage"]
     assert (status["version"], status["unknown"]) == (1, [])

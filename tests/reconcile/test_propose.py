@@ -140,7 +140,7 @@ def factors_without_names(lists: Lists) -> str:
     for each in lists["billing"]:
         for line in each["lines"]:
             line |= {"x": line.pop("unitPrice"), "y": f"{line.pop('quantity')}.00"}
-            line |= {"amount": str(Decimal(line["x"]) * Decimal(line["y"]))}
+            line |= {"amount": f"{Decimal(line['x']) * Decimal(line['y']):.6f}"}
     lines = "billing.line_quantity= billing.line_price= billing.line_amount=lines[].amount"
     return f"usage.quantity=y usage.price=x {lines}"
 
