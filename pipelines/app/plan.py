@@ -5,11 +5,14 @@ import math
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.description import read_description, sized
 from pipelines.app.session import AppSession
+from pipelines.app.skipped import Found, note_permissions
 from pipelines.archive.envelope import ParsedPage
-from pipelines.config.connections import Connection
+from pipelines.checks.skipped import READ_AGAIN
+from pipelines.config.connections import Connection, skip_streams
 from pipelines.config.settings import Stream
 from pipelines.core import loop
-from pipelines.core.errors import Forbidden, PartnerSyncError
+from pipelines.core.errors import NotPermitted, PartnerSyncError
+from pipelines.http.retry import UNCHANGED
 from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan
 from pipelines.warehouse.duckdb_file import Row
@@ -20,7 +23,6 @@ HINT = (
     "The length of a list without a finished scan is not known. `partner-sync plan --ask` requests "
     "one page of it; `partner-sync sync` reads it."
 )
-Found = ParsedPage | PartnerSyncError
 
 
 async def _first_pages(
@@ -43,12 +45,26 @@ async def _first_pages(
     return found
 
 
-def check_connections(session: AppSession, connections: list[str] | None) -> list[Row]:
-    """Try connections (None: all): credentials, account, one page of each list."""
+def check_connections(
+    session: AppSession, connections: list[str] | None, *, skip_refused: bool = False
+) -> list[Row]:
+    """Try connections (None: all): credentials, account, one page of each list.
+
+    That includes skipped lists, so that it is seen when the account may read them. `skip_refused`
+    lets a connection skip the lists that its account may not read, unless it may read none.
+    """
     rows = []
     for name, streams in session.lists(connections).items():
         connection = session.settings.connection(name)
-        pages = loop.run(_first_pages(session, connection, streams))
+        lists = streams + session.settings.skipped_by(connection)
+        pages = loop.run(_first_pages(session, connection, lists))
+        refused = [each.name for each in streams if isinstance(pages.get(each.name), NotPermitted)]
+        if skip_refused and refused and len(refused) < len(streams):
+            skip_streams(session.home.connections_file, name, refused)
+        skipped = session.settings.connection(name).skip
+        if CREDENTIALS not in pages:
+            noted = {stream: page for stream, page in pages.items() if stream in skipped}
+            note_permissions(session, name, noted)
         found: dict[str, Found | str] = {CREDENTIALS: f"accepted: {account_of(session, name)}"}
         # The merchant surface has no whoami: only a list that was read proves its key.
         if connection.surface == "merchant" and not any(
@@ -57,21 +73,35 @@ def check_connections(session: AppSession, connections: list[str] | None) -> lis
             found = {}
         found |= pages
         rows += [
-            {"connection": name, "checked": checked} | _checked(session, name, checked, each)
+            {"connection": name, "checked": checked}
+            | (_skipped(name, checked, each) if checked in skipped else _checked(each))
             for checked, each in found.items()
         ]
-    return rows
+    clean = session.redactor.clean
+    return [row | {field: clean(row[field]) for field in ("message", "remedy")} for row in rows]
 
 
-def _checked(session: AppSession, name: str, checked: str, found: Found | str) -> Row:
-    passed, remedy, clean = not isinstance(found, PartnerSyncError), "", session.redactor.clean
+def _checked(found: Found | str) -> Row:
+    if isinstance(found, PartnerSyncError):
+        return {"passed": False, "message": str(found), "remedy": found.remedy}
     if isinstance(found, ParsedPage):
         found = f"can be read and {'has rows' if found.data else 'is empty'}"
-    elif isinstance(found, Forbidden) and checked != CREDENTIALS:
-        remedy = f'To leave the list out, add skip = ["{checked}"] to [{name}].'
-    elif isinstance(found, PartnerSyncError):
-        remedy = found.remedy
-    return {"passed": passed, "message": clean(str(found)), "remedy": clean(remedy)}
+    return {"passed": True, "message": found, "remedy": ""}
+
+
+def _skipped(name: str, stream: str, found: Found | str) -> Row:
+    """Return what is said of a skipped list: it is no fault of the connection."""
+    if isinstance(found, ParsedPage):
+        remedy = READ_AGAIN.format(connection=name, stream=stream)
+        return {"passed": True, "message": "is skipped, but can be read", "remedy": remedy}
+    said = str(found).removesuffix(UNCHANGED).strip()
+    message = f"is skipped. Whether the account may read it is not known. {said}"
+    if isinstance(found, NotPermitted):
+        message = (
+            f"this account may not read it (403). It is skipped; `partner-sync check` and each "
+            f"sync look again. {said}"
+        )
+    return {"passed": True, "message": message, "remedy": ""}
 
 
 def plan_sync(

@@ -20,6 +20,7 @@ from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.description import read_description, sized
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
+from pipelines.app.skipped import look_again
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.settings import Stream
@@ -183,6 +184,7 @@ class _Run:
             async with TaskGroup() as group:
                 for stream in streams:
                     group.create_task(self._read_list(sized(document, stream), client))
+            await look_again(self.session, client, document)
 
     def fail(self, error: PartnerSyncError, stream: str | None = None) -> None:
         """Note the failure of a list; without `stream`, of every list that has no result yet."""

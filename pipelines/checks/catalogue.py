@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from pipelines.checks import money
+from pipelines.checks import money, skipped
 from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.config.mapping import NOT_MAPPED
@@ -24,7 +24,7 @@ from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
 from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
-__all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money"]
+__all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
 MINUTE: Final = "%Y-%m-%d %H:%M"
 CLOCKS_AGREE: Final = timedelta(minutes=1)  # machines that share a database may differ
 READ: Final = "partner-sync sync --connection {connection}"

@@ -1,10 +1,11 @@
 """The program `partner-sync`: commands that set up, read and show; the others are beside it."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -90,7 +91,8 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     options |= _ask(app.connect.questions(options))
     for each in app.connect.add_connection(name, options):
         line(each)
-    code = check(connection=[name])
+    rows = app.plan.check_connections(open_home(), [name], skip_refused=True)
+    code = _show_checked(rows)
     if code != ExitCode.DONE:
         line(f"Correct [{name}] in the file, then run `partner-sync check -c {name}`.")
         return code
@@ -100,7 +102,11 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
 @program.command(rich_help_panel=program.SETUP)
 def check(*, connection: Connections = None, _json: program.Json = False) -> int:
     """Check credentials, account and lists of each connection, with one request per list."""
-    show(rows := app.plan.check_connections(open_home(), connection))
+    return _show_checked(app.plan.check_connections(open_home(), connection))
+
+
+def _show_checked(rows: Sequence[dict[str, Any]]) -> int:
+    show(rows)
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
 

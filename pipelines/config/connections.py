@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -50,7 +50,7 @@ class Connection(values.Table):
     ca_strict: bool = True
     """false: accept a ca_file that lacks what RFC 5280 requires of an authority"""
     skip: tuple[str, ...] = ()
-    """streams that this connection does not read"""
+    """streams that this connection does not read; `init` adds those that are refused (403)"""
 
     @model_validator(mode="after")
     def _check_surface(self) -> Self:
@@ -152,3 +152,12 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     write_durably(file, "\n".join((f"{text}{gap}[{name}]", *lines, "")).encode())
     return added[name]
+
+
+def skip_streams(file: Path, name: str, streams: Collection[str]) -> None:
+    """Let a connection that skips nothing yet skip streams; the rest of the file stays as it is."""
+    lines = decode_text(file.read_bytes()).split("\n")
+    # The connection was just added, so its table is the last with this name.
+    header = len(lines) - 1 - lines[::-1].index(f"[{name}]")
+    lines.insert(header + 1, f"skip = {json.dumps(list(streams))}")
+    write_durably(file, "\n".join(lines).encode())

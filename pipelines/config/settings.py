@@ -139,6 +139,14 @@ class Settings(values.Table):
             if stream.surface == connection.surface and stream.name not in connection.skip
         ]
 
+    def skipped_by(self, connection: Connection) -> list[Stream]:
+        """Return the streams that a connection could read but skips."""
+        return [
+            stream
+            for stream in self.streams.values()
+            if stream.surface == connection.surface and stream.name in connection.skip
+        ]
+
 
 def load_settings(home: Home | None = None) -> Settings:
     """Return the settings of a home. Raises ConfigurationError: no home, or every fault in it."""

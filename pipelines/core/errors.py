@@ -53,6 +53,10 @@ class Forbidden(ServiceError):
     """The credentials do not open this route: actor, scope, mapping or trial."""
 
 
+class NotPermitted(Forbidden):
+    """The account's actor type or scopes do not open this list; they may open others."""
+
+
 class UnexpectedAnswer(ServiceError):
     """The answer contradicts the interface document."""
 

@@ -20,7 +20,7 @@ from pipelines.archive.records import parse_page
 from pipelines.core import errors
 from pipelines.core.text import printable
 from pipelines.http import retry
-from pipelines.http.page_size import refuses_page_size, size_refused
+from pipelines.http.page_size import refuses_page_size, size_refused, stream_at
 from pipelines.http.retry import Attempt
 from pipelines.http.signing import SigningTransport, Token
 from pipelines.rate_limit.headers import read_date
@@ -108,7 +108,7 @@ class ServiceClient(SigningTransport):
         if answer.failure:
             raise answer.failure
         if answer.status != HTTPStatus.OK or len(answer.body) > MAX_DOCUMENT:
-            raise retry.error_of_status(answer, path, self.connection, self.redactor)
+            raise self._error(answer, path)
         body = self.redactor.clean_bytes(answer.body)
         try:
             document = msgspec.json.decode(body, type=dict[str, Any])
@@ -145,7 +145,7 @@ class ServiceClient(SigningTransport):
         if token and attempt.status == HTTPStatus.UNAUTHORIZED:
             if self._token is token:
                 self._token = None
-            error = retry.error_of_status(attempt, path, self.connection, self.redactor)
+            error = self._error(attempt, path)
             is_valid = self.clock.monotonic() < token.expires_at
             kind = retry.TokenRefused if is_valid else errors.Unavailable
             attempt.failure = kind(str(error), error.remedy)
@@ -168,7 +168,7 @@ class ServiceClient(SigningTransport):
         if answer.status == HTTPStatus.NO_CONTENT and not answer.body:
             answer.content = empty_page("an empty list is status 204")
         elif answer.status != HTTPStatus.OK:
-            return retry.error_of_status(answer, path, self.connection, self.redactor)
+            return self._error(answer, path)
         elif problem := self._cache_problem(answer, path):
             return problem
         try:
@@ -183,6 +183,10 @@ class ServiceClient(SigningTransport):
         for deviation in getattr(answer.content, "deviations", ()):
             self.note_deviation(path, deviation)
         return self._clock_problem(answer)
+
+    def _error(self, answer: Attempt, path: str) -> errors.ServiceError:
+        stream = stream_at(self.settings, path)
+        return retry.error_of_status(answer, path, self.connection, self.redactor, stream)
 
     def _cache_problem(self, answer: Attempt, path: str) -> errors.ServiceError | None:
         """Return an error for the first answer of a cache; later ones are used, and count as old.

@@ -35,14 +35,15 @@ def size_refused(
     connection: Connection, settings: Settings, path: str, size: int, error: Exception
 ) -> PageSizeRefused:
     """Return the error that names the setting and the command."""
+    stream = stream_at(settings, path) or "STREAM"
     return PageSizeRefused(
         f"Pages of {size} records are refused. {error}",
-        f"Set limit in [streams.{stream_at(settings, path)}] of settings.toml to fewer than {size} "
+        f"Set limit in [streams.{stream}] of settings.toml to fewer than {size} "
         f"records, then run `partner-sync check -c {connection.name}`.",
     )
 
 
 def stream_at(settings: Settings, path: str) -> str:
-    """Return the name of the stream that reads a path."""
+    """Return the name of the stream that reads a path; empty if none does."""
     names = (each.name for each in settings.streams.values() if each.path == path)
-    return next(names, "STREAM")
+    return next(names, "")

@@ -1,5 +1,6 @@
 """What an answer means: the error that a user reads, how long to wait, how often to try again."""
 
+import json
 import logging
 import re
 from collections import Counter
@@ -44,7 +45,10 @@ KINDS: dict[int | None, type[errors.ServiceError]] = {
     429: errors.RateLimited,
     **dict.fromkeys(TRANSIENT, errors.Unavailable),
 }
-OR_SKIP = ", or add the stream to `skip` of connection `{name}` in connections.toml."
+OR_SKIP = "{or_skip}."
+SCOPE = r"403 .*\bscopes?\b"
+ACTOR = r"403 .*\bactors?\b"
+ANY_OTHER = "403 "
 # Status and words of an answer in lower case -> message and remedy. The first that fits counts.
 MEANINGS = {
     r"401 (?=.*organi[sz]ation).*(not active|inactive|disabled)": (
@@ -63,15 +67,15 @@ MEANINGS = {
         "the login that owns the API key of connection `{name}` lacks a mapping for this route",
         "Give the login the mapping (usually companyAdmin)" + OR_SKIP,
     ),
-    r"403 .*\bscopes?\b": (
+    SCOPE: (
         "the token of connection `{name}` lacks the OAuth scope for this route",
         "Ask the identity provider's administrator to grant the scope to the client" + OR_SKIP,
     ),
-    r"403 .*\bactors?\b": (
+    ACTOR: (
         "the actor type of connection `{name}` may not use this route",
         "Use a client of another actor type" + OR_SKIP,
     ),
-    "403 ": (
+    ANY_OTHER: (
         "the credentials of connection `{name}` may not use this route",
         "Check the rights of the credentials" + OR_SKIP,
     ),
@@ -136,25 +140,39 @@ def wait_seconds(answer: Attempt, now: float) -> float:
 
 
 def error_of_status(
-    answer: Attempt, path: str, connection: Connection, redactor: Redactor
+    answer: Attempt, path: str, connection: Connection, redactor: Redactor, stream: str = ""
 ) -> errors.ServiceError:
-    """Return the error that an answer other than 200 means."""
+    """Return the error that an answer other than 200 means. `stream` is the list at the path."""
     problem = read_problem(answer.body)
     kind, title, detail = (str(problem.get(name) or "") for name in ("type", "title", "detail"))
     slug = kind.rpartition("/")[2]
     words = f"{answer.status} {slug} {title} {detail}".lower().replace("_", " ")
-    message, remedy = next(
-        meaning for pattern, meaning in MEANINGS.items() if re.match(pattern, words, re.DOTALL)
-    )
+    pattern = next(each for each in MEANINGS if re.match(each, words, re.DOTALL))
+    message, remedy = MEANINGS[pattern]
+    kind_of_error = KINDS.get(answer.status, errors.UnexpectedAnswer)
+    # On the partner surface only actor and scopes decide. What says nothing may be of a proxy.
+    is_of_partner = pattern == ANY_OTHER and connection.surface == "partner" and title + detail
+    if pattern in {SCOPE, ACTOR} or is_of_partner:
+        kind_of_error = errors.NotPermitted
     # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
     quote = redactor.clean(detail or title).strip()
     said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
     location = answer.headers.get("location", "no address")
     message = message.format(name=connection.name, url=connection.base_url, location=location)
-    return KINDS.get(answer.status, errors.UnexpectedAnswer)(
+    return kind_of_error(
         f"The service answered {path} with status {answer.status}: {message}.{said}",
-        remedy.format(name=connection.name),
+        remedy.format(name=connection.name, or_skip=_or_skip(connection, stream)),
     )
+
+
+def _or_skip(connection: Connection, stream: str) -> str:
+    """Return how the connection leaves a list out; nothing for what is no list."""
+    if not stream:
+        return ""
+    where = f"[{connection.name}] in connections.toml to leave the list out"
+    if connection.skip:
+        return f", or set skip = {json.dumps([*connection.skip, stream])} in {where}"
+    return f', or add skip = ["{stream}"] to {where}'
 
 
 async def ask_with_retries(

@@ -23,7 +23,9 @@ from tests.warehouse.versions import full_disk
 
 Arrange = Callable[[Stores], object]
 # They pass where nobody has begun what they watch.
-NOTHING_BEGUN = {"erasure_unfinished", "notification_failed", "description_changed"}
+NOTHING_BEGUN = {
+    *("erasure_unfinished", "notification_failed", "description_changed", "list_readable"),
+}
 BY_METADATA = NOTHING_BEGUN | {"run_failed", "clock_set_back", "scan_held", "scan_failed"}
 LIST = ListName("acme", "usage")
 DOWN = "The service cannot be reached."

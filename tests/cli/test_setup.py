@@ -7,6 +7,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,9 @@ from pipelines.config.home import Home
 from pipelines.metadata.tables import Decision, Identity
 from tests.cli.conftest import Cli
 from tests.homes import opened, rows
-from tests.sandbox.running import AUDIENCE, SECRET, Running
+from tests.sandbox.running import AUDIENCE, SECRET, SMALL, Running, clients_file, started
 
+READABLE = ("list_readable", "info", "billing")
 LISTS = {"/v2/partners", "/v2/usage", "/v2/billing"}
 ANSWER_SECONDS = 60  # on a busy machine
 
@@ -87,8 +89,58 @@ def test_wrong_credentials_publish_nothing(fresh: Cli) -> None:
 
 def test_a_route_that_is_closed_can_be_left_out(sandbox: Running, synced: Cli) -> None:
     sandbox.fault("scope-revoked", "/v2/billing")
-    assert 'add skip = ["billing"] to [acme]' in synced("check", code=2).stdout
-    assert synced.json("check", code=2)[1]["passed"] is True
+    checked = synced.json("check", code=2)
+    assert [row["passed"] for row in checked] == [True, True, True, False]
+    assert 'add skip = ["billing"] to [acme]' in checked[3]["remedy"]
+    lists = synced.json("sync", code=3)["lists"]
+    assert lists[2]["remedy"] == checked[3]["remedy"]
+
+
+def found(result: Any) -> list[tuple[str, str, str]]:
+    return [(each["code"], each["severity"], each["stream"]) for each in result["findings"]]
+
+
+def test_lists_that_a_partner_may_not_read_are_skipped_and_watched(
+    empty: Cli, tmp_path: Path
+) -> None:
+    clients = clients_file(tmp_path)
+    with started("--rate", "0", *SMALL, "--clients", str(clients)) as service:
+        service.fault("scope-revoked", "/v2/billing")
+        account = [*options(service, tmp_path), "--client-id=reseller"]
+        (tmp_path / "secret").write_text("s-reseller")
+        printed = " ".join(empty("init", "--name=acme", *account).stdout.split())
+        assert printed.count("this account may not read it (403)") == 2
+        text = empty.home.connections_file.read_text()
+        assert tomllib.loads(text)["acme"]["skip"] == ["partners", "billing"]
+        assert READABLE not in found(empty.json("status"))
+        checked = {row["checked"]: row for row in empty.json("check")}
+        assert "The actor partner may not use this route." in checked["partners"]["message"]
+        assert "scope" in checked["billing"]["message"]
+        assert [row["stream"] for row in empty.json("sync")["lists"]] == ["usage"]
+        service.reset()  # the scope is granted
+        assert READABLE in found(empty.json("sync"))
+        status = empty.json("status")
+        assert [each for each in found(status) if each[0] == "list_readable"] == [READABLE]
+        (remedy,) = [each["remedy"] for each in status["findings"] if each["stream"] == "billing"]
+        checked = {row["checked"]: row for row in empty.json("check")}
+        assert checked["billing"]["remedy"] == remedy
+        assert remedy.startswith("To read it, remove `billing` from skip of [acme]")
+        service.fault("scope-revoked", "/v2/billing")
+        empty("check")
+        assert READABLE not in found(empty.json("status"))
+        service.reset()
+        empty.home.connections_file.write_text(text.replace(', "billing"', ""))
+        assert [row["stream"] for row in empty.json("sync")["lists"]] == ["usage", "billing"]
+        empty.home.connections_file.write_text(text)  # now a person wants it so
+        assert READABLE not in found(empty.json("sync"))
+
+
+def test_no_list_is_skipped_if_the_account_may_read_none(
+    sandbox: Running, empty: Cli, tmp_path: Path
+) -> None:
+    sandbox.fault("scope-revoked")
+    empty("init", "--name=acme", *options(sandbox, tmp_path), code=2)
+    assert "skip" not in tomllib.loads(empty.home.connections_file.read_text())["acme"]
 
 
 def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synced: Cli) -> None:

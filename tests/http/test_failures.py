@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.core.errors import Forbidden, RateLimited, ServiceError, Unavailable
+from pipelines.core.errors import Forbidden, NotPermitted, RateLimited, ServiceError, Unavailable
 from pipelines.core.errors import UnexpectedAnswer as Unexpected
 from pipelines.http.retry import TRIES, UNCHANGED
 from tests.http.support import Reply, Script, http_date, json_reply, merchant, page_reply
@@ -48,9 +48,19 @@ CASES: dict[str, tuple[Reply, type[ServiceError], str, str]] = {
         *(Forbidden, "the free trial of connection `shop` has ended", "Enable billing"),
     ),
     "mapping": (problem(403, "Requires companyAdmin"), Forbidden, "lacks a mapping", "companyAdm"),
-    "scope": (problem(403, "missing SCOPE"), Forbidden, "lacks the OAuth scope", "grant the scope"),
-    "actor": (problem(403, "actor_type"), Forbidden, "actor type of connection", "another actor"),
-    "403": (problem(403, "why"), Forbidden, "may not use this route", "`skip` of connection `sh"),
+    "scope": (
+        problem(403, "missing SCOPE"),
+        NotPermitted,
+        "lacks the OAuth scope",
+        "grant the scope",
+    ),
+    "actor": (
+        problem(403, "actor_type"),
+        NotPermitted,
+        "actor type of connection",
+        "another actor",
+    ),
+    "403": (problem(403, "why"), Forbidden, "may not use this route", 'skip = ["usage"] to [shop]'),
     "405": (problem(405, "why"), Unexpected, "document does not know this status. The s", "check"),
     "404": (problem(404, "why"), Unexpected, "does not exist at http://127.0.0.1:8000", "base_url"),
     "304": (Reply(304), Unexpected, "status 304", "check"),
