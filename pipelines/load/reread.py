@@ -6,6 +6,8 @@ times of the rows stay, so no row counts as changed.
 """
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -29,6 +31,8 @@ from pipelines.load.values import Sent, parts, to_staged
 ZERO: Final = Decimal(0)
 ROWS: Final = 50_000  # that are converted at once
 SPARE: Final = r"\.[0-9]*0$|[eE]|^-0(\.0+)?$"  # a number that has a shorter spelling
+# ISO 4217 has currencies with 0, 2, 3 and 4 digits behind the point.
+MONEY: Final = re.compile(r"(?!-0$)-?[0-9]+(\.[0-9]{2,4})?")
 HAS_EXTREME_DAY: Final = """
 SELECT coalesce(max(history.{column}) >= DATE '9999-12-30'
     OR min(history.{column}) < DATE '0001-01-03', false)
@@ -68,15 +72,29 @@ def stored_texts(db: duckdb.DuckDBPyConnection, place: Place) -> Iterator[pa.Arr
 
 
 def have_two_spellings(read: Callable[[], Iterable[pa.Array]]) -> bool:
-    """Return whether two number texts spell one number, such as 1.10 and 1.1."""
-    spare = set[str]()
+    """Return whether two number texts spell one number, such as 1.10 and 1.1.
+
+    Amounts of two currencies may, with the digits that each currency has: 90.00 and 90.000.
+    """
+    spare = defaultdict[str, set[str]](set)
     for texts in read():
-        spare.update(pc.unique(texts.filter(pc.match_substring_regex(texts, SPARE))).to_pylist())
-    short = {f"{shortest(parse_number(text) or ZERO) or ZERO:f}" for text in spare}
-    if len(short) < len(spare):
-        return True
-    wanted = pa.array(sorted(short), pa.string())
-    return any(pc.any(pc.is_in(texts, wanted)).as_py() for texts in read()) if short else False
+        found = texts.filter(pc.match_substring_regex(texts, SPARE))
+        for text in pc.unique(found).to_pylist():
+            spare[f"{shortest(parse_number(text) or ZERO) or ZERO:f}"].add(text)
+    wanted = list[str]()
+    for short, texts in spare.items():
+        is_money = all(_has_money_scale(text) for text in texts)
+        if len(texts) > 1 and not is_money:
+            return True
+        if not is_money or not _has_money_scale(short):
+            wanted.append(short)
+    known = pa.array(wanted, pa.string())
+    return bool(wanted) and any(pc.any(pc.is_in(each, known)).as_py() for each in read())
+
+
+def _has_money_scale(text: str) -> bool:
+    """Return whether a number has as many digits behind the point as some currency has."""
+    return MONEY.fullmatch(text) is not None
 
 
 def change_types(db: duckdb.DuckDBPyConnection, table: str, changes: Sequence[Change]) -> None:

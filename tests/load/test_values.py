@@ -75,6 +75,8 @@ LATER = [  # a value of the first scan, one of the second, the column then, and 
     ('"1500"', '"007.50"', "007.50", None),
     ('"1500"', '"1e3"', "1e3", None),
     ('"1500.0"', '"1500"', Decimal(1500), None),
+    ('"1500"', '"1500.00"', Decimal(1500), None),
+    ('"1500"', '"1500.0"', "1500.0", None),
     ('"1.5"', '"none"', None, {"a": "none"}),
     ('"1.5"', '"2.25"', Decimal("2.25"), None),
     ('"2026-10-01"', '"soon"', None, {"a": "soon"}),
