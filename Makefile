@@ -38,14 +38,15 @@ demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half 
 	@$(IN) $(BIN)/partner-sync demo
 
 test: $(VENV)/.installed ## the tests (two minutes on two cores)
-	@$(IN) $(PYTEST) -m "not long"
+	@$(IN) $(PYTEST) -m "not long and not slow"
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 4 -m long # some of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 8
 
-test-slow: $(VENV)/.installed ## change the code in 100 ways; print what no test notices (hours)
+test-slow: $(VENV)/.installed ## the slowest tests; then 100 changes that a test should notice (hours)
+	@$(IN) $(PYTEST) -m slow
 	@$(IN) $(BIN)/python -m tests.mutate
 
 check: $(VENV)/.installed ## format, lint, types, layers, tests

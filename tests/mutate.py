@@ -103,7 +103,7 @@ def is_noticed(package: str, tree: Path) -> bool:
         "-n",
         "0",
         "-m",
-        "not long",
+        "not long and not slow",
         f"tests/{package}",
     ]
     try:

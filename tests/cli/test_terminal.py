@@ -30,8 +30,9 @@ ESCAPED = r"\x1b[2J\x1b]0;owned\x07\r\x08\x9b31m\u202e\u2066\u200f\u2028"
 OURS = re.compile(r"\r?\x1b\[([0-9;]*m|\?25l|\?25h\r?|1A|2K)|\r+\n")
 DONE, USAGE, ATTENTION = ExitCode.DONE, ExitCode.USAGE, ExitCode.NEEDS_ATTENTION
 CALLS = {**ARGUMENTS, "demo": "--home=HOME", "init": "--name=second OPTIONS"}
-CODES = dict.fromkeys(("check", "demo", "init", "notify test"), USAGE) | dict.fromkeys(
-    ("approve", "status", "sync", "versions build", "versions rebuild"), ATTENTION
+CALLS["erase"] += " --force"  # of 25 records, one is more than a hundredth
+CODES = dict.fromkeys(("check", "demo", "notify test"), USAGE) | dict.fromkeys(
+    ("approve", "init", "status", "sync", "versions build", "versions rebuild"), ATTENTION
 )
 SHOWING = {  # what the service said
     *("approve", "check", "connections accept", "discover", "init", "runs", "status", "sync"),

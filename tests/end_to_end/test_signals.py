@@ -133,7 +133,7 @@ def stopped(home: Home, how: signal.Signals | None, seconds: float) -> tuple[int
     return process.returncode, output, time.monotonic() - began
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(30 * MOMENTS)
 def test_a_program_that_is_stopped_at_any_moment_says_it_or_is_done(
     sandbox: Running, synced: Home, tmp_path: Path

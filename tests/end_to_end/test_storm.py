@@ -59,7 +59,7 @@ def requests(service: Running) -> int:
     return int(counted["admitted"] + counted["refused"])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_request_leaves_between_a_429_and_its_time(tmp_path: Path) -> None:
     with started("--latency-ms", "40", "--fault", "storm-seconds:/v2/*:6", *SMALL) as service:
