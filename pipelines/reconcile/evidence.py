@@ -6,13 +6,14 @@ Shares are over all current rows. Sums and products are over a sample, in exact 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from pipelines.config.mapping import FIELD_PATH
 from pipelines.core.currencies import CODES, SPACES, minor_unit, read_code
+from pipelines.core.parse import NUMBER, parse_number
 from pipelines.reconcile.roles import DAY, Column, read_columns
 
 MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match  # lists in lists are no lines
@@ -32,9 +33,12 @@ CASE WHEN length({{0.value}}) BETWEEN 3 AND 9
 TIME: Final = f"""
 CASE WHEN {{0.value}} BETWEEN '0' AND ':' THEN {DAY.format(value="{0.value}")} IS NOT NULL END
 """
+NUMBER_TEXT: Final = f"""
+CASE WHEN {{0.value}} BETWEEN '-' AND ':' THEN regexp_full_match({{0.value}}, '{NUMBER}') END
+"""
 COUNTS: Final = """
 count({0.value}), approx_count_distinct({0.value}), count({0.value}) FILTER ({1}),
-count({0.value}) FILTER ({2})
+count({0.value}) FILTER ({2}), count({0.value}) FILTER ({3})
 """
 SHARES: Final = """
 SELECT count(*), count(DISTINCT {0.row}._connection), {1}
@@ -68,6 +72,13 @@ FROM (FROM current.usage {SAMPLED}) AS record
 JOIN {{source}} ON line._connection = record._connection
     AND CAST({{line_usage}} AS VARCHAR) = CAST({{id}} AS VARCHAR)
 GROUP BY record._connection, record._key, {{currency}}, {{used}}
+"""
+AGREEING: Final = f"""
+SELECT {{used}}, {{billed}}
+FROM (FROM current.usage {SAMPLED}) AS record
+JOIN {{source}} ON line._connection = record._connection
+    AND CAST({{line_usage}} AS VARCHAR) = CAST({{id}} AS VARCHAR)
+GROUP BY record._connection, record._key
 """
 TOTALS: Final = """
 SELECT used.currency, used.amounts, billed.amounts
@@ -133,12 +144,12 @@ class Evidence:
         counts = ", ".join(map(_counts, columns))
         ((rows, connections, *found),) = self._rows(SHARES.format(columns[0], counts))
         for at, column in enumerate(columns if rows else ()):
-            values, distinct, codes, times = found[4 * at : 4 * at + 4]
+            values, distinct, codes, times, numbers = found[5 * at : 5 * at + 5]
             is_few = column.type == "VARCHAR" and distinct <= FEW
             self.shares[column] = {
                 "filled": Share(values, rows),
                 "labels": Share(values if column.type in LABELS else 0, rows),
-                "numbers": Share(values if column.is_number else 0, rows),
+                "numbers": Share(numbers, rows),
                 "codes": Share(codes, values),
                 "times": Share(times, values),
                 "few": Share(values if is_few else 0, values),
@@ -173,10 +184,10 @@ class Evidence:
         """Return for which share of sampled bills a column of lines adds up to each of bills."""
         bills = self._rows(SUMS.format(line, ", ".join(each.value for each in totals)))
         with localcontext(prec=EXACT_DIGITS):
-            sums = [sum(filter(None, amounts), Decimal(0)) for amounts, *_totals in bills]
+            sums = [_sum(amounts) for amounts, *_totals in bills]
         return {
             total: Share.of(
-                bill[at] == added
+                _number(bill[at]) == added
                 for bill, added in zip(bills, sums, strict=True)
                 if bill[at] is not None
             )
@@ -199,6 +210,31 @@ class Evidence:
             )
             yield from self._pairs(query)
 
+    def agreeing(
+        self, usage: tuple[Column, list[Column]], lines: tuple[Column, list[Column]]
+    ) -> dict[tuple[Column, Column], Share]:
+        """Return for which share of sampled usage a column of lines adds up to one of usage.
+
+        Each side is the column that identifies usage, and numbers. Zeros and ones show nothing.
+        """
+        (key, used), (reference, billed) = usage, lines
+        query = AGREEING.format(
+            id=key.value,
+            line_usage=reference.value,
+            source=reference.source,
+            used=", ".join(f"any_value({each.value})" for each in used) or "NULL",
+            billed=", ".join(f"list({each.value})" for each in billed) or "NULL",
+        )
+        rows, found = self._rows(query), dict[tuple[Column, Column], Share]()
+        with localcontext(prec=EXACT_DIGITS):
+            for (x, one), (y, other) in product(enumerate(used), enumerate(billed, len(used))):
+                pairs = [(_number(row[x]), _sum(row[y])) for row in rows]
+                telling = [pair for pair in pairs if pair[0] and pair[0] != 1]
+                share = Share.of(amount == added for amount, added in telling)
+                if share.whole >= FEWEST_ROWS:
+                    found[one, other] = share
+        return found
+
     def totals(self, found: Mapping[str, Column]) -> Iterator[Pair]:
         """Yield the totals of partners by currency; nothing without the roles."""
         roles = [
@@ -212,7 +248,7 @@ class Evidence:
     def _pairs(self, query: str) -> Iterator[Pair]:
         with localcontext(prec=EXACT_DIGITS):
             for currency, *sides in self._rows(query):
-                used, billed = (sum(filter(None, each), Decimal(0)) for each in sides)
+                used, billed = map(_sum, sides)
                 yield Pair(read_code(currency), used, billed)
 
     def products(
@@ -226,7 +262,8 @@ class Evidence:
             return {}
         values = ", ".join(each.value if each else "NULL" for each in (*numbers, currency))
         lines = LINES.format(numbers[0]) if numbers[0].row == "line" else ""
-        rows = self._rows(ROWS.format(numbers[0], values, lines))
+        sent = self._rows(ROWS.format(numbers[0], values, lines))
+        rows = [(*map(_number, row), code) for *row, code in sent]
         found = dict[tuple[Column, ...], Share]()
         with localcontext(prec=EXACT_DIGITS):
             for (x, one), (y, two), (z, amount) in permutations(enumerate(numbers), 3):
@@ -247,5 +284,17 @@ class Evidence:
 
 def _counts(column: Column) -> str:
     if column.type == "VARCHAR":
-        return COUNTS.format(column, CODE.format(column), TIME.format(column))
-    return COUNTS.format(column, "false", column.type.startswith(("DATE", "TIMESTAMP")))
+        tests = (each.format(column) for each in (CODE, TIME, NUMBER_TEXT))
+        return COUNTS.format(column, *tests)
+    is_time = column.type.startswith(("DATE", "TIMESTAMP"))
+    return COUNTS.format(column, "false", is_time, column.is_number)
+
+
+def _number(value: Any) -> Any:
+    """Return what a text says as a number; other values as they are."""
+    return parse_number(value) if isinstance(value, str) else value
+
+
+def _sum(values: Iterable[Any]) -> Decimal:
+    """Return the sum of the numbers among values; those that say none count nothing."""
+    return sum(filter(None, map(_number, values)), Decimal(0))

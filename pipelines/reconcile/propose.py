@@ -13,32 +13,14 @@ import duckdb
 from pipelines.config import mapping
 from pipelines.config.mapping import PartnerRoles
 from pipelines.reconcile.evidence import FEW, SOME, Evidence, Share
+from pipelines.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
 from pipelines.reconcile.roles import NUMBERS, SIDES, Column, words
+from pipelines.reconcile.spelled import Kind, kind_of
 from pipelines.reconcile.units import AMOUNTS, find_units
 
 SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
 CLOSE = 0.02  # shares that differ by less are equally good
 WIDTH = 12  # numbers of a table that are multiplied; all combinations of three are
-UNNAMED = 1_000.0  # rank of a name that says nothing
-NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one
-    "id": "usage id, billing id, bill id, invoice id, document id, document no, record id, id",
-    "partner": "partner id, partner, reseller, distributor, account",
-    "organization": "organization, organisation, org, customer, merchant, tenant, account",
-    "period": "period start, service period, period, start, from, month, day, date, timestamp",
-    "plan": "plan id, plan, product, sku, tier, item, service",
-    "metric": "metric, meter, measure, dimension, unit",
-    "quantity": "quantity, qty, volume, consumed, unit, usage, count",
-    "price": "unit price, price, rate, unit cost",
-    "amount": "total, amount, gross, charge, cost, fee, value",
-    "currency": "currency, ccy",
-    "recorded": "recorded, booked, logged, ingested, received, reported, created",
-    "updated": "updated, modified, changed, revised",
-    "issued": "issued, issue, invoice date, bill date, document date, invoiced, billed, created",
-    "number": "invoice number, bill number, document number, number, serial, document no",
-    "status": "status, state",
-    "kind": "kind, document type, bill type, invoice type, type",
-    "usage": "usage id, usage, record id, event id",
-}
 KINDS: Final = {  # of fields, with what their values show
     "codes": "values are ISO 4217 codes",
     "few": f"rows have one of at most {FEW} values",
@@ -53,7 +35,6 @@ NAMED_ROLES: Final = {  # period after other times: a date may be any of them
     **dict.fromkeys(("usage.organization", "usage.plan", "usage.metric"), "labels"),
     **dict.fromkeys(("billing.organization", "billing.number", "billing.line_plan"), "labels"),
 }
-OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}  # have no role
 AGREE: Final = {  # whose values are those of the other side
     "billing.organization": "usage.organization",
     "billing.line_plan": "usage.plan",
@@ -108,6 +89,7 @@ class _Search:
         self._refer("billing.line_usage", "usage.id", rare)
         self._money("usage.")
         self._money("billing.line_")
+        self._agree()
         line, totals = self._found.get("billing.line_amount"), self._numbers("billing.amount")
         sums = self._evidence.sums(line, totals) if line and totals else {}
         if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
@@ -152,14 +134,27 @@ class _Search:
         return [each for each in free if each not in self._found.values()]
 
     def _numbers(self, role: str) -> list[Column]:
-        free = (each for each in self._free(role) if each.is_number)
-        return [each for each in free if not OTHERS & set(words(each.path))]
+        """Return free columns of numbers, then those of texts that all say one, but identifiers."""
+        free = self._free(role)
+        numbers = [each for each in free if each.is_number and not OTHERS & set(words(each.path))]
+        texts = [each for each in free if self._says_numbers(each) and is_number_named(each)]
+        return numbers + sorted(texts, key=lambda each: self._rank_as_number(role, each))
+
+    def _says_numbers(self, column: Column) -> bool:
+        shares = self._evidence.shares[column]
+        return (
+            column.type == "VARCHAR" and shares["numbers"].part >= SURE * shares["filled"].part > 0
+        )
+
+    def _rank_as_number(self, role: str, column: Column) -> float:
+        side = role.rpartition(".")[0]
+        return min(rank(f"{side}.{name}", column) for name in NUMBERS)
 
     def _choose(
         self, role: str, shares: Mapping[Column, Share], meaning: str, *, needs_name: bool = False
     ) -> bool:
         """Give a role to the field with the best name and share; whether any is good enough."""
-        ranks = {each: _rank(role, each) for each in shares}
+        ranks = {each: rank(role, each) for each in shares}
         tried = [each for each in shares if ranks[each] < UNNAMED or not needs_name]
         least = {each: SURE if ranks[each] == UNNAMED else NAMED for each in tried}
         good = {each: shares[each] for each in tried if shares[each].value >= least[each]}
@@ -167,7 +162,9 @@ class _Search:
         field, reason = None, "No field has a name that fits."
         if len(best) == 1:
             self._found[role], field, share = best[0], best[0].path, good[best[0]]
-            reason = f"{share} {meaning}." + " The name fits." * (ranks[best[0]] < UNNAMED)
+            is_text = kind_of(role) is Kind.NUMBER and not best[0].is_number
+            reason = f"{share} {meaning}." + " The numbers are texts." * is_text
+            reason += " The name fits." * (ranks[best[0]] < UNNAMED)
         elif best:
             paths = ", ".join(each.path for each in best)
             reason = f"Equally good: {paths}. Choose one in mapping.toml."
@@ -178,8 +175,14 @@ class _Search:
         return bool(best)
 
     def _choose_by(self, kind: str, role: str, but: str = "") -> None:
-        """Give a role to a field by what all rows say of it, and but for codes by its name."""
+        """Give a role to a field by what all rows say of it, and but for codes by its name.
+
+        Numbers in columns of text are looked at where no column of numbers has a name that fits.
+        """
         shares = {each: self._evidence.shares[each][kind] for each in self._free(role)}
+        numbers = {each: shares[each] for each in shares if each.is_number}
+        if kind == "numbers" and self._choose(role, numbers, KINDS[kind] + but, needs_name=True):
+            return
         self._choose(role, shares, KINDS[kind] + but, needs_name=kind != "codes")
 
     def _partners(self, roles: PartnerRoles) -> None:
@@ -216,9 +219,12 @@ class _Search:
         """Find quantity, price and amount: by what multiplies, else by name."""
         quantity, price, amount = roles = [f"{prefix}{name}" for name in NUMBERS]
         numbers, currency = self._numbers(quantity), f"{prefix.partition('.')[0]}.currency"
-        products = self._evidence.products(numbers[:WIDTH], self._found.get(currency))
-        good = {each: share for each, share in products.items() if share.value >= SURE}
-        best = _best(good, lambda each: _product_rank(roles, each))
+        good, best = dict[tuple[Column, ...], Share](), list[Any]()
+        for tried in ([each for each in numbers if each.is_number], numbers):
+            if not best:
+                products = self._evidence.products(tried[:WIDTH], self._found.get(currency))
+                good = {each: share for each, share in products.items() if share.value >= SURE}
+                best = _best(good, lambda each: _product_rank(roles, each))
         only = f" (only {WIDTH} of {len(numbers)} numbers)" if len(numbers) > WIDTH else ""
         for at, role in enumerate(roles if best else ()):
             one, two, product = (each.path for each in best[0])
@@ -228,6 +234,24 @@ class _Search:
             if role not in self.proposals:
                 self._choose_by("numbers", role, f"; no product confirms it{only}")
 
+    def _agree(self) -> None:
+        """Find amounts without a name: fields of lines that add up to a field of their usage."""
+        sides = ("usage.amount", "billing.line_amount")
+        key, reference = (self._found.get(each) for each in ("usage.id", "billing.line_usage"))
+        if not key or not reference or self._found.keys() >= {*sides}:
+            return
+        used, billed = (
+            [self._found[role]] if role in self._found else self._numbers(role)[:WIDTH]
+            for role in sides
+        )
+        shares = self._evidence.agreeing((key, used), (reference, billed))
+        good = {each: share for each, share in shares.items() if share.value >= SURE}
+        best = _best(good, len)
+        for at, role in enumerate(sides):
+            if best and role not in self._found:
+                found = {each[at]: shares[each] for each in best}
+                self._choose(role, found, "sums of lines are equal to their usage")
+
     def _choose_agreeing(self, kind: str, role: str, other: str) -> None:
         """Give a role to a field whose name fits and whose values the other side has, too."""
         target = self._found.get(other)
@@ -235,7 +259,7 @@ class _Search:
             reason = f"{other} has no field to compare values with."
             self.proposals[role] = Proposal(None, reason)
             return
-        named = [each for each in self._free(role) if _rank(role, each) < UNNAMED]
+        named = [each for each in self._free(role) if rank(role, each) < UNNAMED]
         shares = {
             each: self._evidence.found(each, target)
             for each in named
@@ -269,18 +293,8 @@ def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]
     return [each for each in first if most - shares[each].value < CLOSE]
 
 
-def _rank(role: str, column: Column) -> float:
-    """Return how well a field is named for a role, 0 the best; UNNAMED if it is not."""
-    found = set(words(column.path.rpartition("[].")[2]))
-    usual = NAMES.get(role.partition(".")[2].removeprefix("line_"))
-    for place, name in enumerate(usual.split(", ") if usual and not OTHERS & found else ()):
-        if found >= set(name.split()) or name.replace(" ", "") in found:
-            return place + len(found - set(name.split())) / 100
-    return UNNAMED
-
-
 def _product_rank(roles: Sequence[str], product: Sequence[Column]) -> tuple[float, bool]:
     """Return how well a product is named, 0 the best; whole numbers are rather quantities."""
     quantity, price, _ = product
-    names = sum(_rank(role, each) for role, each in zip(roles, product, strict=True))
+    names = sum(rank(role, each) for role, each in zip(roles, product, strict=True))
     return (names, price.scale == 0 < quantity.scale)

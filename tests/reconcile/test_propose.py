@@ -159,6 +159,27 @@ def amounts_with_a_currency(lists: Lists) -> str:
     return "usage.price=unitPrice usage.amount="
 
 
+def whole_amounts_as_texts(lists: Lists) -> str:
+    """Texts of digits are numbers if a name or a product says so; an identifier is none."""
+    for each in (*lists["usage"], *[line for bill in lists["billing"] for line in bill["lines"]]):
+        if "sequence" in each:
+            each["chargeId"] = str(1000 + each["sequence"])
+        del each["unitPrice"]
+        each |= {"quantity": str(each["quantity"]), "amount": each["amount"].replace(".", "")}
+    for each in lists["billing"]:
+        each |= {"total": str(int(Decimal(each["total"]) * 100)), "taxNumber": "1234"}
+    names = "usage.quantity=quantity usage.amount=amount billing.line_quantity=lines[].quantity"
+    return f"{names} billing.line_amount=lines[].amount billing.amount=total usage.price="
+
+
+def amounts_by_agreement(lists: Lists) -> str:
+    """Lines that add up to their usage say which field is the amount, though no name does."""
+    whole_amounts_as_texts(lists)
+    text = json.dumps(lists).replace('"amount"', '"betrag"').replace('"chargeId"', '"vorgang"')
+    lists |= json.loads(text)
+    return "usage.amount=betrag billing.line_amount=lines[].betrag usage.quantity=quantity"
+
+
 def exact_amounts(lists: Lists) -> str:
     """A cent decides, also in products of more digits than floating point has."""
     for at, each in enumerate(lists["usage"]):
@@ -222,6 +243,8 @@ EVIDENCE: dict[Change, str] = {
     factors_without_names: "Equally good: lines[].",
     a_tax_is_no_amount: "60 of 60 (100 %) rows have a number; no product confirms it.",
     amounts_with_a_currency: "Nearest: amount, 0 of 60 (0 %) rows have a number;",
+    whole_amounts_as_texts: "no product confirms it. The numbers are texts. The name fits.",
+    amounts_by_agreement: "sums of lines are equal to their usage. The numbers are texts.",
     exact_amounts: "sampled rows are quantity x unitPrice = exact",
     counting_in_every_record: "65 of 65 (100 %) values are in usage.usageId.",
     fields_with_names_of_ours: "13 of 13 (100 %) sampled bills are the sum of their lines.",
