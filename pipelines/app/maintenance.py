@@ -1,8 +1,9 @@
 """Work on versions and files: list and verify them, delete old ones, erase; held scans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import select
 
@@ -12,15 +13,17 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import prune
 from pipelines.publish.build import rebuild
 from pipelines.publish.erase import ErasureRequest, erase
+from pipelines.publish.left_over import left_over
 from pipelines.publish.reconciliation import read_closes
 from pipelines.publish.versions import checkpoint, require_unchanged, rollback
 from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.duckdb_file import Row, Version
 
+EXPECTED = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # to have a file
 MOST = 0.5  # share of the scan files that `prune` deletes only if it is forced
 __all__ = ["ErasureRequest", "erase", "prune_files", "rebuild", "rollback", "verify_files"]
 
@@ -68,7 +71,8 @@ def _refuse_most(session: AppSession, old: list[Row], days: int) -> None:
 def verify_files(session: AppSession) -> Row:
     """Read scan files, versions, copies of closed months and the metadata database whole.
 
-    Returns how many `files` were read, and what is wrong with which: `damaged`.
+    Returns how many `files` were read, and what is wrong with which: `damaged`. Files that are
+    missing, unknown, or left by killed processes are among them.
     """
     with session.metadata.transaction() as db:
         known = list(db.scalars(select(Scan).order_by(Scan.started_at)))
@@ -89,6 +93,7 @@ def verify_files(session: AppSession) -> Row:
         }
         for file in session.archive.unknown_files(known)
     ]
+    damaged += [*_lost_versions(session), *map(_left_over, left_over(session.home))]
     files = len(readers) + len(damaged)
     for read in readers:
         stop.raise_if_requested()
@@ -97,6 +102,35 @@ def verify_files(session: AppSession) -> Row:
         except PartnerSyncError as error:
             damaged.append({"message": str(error), "remedy": error.remedy})
     return {"files": files, "damaged": damaged}
+
+
+def _lost_versions(session: AppSession) -> Iterator[Row]:
+    """Yield what is wrong with versions that were published and have no file.
+
+    Not with the published one: reading it says so.
+    """
+    expected = select(VersionRow.number).where(VersionRow.status.in_(EXPECTED))
+    with session.metadata.transaction() as db:
+        numbers = set(db.scalars(expected))
+    numbers.difference_update(each.number for each in session.warehouse.versions())
+    if published := session.warehouse.published():
+        numbers.discard(published.number)
+    for number in sorted(numbers):
+        yield {
+            "message": f"Version {number} has no file: {session.warehouse.version(number).path} "
+            "was deleted, but not by partner-sync. Analysts still see the published version; "
+            f"nobody can roll back to version {number}.",
+            "remedy": "Restore the file from a backup. It is missed until all versions that are "
+            "kept are newer.",
+        }
+
+
+def _left_over(path: Path) -> Row:
+    return {
+        "message": f"{path} was left by a process that was killed. It is in no version, close, "
+        "report or export.",
+        "remedy": "Run `partner-sync sync`, which deletes it.",
+    }
 
 
 def _read_version(session: AppSession, version: Version) -> None:

@@ -1,9 +1,11 @@
 """Files that survive a crash: durable rename, atomic symlinks, private folders."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 from pipelines.core.errors import StorageFailed
@@ -38,6 +40,15 @@ def remove_folder(path: Path) -> None:
             shutil.rmtree(path)
 
 
+def remove(path: Path) -> None:
+    """Delete a file, a symlink, or a folder with all that is in it. Raises StorageFailed."""
+    with storing(path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def sync_file(path: Path) -> None:
     """Make the content of a file durable; of a folder, its new files and renames."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -54,13 +65,52 @@ def durable_rename(source: Path, target: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a small private file atomically and durably."""
+    """Replace a small private file atomically and durably.
+
+    Waits for another process that writes the same file.
+    """
     part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    part.touch(PRIVATE_FILE)
-    part.write_bytes(content)
-    sync_file(part)
-    durable_rename(part, path)
+    with _claimed(part) as file:
+        part.write_bytes(content)
+        os.fsync(file.fileno())
+        durable_rename(part, path)
+
+
+@contextmanager
+def _claimed(part: Path) -> Iterator[FileIO]:
+    """Yield an empty private file that this process alone writes, which `is_left_over` sees."""
+    while True:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE)
+        with FileIO(descriptor, "r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_named(part, descriptor):
+                os.fchmod(descriptor, PRIVATE_FILE)
+                yield file
+                return
+
+
+def _is_named(path: Path, descriptor: int) -> bool:
+    """Return whether an open file still has a name: who held it may have renamed or removed it."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def is_left_over(part: Path) -> bool:
+    """Return whether no living process holds a file that `write_durably` or a reader made.
+
+    What is no file, or is gone meanwhile, is held by nobody.
+    """
+    with suppress(FileNotFoundError):
+        if part.is_symlink() or not part.is_file():
+            return True
+        with part.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+    return True
 
 
 def swap_symlink(link: Path, target: str) -> None:

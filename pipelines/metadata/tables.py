@@ -187,10 +187,14 @@ class Decision(Base, kw_only=True):
 
 
 class VersionStatus(StrEnum):
-    """State of a version: PUBLISHED ones were published at some time and have a file."""
+    """State of a version: PUBLISHED ones were published at some time and have a file.
+
+    The file of a LOST one went without us; DELETED ones we deleted, or they were never published.
+    """
 
     BUILDING = "building"
     PUBLISHED = "published"
+    LOST = "lost"
     DELETED = "deleted"
 
 

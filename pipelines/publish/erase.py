@@ -25,6 +25,7 @@ from pipelines.publish.search import Found, SearchResult, find
 from pipelines.publish.versions import (
     Stores,
     change_versions,
+    drop_version,
     publish_version,
     write_version,
 )
@@ -164,7 +165,7 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
         publish_version(stores, with_memory(stores, write))
     for each in found:
         if isinstance(each.source, Version):
-            stores.warehouse.drop(each.source.number)
+            drop_version(stores, each.source.number)
 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:

@@ -9,6 +9,7 @@ from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.versions import (
     Stores,
     change_versions,
+    drop_version,
     loaded_scans,
     readable_versions,
     require_unchanged,
@@ -41,7 +42,7 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
         scans = [scan for scan in every if scan.scan_id not in in_some]
         if not dry_run:
             for each in old:
-                stores.warehouse.drop(each.number)
+                drop_version(stores, each.number)
             _prune_scans(stores, scans, in_all)
     names = [f"{each.connection}/{each.stream} {each.started_at:%Y-%m-%d %H:%M}" for each in scans]
     return [

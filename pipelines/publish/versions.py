@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 import duckdb
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from pipelines.archive.scan_file import Archive
 from pipelines.config.settings import Settings
@@ -29,6 +29,7 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
+from pipelines.publish.left_over import remove_left_over
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 from pipelines.warehouse.memory import is_refused
 
@@ -66,6 +67,7 @@ def change_versions(stores: Stores) -> Iterator[None]:
     Raises KeyboardInterrupt for a block that failed because this process is to stop.
     """
     with hold_lock(stores.metadata.locks, "build"):
+        remove_left_over(stores.settings.home)
         _match_rows_to_files(stores)
         try:
             stop.raise_if_requested()
@@ -97,8 +99,7 @@ def _match_rows_to_files(stores: Stores) -> None:
             row.sha256 = row.sha256 or _digest(version)
     with stores.metadata.transaction() as session:
         for number, row in rows.items():
-            is_kept = number in files and row.sha256
-            row.status = VersionStatus.PUBLISHED if is_kept else VersionStatus.DELETED
+            row.status = _status(row, has_file=number in files)
         session.add_all(rows.values())
     for number in files:
         if rows[number].status == VersionStatus.DELETED:
@@ -108,6 +109,31 @@ def _match_rows_to_files(stores: Stores) -> None:
         able = [each for each, scans in readable.items() if not scans & undone]
         if able:
             stores.warehouse.publish(able[-1])
+
+
+def _status(row: VersionRow, *, has_file: bool) -> VersionStatus:
+    if has_file:
+        return VersionStatus.PUBLISHED if row.sha256 else VersionStatus.DELETED
+    was_there = row.status in {VersionStatus.PUBLISHED, VersionStatus.LOST}
+    return VersionStatus.LOST if was_there else VersionStatus.DELETED
+
+
+def drop_version(stores: Stores, number: int) -> None:
+    """Delete the file of a version that is not published. Raises StorageFailed.
+
+    Its row says so first: otherwise, after a kill, the file would be missed.
+    """
+    with stores.metadata.transaction() as session:
+        session.get_one(VersionRow, number).status = VersionStatus.DELETED
+    stores.warehouse.drop(number)
+
+
+def _forget_lost(stores: Stores) -> None:
+    """Miss no file any more of a version that is older than all that are kept."""
+    oldest = min(each.number for each in stores.warehouse.versions())
+    lost = update(VersionRow).filter_by(status=VersionStatus.LOST)
+    with stores.metadata.transaction() as session:
+        session.execute(lost.where(VersionRow.number < oldest).values(status=VersionStatus.DELETED))
 
 
 @contextmanager
@@ -173,11 +199,12 @@ def publish_version(stores: Stores, version: Version) -> None:
         if has_newer_format(stores.warehouse, each):
             continue  # it is for the partner-sync that wrote it
         if not scans <= newest:
-            stores.warehouse.drop(each.number)
+            drop_version(stores, each.number)
         elif scans not in kept and len(kept) < stores.settings.keep_versions:
             kept.add(scans)
         elif each != keeper and each.number != closed:
-            stores.warehouse.drop(each.number)
+            drop_version(stores, each.number)
+    _forget_lost(stores)
 
 
 def previous_versions(stores: Stores, version: Version) -> list[Version]:

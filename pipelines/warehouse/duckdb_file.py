@@ -4,11 +4,10 @@ Analysts may keep any file open, for writing even: a version is a new file with 
 nobody waits for them and they keep what they opened.
 """
 
-import math
+import fcntl
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -36,7 +35,6 @@ SETTINGS: Final[dict[str, Any]] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a variable of ours is no table
 }
-LONGEST_COPY: Final = 3600.0  # seconds in which a reader copies a file; older ones were left
 LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
@@ -107,15 +105,13 @@ class Warehouse:
     def begin(self, base: Version | None, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open version `number` for writing, a hidden copy of `base`; delete it in the end.
 
-        The copy is upgraded to the format of now. It stays if the block calls `commit`. Deletes
-        what killed builds left; the caller holds the lock `build`. Raises PartnerSyncError, of
-        which UpgradeFailed is one.
+        The copy is upgraded to the format of now. It stays if the block calls `commit`. The caller
+        holds the lock `build`. Raises PartnerSyncError, of which UpgradeFailed is one.
         """
         part = self._part(number)
         try:
             with storing(part, BUILD):
-                _delete(self.home.versions, ".v[0-9]*")
-                _delete(self.home.versions, ".v-copy-*", older_than_seconds=LONGEST_COPY)
+                _delete(self.home.versions, f"{part.name}*")
                 if base is not None:
                     shutil.copyfile(base.file(), part)
             with _connect(part, self.memory_limit) as db, ended_by_stop(db):
@@ -139,7 +135,7 @@ class Warehouse:
         of deleted rows remains in the file. Raises PartnerSyncError for other rows, and
         duckdb.Error for what cannot be written or read.
         """
-        version, part = self._version(number), self._part(number)
+        version, part = self.version(number), self._part(number)
         is_rewritten = rewrite or _is_sparse(db)
         compared = None if is_rewritten else written
         before = _control_totals(db, compared)
@@ -186,7 +182,7 @@ class Warehouse:
                 f"Move {self.home.link} away, then run `partner-sync versions rollback "
                 '--reason "..."`.',
             )
-        return self._version(int(found[1]))
+        return self.version(int(found[1]))
 
     def require_published(self) -> Version:
         """Return the version that the symlink names. Raises PartnerSyncError."""
@@ -199,7 +195,7 @@ class Warehouse:
     def versions(self) -> list[Version]:
         """Return the finished versions, oldest first."""
         found = (NAME.fullmatch(file.name) for file in self.home.versions.glob("v*.duckdb"))
-        return [self._version(number) for number in sorted(int(name[1]) for name in found if name)]
+        return [self.version(number) for number in sorted(int(name[1]) for name in found if name)]
 
     @contextmanager
     def open(self, number: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -208,7 +204,7 @@ class Warehouse:
         Raises PartnerSyncError where there is none, NewerFormat, and StorageFailed for a damaged
         file, also where the damage is met only in the block.
         """
-        version = self.require_published() if number is None else self._version(number)
+        version = self.require_published() if number is None else self.version(number)
         with self._reader(version) as db, _reading(version):
             number_of_format = read_format(db)
             if number_of_format > newest():
@@ -227,16 +223,15 @@ class Warehouse:
 
         Raises PartnerSyncError, of which UpgradeFailed is one.
         """
-        version = self._version(number)
+        version = self.version(number)
         file = version.file()
         with (
-            storing(self.home.versions, BUILD),
-            tempfile.NamedTemporaryFile(dir=self.home.versions, prefix=".v-copy-") as copy,
+            _copied(file) as copy,
+            _connect(copy, self.memory_limit) as db,
+            _reading(version),
         ):
-            shutil.copyfile(file, copy.name)
-            with _connect(Path(copy.name), self.memory_limit) as db, _reading(version):
-                upgrade(db)
-                yield db
+            upgrade(db)
+            yield db
 
     def _reader(self, version: Version) -> duckdb.DuckDBPyConnection:
         """Open a version read-only. Raises PartnerSyncError.
@@ -245,28 +240,39 @@ class Warehouse:
         writing, or this one with other settings.
         """
         file = version.file()
-        folder = self.home.versions
         with suppress(LockHeld):
             return _connect(file, self.memory_limit, read_only=True)
-        with (
-            storing(folder, BUILD),
-            tempfile.NamedTemporaryFile(dir=folder, prefix=".v-copy-") as copy,
-        ):
-            shutil.copyfile(file, copy.name)
-            return _connect(Path(copy.name), self.memory_limit, read_only=True)  # goes when closed
+        with _copied(file) as copy:
+            return _connect(copy, self.memory_limit, read_only=True)  # goes when closed
 
     def drop(self, number: int) -> None:
         """Delete the file of a version that is not published. Raises StorageFailed."""
-        version = self._version(number)
+        version = self.version(number)
         with storing(version.path, BUILD):
             version.path.unlink(missing_ok=True)
             sync_file(self.home.versions)
 
-    def _version(self, number: int) -> Version:
+    def version(self, number: int) -> Version:
+        """Return a version by number, whose file may not exist."""
         return Version(number, self.home.versions / f"v{number:08}.duckdb")
 
     def _part(self, number: int) -> Path:
         return self.home.versions / f".v{number:08}.building"
+
+
+@contextmanager
+def _copied(file: Path) -> Iterator[Path]:
+    """Yield a private copy beside a file, and delete its name at the end. Raises StorageFailed.
+
+    This process holds it: a build deletes only the copies of killed readers.
+    """
+    with (
+        storing(file.parent, BUILD),
+        tempfile.NamedTemporaryFile(dir=file.parent, prefix=".v-copy-") as copy,
+    ):
+        fcntl.flock(copy, fcntl.LOCK_SH)
+        shutil.copyfile(file, copy.name)
+        yield Path(copy.name)
 
 
 def fetch_rows(db: duckdb.DuckDBPyConnection, query: str, bound: Row | None = None) -> list[Row]:
@@ -380,8 +386,6 @@ def _control_totals(
     return totals
 
 
-def _delete(folder: Path, pattern: str, older_than_seconds: float = -math.inf) -> None:
+def _delete(folder: Path, pattern: str) -> None:
     for path in folder.glob(pattern):
-        with suppress(FileNotFoundError):  # a reader deleted its copy
-            if time.time() - path.stat().st_mtime > older_than_seconds:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
