@@ -3,6 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from pipelines.app import formats
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, Published, read_published
@@ -55,6 +56,7 @@ def status(session: AppSession) -> Row:
     """Evaluate the checks; return the state of a home. `version` None: nothing is published.
 
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
+    `formats` are the numbers that are written now, and that of the published version.
     """
     published, lists = current_version(session), dict.fromkeys(_lists(session))
     results = run_checks(session, published)
@@ -72,6 +74,7 @@ def status(session: AppSession) -> Row:
         "unknown": unknown,
         "checks": len(results),
         "erasures": erased,
+        "formats": {**formats.written(), "published_version": published.format},
     }
 
 

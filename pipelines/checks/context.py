@@ -25,6 +25,7 @@ from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.duckdb_file import Row, Version, Warehouse, fetch_rows
+from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory import say
 
 T = TypeVar("T")
@@ -169,7 +170,7 @@ class Published:
 
     `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
     are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records
-    that cannot be read.
+    that cannot be read. `format` is the number of its format, None where it cannot be read.
     """
 
     version: Version | None = None
@@ -183,6 +184,7 @@ class Published:
     unknown_currencies: list[Row] = field(default_factory=list)
     read_otherwise: list[Row] = field(default_factory=list)
     unread: list[Doubt] = field(default_factory=list)
+    format: int | None = None
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
@@ -193,6 +195,7 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
         if version is None:
             return Published()
         with warehouse.open(version.number) as db:
+            found["format"] = read_format(db)
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
             # What was never evaluated has no table.
             with suppress(duckdb.CatalogException, duckdb.BinderException):

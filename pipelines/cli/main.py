@@ -36,6 +36,7 @@ Connections = Annotated[
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback
     if value:
         typer.echo(f"partner-sync {version('partner-sync')}")
+        typer.echo(app.formats.sentence(app.formats.written()))
         raise typer.Exit
 
 
@@ -43,7 +44,10 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of 
 def options(
     *,
     _version: Annotated[
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        Option(
+            "--version", callback=_print_version, is_eager=True, help="Show version and formats."
+        ),
     ] = False,
 ) -> None:
     """Read partners, usage and billing into DuckDB, exactly and completely."""

@@ -274,5 +274,6 @@ def show_status(found: dict[str, Any]) -> None:
             f"Erased: {counted(each['records'], 'record')} in {counted(each['files'], 'file')}, by "
             f"{each['person']} at {shown(each['erased_at'])}."
         )
+    line(app.formats.sentence(found["formats"]))
     if version and not findings and not unknown:
         line(f"All {found['checks']} checks passed.")

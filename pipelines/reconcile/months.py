@@ -14,7 +14,7 @@ import duckdb
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core import stop
 from pipelines.core.currencies import code_of
-from pipelines.core.errors import ArchiveDamaged, PartnerSyncError, StorageFailed
+from pipelines.core.errors import ArchiveDamaged, NewerFormat, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
@@ -22,6 +22,7 @@ from pipelines.reconcile.normalize import Sides
 from pipelines.reconcile.statements import REMEMBERED
 from pipelines.warehouse.memory import is_refused, say
 
+FORMAT: Final = 2  # of a manifest; one that does not say a number has format 1
 SIGNED_FILE: Final = 0o400
 MANIFEST, MAPPING = "manifest.json", "mapping.toml"
 COPIED: Final = {  # table -> its month; corrections are those that the month takes
@@ -112,6 +113,7 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
             db.execute(COPY.format(name, month, close.month, _quoted(part / f"{name}.parquet")))
         (part / MAPPING).write_bytes(mapping)
         manifest = {
+            "format": FORMAT,
             **{name: getattr(close, name) for name in STATED},
             "month": f"{close.month:%Y-%m}",
             "closed_at": close.closed_at.isoformat(),
@@ -145,12 +147,14 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
 def adopt_copy(folder: Path, close: Close) -> bool:
     """Give a close the copy in a folder if it was written for this close; return whether it was.
 
-    Raises ArchiveDamaged for one that is not whole.
+    Raises ArchiveDamaged for one that is not whole, NewerFormat.
     """
     digest = _sha256(folder / MANIFEST)
-    if not digest:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):  # of another close, which nobody knows
         return False
-    manifest = json.loads((folder / MANIFEST).read_bytes())
+    _require_known_format(folder, manifest)
     wanted = {name: getattr(close, name) for name in STATED} | {"month": f"{close.month:%Y-%m}"}
     if any(manifest.get(name) != value for name, value in wanted.items()):
         return False
@@ -239,10 +243,12 @@ def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
 
 
 def require_intact(folder: Path, close: Close) -> None:
-    """Raise ArchiveDamaged if the copy of a month is not what was signed off."""
+    """Raise ArchiveDamaged if the copy of a month is not what was signed off, or NewerFormat."""
     digests = {MANIFEST: close.manifest_sha256}
     if _sha256(folder / MANIFEST) == close.manifest_sha256:
-        digests = json.loads((folder / MANIFEST).read_bytes())["sha256"]
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        _require_known_format(folder, manifest)
+        digests = manifest["sha256"]
     for name, digest in digests.items():
         if _sha256(folder / name) != digest:
             raise ArchiveDamaged(
@@ -250,6 +256,17 @@ def require_intact(folder: Path, close: Close) -> None:
                 "changed after the month was closed, or cannot be read.",
                 "Restore it from a backup, then run `partner-sync versions rebuild`.",
             )
+
+
+def _require_known_format(folder: Path, manifest: dict[str, Any]) -> None:
+    number = manifest.get("format", 1)
+    if number > FORMAT:
+        raise NewerFormat(
+            f"The copy {folder} has format {number}, and this partner-sync reads formats up to "
+            f"{FORMAT}: a newer one wrote it. The month is not compared with it; the copy was not "
+            "changed.",
+            "Install the newer partner-sync.",
+        )
 
 
 def _sha256(file: Path) -> str:

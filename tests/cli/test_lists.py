@@ -19,6 +19,7 @@ from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from pipelines.metadata.tables import Run
+from tests.cli.commands import FORMATS
 from tests.cli.conftest import Cli
 from tests.homes import make_home, opened, rows
 from tests.reconcile.books import SANDBOX_MAPPING
@@ -95,7 +96,7 @@ def test_tables_are_for_people(synced: Cli) -> None:
     assert re.search(r"acme +usage +1,500 +0 +0 +0 +\d+ +0 +COMPLETE +read", text)
     assert re.search(r"acme usage: COMPLETE\. 1,500 rows, .* Primary key: usageId\.", text)
     assert "Published version 2. Open it with" in text
-    assert re.search(r"All \d+ checks passed", synced("status").stdout)
+    assert re.search(f"{FORMATS}\nAll \\d+ checks passed", synced("status").stdout)
     assert "The next sync takes " in synced("plan").stdout
     once = {row["stream"]: row["requests"] for row in synced.json("plan")}
     with synced.home.settings_file.open("a") as file:

@@ -15,8 +15,8 @@ import pytest
 
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
+from tests.cli.commands import ARGUMENTS, GROUPS, commands
 from tests.cli.test_setup import options
-from tests.cli.test_usage import ARGUMENTS, GROUPS, commands
 from tests.end_to_end.proxy import changed_answers
 from tests.homes import copied, make_home, rows, sync_once
 from tests.sandbox.running import Running

@@ -7,17 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import typer.main
 
 from pipelines.cli.main import program
 from pipelines.config.home import Home
+from tests.cli.commands import ARGUMENTS, FORMATS, ON_A_HOME, commands
 from tests.cli.conftest import Cli
 
 SOURCES = Path(__file__).parents[2]
 HEAVY = {"duckdb", "pandas", "dagster", "sqlalchemy", "pydantic", "matplotlib", "httpx"}
-PROGRAM = typer.main.get_command(program.root)
 WRONG = {
     "sync -c nobody": "Connections: acme.",
     "connections unblock nobody": "Connections: acme.",
@@ -40,36 +37,6 @@ WRONG = {
     "nothing": "No such command",
     "sync --nothing": "No such option",
 }
-ARGUMENTS = {
-    "approve": "acme partners --reason=why",
-    "breaks assign": "--reason=why",
-    "breaks decide": "file.csv",
-    "breaks reopen": "--reason=why",
-    "breaks resolve": "--reason=why",
-    "close month": "2026-09 --preparer=ann --reviewer=bob",
-    "close reopen": "2026-09 --reason=why",
-    "connections accept": "acme --reason=why",
-    "connections unblock": "acme",
-    "discover": "acme",
-    "erase": "KEY --reason=why --yes",
-    "export": "xlsx",
-    "prune": "--days=1",
-    "trace break": "B1",
-    "trace month": "name 2026-09",
-    "trace record": "acme partners KEY",
-    "versions rollback": "--reason=why",
-}
-
-
-def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield every command as it is typed."""
-    for name, command in getattr(group, "commands", {}).items():
-        yield " ".join((*path, name))
-        yield from commands(command, (*path, name))
-
-
-GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
-ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox"}
 
 
 def test_no_command_makes_a_home(tmp_path: Path) -> None:
@@ -102,7 +69,7 @@ def test_help_shows_the_groups_in_their_order(empty: Cli) -> None:
     places = [text.index(f"─ {panel} ─") for panel in program.PANELS]
     assert places == sorted(places)
     assert empty(code=2).output.strip() == text.strip()
-    assert re.fullmatch(r"partner-sync \d+\.\d+\.\d+\n", empty("--version").stdout)
+    assert re.fullmatch(f"partner-sync \\d+\\.\\d+\\.\\d+\n{FORMATS}\n", empty("--version").stdout)
 
 
 def test_help_loads_no_heavy_library() -> None:

@@ -1,0 +1,42 @@
+"""Every command of the program, as the program itself lists them, with arguments to try it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer.main
+
+from pipelines.cli.main import program
+
+PROGRAM = typer.main.get_command(program.root)
+ARGUMENTS = {
+    "approve": "acme partners --reason=why",
+    "breaks assign": "--reason=why",
+    "breaks decide": "file.csv",
+    "breaks reopen": "--reason=why",
+    "breaks resolve": "--reason=why",
+    "close prepare": "2026-09",
+    "close month": "2026-09 --preparer=ann --reviewer=bob",
+    "close reopen": "2026-09 --reason=why",
+    "connections accept": "acme --reason=why",
+    "connections unblock": "acme",
+    "discover": "acme",
+    "erase": "KEY --reason=why --yes",
+    "export": "xlsx",
+    "prune": "--days=1",
+    "trace break": "B1",
+    "trace month": "name 2026-09",
+    "trace record": "acme partners KEY",
+    "versions rollback": "--reason=why",
+}
+
+
+def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield every command as it is typed."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield " ".join((*path, name))
+        yield from commands(command, (*path, name))
+
+
+FORMATS = r"Formats: scan file \d+, version \d+, metadata \d{4}, close \d+\."
+GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
+ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox"}
