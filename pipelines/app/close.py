@@ -3,10 +3,11 @@
 A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ import sqlalchemy
 from pipelines.app.reconciled import EVALUATED, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import REMEDY, Mapping, mapping_digest, read_mapping
+from pipelines.core.completeness import rests_on_one_reading
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
 from pipelines.metadata.tables import Close
@@ -38,7 +40,9 @@ SELECT basis.as_of, basis.time_zone, basis.grace_days FROM reconciliation.basis 
 PROOFS: Final = """
 SELECT
     loads.connection, loads.stream, max_by(loads.complete, loads.valid_time) AS is_complete,
-    max(loads.started_at) FILTER (loads.complete) AS began_at,
+    max_by(loads.started_at, loads.valid_time) FILTER (loads.complete) AS began_at,
+    max_by(loads.method, loads.valid_time) AS method,
+    max_by(loads.chains, loads.valid_time) AS chains,
     loads.connection IN (
         SELECT used.connection FROM reconciliation.used AS used WHERE used.month = $month
         UNION ALL
@@ -46,6 +50,7 @@ SELECT
     ) AS has_month
 FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream
+ORDER BY ALL
 """
 STATES: Final = """
 SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
@@ -97,7 +102,7 @@ def close_month(
         with session.warehouse.open(version.number) as db:
             if sentence := _closed_before(session, close, db):
                 return sentence
-            for why, remedy in _refusals(session, close, version, db):
+            for why, remedy in chain(_one_person(close), _refusals(session, month, version, db)):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
             folder = _copy(session, close, db, mapping)
@@ -154,19 +159,57 @@ def _copy(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection, mapp
     return folder
 
 
-def _refusals(
-    session: AppSession, close: Close, version: Version, db: duckdb.DuckDBPyConnection
-) -> Refusals:
+def prepare_month(session: AppSession, month: date) -> Row:
+    """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
+
+    `lists` are those that are compared; `one_reading`: their proof holds if no row changed its
+    place meanwhile. Raises PartnerSyncError.
+    """
+    with open_reconciled(session, "summary") as (version, db):
+        require_unchanged(session.metadata, version)
+        refusals = [
+            {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
+            for why, remedy in _refusals(session, month, version, db)
+        ]
+        lists = [
+            {
+                **{name: proof[name] for name in ("connection", "stream", "began_at")},
+                "complete": proof["is_complete"],
+                "one_reading": rests_on_one_reading(proof["method"], proof["chains"]),
+            }
+            for proof in fetch_rows(db, PROOFS, {"month": month})
+            if proof["has_month"] and proof["stream"] in SIDES
+        ]
+    return {"month": f"{month:%Y-%m}", "refusals": refusals, "lists": lists}
+
+
+def basis_of(lists: Iterable[Row]) -> str:
+    """Return which lists rest on one reading, as a sentence; empty if none does."""
+    one = [f"{each['connection']}/{each['stream']}" for each in lists if each["one_reading"]]
+    if not one:
+        return ""
+    return (
+        f"The month rests on one chain of pages of {', '.join(one)}: it is proven complete if no "
+        "row changed its place while the list was read."
+    )
+
+
+def _one_person(close: Close) -> Refusals:
     people = {close.preparer.casefold(), close.reviewer.casefold()}
     if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
-    yield from _closed(session, close.month, db)
+
+
+def _refusals(
+    session: AppSession, month: date, version: Version, db: duckdb.DuckDBPyConnection
+) -> Refusals:
+    yield from _closed(session, month, db)
     if is_outdated(session, version, read_inputs(session)):
         yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
     for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
         if not is_evaluated:
             yield f"summary is not evaluated: {reason}", REMEDY
-    yield from _not_proven(session, close.month, db)
+    yield from _not_proven(session, month, db)
 
 
 def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:

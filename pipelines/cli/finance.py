@@ -23,6 +23,10 @@ EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
 ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
 REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
 SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
+PASSES = (
+    "For two that must agree, set passes = 2 for the list in settings.toml, then run "
+    "`partner-sync sync`."
+)
 NUMBERS_AS_TEXT = (
     "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
     "none is rounded. SUM ignores text."
@@ -49,6 +53,21 @@ def accept(
     """Write the proposed fields to mapping.toml, then build a version with them."""
     session = open_home()
     return show_and_build(session, app.mapping.accept(session, replace=replace), no_build=no_build)
+
+
+@program.close.command()
+def prepare(month: Month, *, _json: program.Json = False) -> int:
+    """Show what keeps a month from being closed, and what its proofs rest on. Changes nothing."""
+    found = app.close.prepare_month(open_home(), month.date())
+    show(found["lists"], json_value=found, if_empty="No list has a record of the month.")
+    if basis := app.close.basis_of(found["lists"]):
+        line(basis, PASSES)
+    for each in found["refusals"]:
+        line(each["message"], each["remedy"], style="yellow")
+    if found["refusals"]:
+        return ExitCode.NEEDS_ATTENTION
+    line(f"{found['month']} can be closed: `partner-sync close month` signs it off.")
+    return ExitCode.DONE
 
 
 @program.close.command("month")

@@ -22,6 +22,14 @@ class Method(StrEnum):
     COUNTED = "counted"
 
 
+def rests_on_one_reading(method: str | None, chains: int | None) -> bool:
+    """Return whether a proof holds only if no row changed its place while the list was read.
+
+    `chains` None: an older partner-sync did not record how many readings agree.
+    """
+    return method == Method.OVERLAPPING_PAGES and (chains or 0) < AGREEING
+
+
 class ListMemory(msgspec.Struct, frozen=True):
     """What one scan of a list leaves for the next one.
 
@@ -78,6 +86,15 @@ class Completeness(Proof, frozen=True, kw_only=True):
     service_started_at: datetime | None = None
     service_ended_at: datetime | None = None
 
+    def span(self) -> tuple[datetime, datetime]:
+        """Return when the list was read: by the clock that is behind, if the two disagree.
+
+        So no row is said to be newer than it may be, and no month is due too early.
+        """
+        ended = min(self.ended_at, self.service_ended_at or self.ended_at)
+        started = min(self.started_at, self.service_started_at or self.started_at)
+        return min(started, ended), ended
+
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
         used, conflicting = (
@@ -133,7 +150,7 @@ class Completeness(Proof, frozen=True, kw_only=True):
         """Return what the proof of a list of several pages rests on."""
         if self.method is Method.COUNTED:
             return " (counted)"
-        if self.chains is None or self.chains < AGREEING:
+        if rests_on_one_reading(self.method, self.chains):
             return ", if no row changed its place meanwhile"
         return f" ({self.chains} readings agree)"
 

@@ -97,7 +97,7 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
         held = next(reasons_to_hold(delta, last_key, stream), None)
         if held and not approved:
             return LoadResult(target.scan.scan_id, held=held)
-        time = target.scan.completeness.ended_at
+        _, time = target.scan.completeness.span()
         return _write(target, delta, max(time, last_time + TICK) if last_time else time)
 
 

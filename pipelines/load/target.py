@@ -130,6 +130,7 @@ class Target:
         header, proof = self.scan.header, self.scan.completeness
         values = {**asdict(header), **asdict(proof), **counts, "valid_time": valid_time}
         values |= {"key": proof.memory.key, "sentence": proof.sentence(header.stream)}
+        values["started_at"], values["ended_at"] = proof.span()
         kept = {name: value for name, value in values.items() if name not in NOT_LOADED}
         self.insert("meta.loads", [kept])
 

@@ -38,7 +38,8 @@ CREATE TABLE reconciliation.rules (
 );
 CREATE TABLE reconciliation.basis AS
 SELECT
-    coalesce(max(loads.ended_at), 'epoch') AS as_of,
+    -- Of the newest load: a clock that was ahead may have dated an earlier one later.
+    coalesce(max_by(loads.ended_at, loads.valid_time), 'epoch') AS as_of,
     getvariable('match_by')::VARCHAR AS match_by, getvariable('time_zone')::VARCHAR AS time_zone,
     getvariable('grace_days')::INTEGER AS grace_days, getvariable('digest')::VARCHAR AS digest
 FROM meta.loads AS loads

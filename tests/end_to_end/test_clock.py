@@ -13,7 +13,7 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.tables import Scan, VersionRow
-from tests.homes import opened
+from tests.homes import opened, rows
 
 REQUEST = ReadRequest("acme", ("partners",))
 
@@ -74,6 +74,8 @@ def test_a_night_with_a_wrong_clock(synced: Home, hours: float) -> None:
     if abs(hours) < 24:
         assert partners.state == Outcome.COMPLETE
         assert_names_both(partners, hours)
+        ((latest,),) = rows(synced, "SELECT max(greatest(ended_at, valid_time)) FROM meta.loads")
+        assert latest <= datetime.now(UTC)
     else:
         assert partners.state == Outcome.FAILED
         assert "The clock of the service is" in partners.message

@@ -88,8 +88,9 @@ WITH found AS (
     SELECT
         loads.connection, loads.stream,
         max_by(loads.complete, loads.valid_time) AS is_complete,
-        max(loads.ended_at)::DATE AS read_on,
-        max(max(loads.ended_at)) OVER (PARTITION BY loads.connection)::DATE AS others_read_on
+        max_by(loads.ended_at, loads.valid_time)::DATE AS read_on,
+        max(max_by(loads.ended_at, loads.valid_time))
+            OVER (PARTITION BY loads.connection)::DATE AS others_read_on
     FROM meta.loads AS loads
     WHERE loads.stream IN ('partners', 'usage', 'billing')
     GROUP BY loads.connection, loads.stream

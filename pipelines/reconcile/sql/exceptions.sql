@@ -64,7 +64,8 @@ WITH pairs AS (
             WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
                 THEN 'unknown partner'
             WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (
-                    SELECT max(loads.ended_at)::DATE FROM meta.loads AS loads
+                    SELECT max_by(loads.ended_at, loads.valid_time)::DATE
+                    FROM meta.loads AS loads
                     WHERE loads.connection = pairs.connection
                         AND loads.stream IN ('partners', 'usage', 'billing')
                 ) AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'

@@ -91,8 +91,9 @@ SELECT
     coalesce((exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
         <= ((
             SELECT coalesce(
-                max(lists.ended_at) FILTER (lists.stream = 'billing' AND lists.complete),
-                max(lists.ended_at)
+                max_by(lists.ended_at, lists.valid_time)
+                    FILTER (lists.stream = 'billing' AND lists.complete),
+                max_by(lists.ended_at, lists.valid_time)
             )
             FROM meta.loads AS lists
             WHERE lists.connection = exceptions.connection

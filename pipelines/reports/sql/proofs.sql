@@ -13,7 +13,7 @@ SELECT
     expected.stream IN ('partners', 'usage', 'billing') AS is_compared,
     max_by(loads.complete, loads.valid_time) AS complete,
     max_by(loads.rows, loads.valid_time) AS rows,
-    max(loads.ended_at) AS as_of,
+    max_by(loads.ended_at, loads.valid_time) AS as_of,
     max_by(loads.sentence, loads.valid_time) AS sentence,
     (SELECT count(*) FROM quarantine.records AS records
         WHERE (records.connection, records.stream) = (expected.connection, expected.stream)
