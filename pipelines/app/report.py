@@ -17,6 +17,7 @@ from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
 from pipelines.reports.queries import EARLIER, Figures, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
+from pipelines.warehouse.duckdb_file import DAMAGED
 from pipelines.warehouse.memory import is_refused
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
@@ -43,8 +44,7 @@ def read_published(session: AppSession) -> Figures:
             raise  # which `open_session` explains
         raise StorageFailed(
             f"The report of version {number} cannot be made: {printable(error)}.",
-            "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
-            'rollback --reason "..."`.',
+            f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
     closes = (_read_earlier(session, each["version"]) for each in figures.tables["last_close"])
     return replace(figures, closed=next(closes, None))

@@ -39,7 +39,7 @@ LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class 
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
 BLOCKS = """
-SELECT size.total_blocks, size.free_blocks
+SELECT size.total_blocks, size.free_blocks, size.block_size
 FROM pragma_database_size() AS size
 WHERE size.database_name = current_database()
 """
@@ -70,7 +70,8 @@ DAMAGE: Final = (
 # What it raises for a table or column that a version of an older format lacks.
 MISSING: Final = (duckdb.CatalogException, duckdb.BinderException)
 DAMAGED: Final = (
-    'Run `partner-sync versions rollback --reason "..."` or `partner-sync versions rebuild`.'
+    "Run `partner-sync versions rebuild`, which sends no request, or `partner-sync versions "
+    'rollback --reason "..."`, which publishes older rows.'
 )
 Row = dict[str, Any]
 
@@ -88,8 +89,7 @@ class Version:
             raise PartnerSyncError(
                 f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
                 "changed.",
-                "Run `partner-sync versions list`, then `partner-sync versions rollback "
-                '--reason "..."`.',
+                DAMAGED,
             )
         return self.path
 
@@ -214,6 +214,7 @@ class Warehouse:
                     f"{version.path}. The file was not changed.",
                     "Install the newer partner-sync.",
                 )
+            _require_whole(version, db)
             with _older_named(version, number_of_format):
                 yield db
 
@@ -300,8 +301,7 @@ def _connect(
             raise LockHeld(f"{file} cannot be shared: {printable(error)}.") from error
         raise StorageFailed(
             f"{file} cannot be opened: {printable(error).rstrip('.!')}. No other file is affected.",
-            "Run `partner-sync verify`. If the file is damaged, run `partner-sync versions "
-            "rollback`.",
+            f"If the file is damaged: {DAMAGED}",
         ) from error
     database.execute("SET TimeZone = 'UTC'")
     return database
@@ -326,6 +326,21 @@ def _reading(version: Version) -> Iterator[None]:
         ) from error
 
 
+def _require_whole(version: Version, db: duckdb.DuckDBPyConnection) -> None:
+    """Raise StorageFailed for a file that is shorter than its blocks.
+
+    DuckDB notices only when it reads a block that is not there. It does not write free ones at the
+    end.
+    """
+    total, free, size = db.execute(BLOCKS).fetchall()[0]
+    if version.path.stat().st_size < (total - free) * size:
+        raise StorageFailed(
+            f"Version {version.number} cannot be read: its end is missing. {version.path} is "
+            "damaged. Other versions and scan files are not affected.",
+            DAMAGED,
+        )
+
+
 @contextmanager
 def _older_named(version: Version, number_of_format: int) -> Iterator[None]:
     """Raise PartnerSyncError for what a version of an older format lacks."""
@@ -343,7 +358,7 @@ def _older_named(version: Version, number_of_format: int) -> Iterator[None]:
 
 def _is_sparse(database: duckdb.DuckDBPyConnection) -> bool:
     """Return whether a third of a file is free as of its last checkpoint, and it is not small."""
-    total, free = database.execute(BLOCKS).fetchall()[0]
+    total, free, _size = database.execute(BLOCKS).fetchall()[0]
     return bool(total >= SMALLEST_BLOCKS and free * FREE_SHARE >= total)
 
 
