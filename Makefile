@@ -45,7 +45,7 @@ test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzi
 	@$(IN) $(PYTEST) -n 4 -m long # some of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 8
 
-test-slow: $(VENV)/.installed ## the slowest tests; then 100 changes that a test should notice (hours)
+test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)
 	@$(IN) $(PYTEST) -m slow
 	@$(IN) $(BIN)/python -m tests.mutate
 

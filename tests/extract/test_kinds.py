@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from pipelines.core.completeness import ListMemory, Method
+from pipelines.extract.pages import Page
 from tests.effort import EFFORT
 from tests.extract.kinds import KINDS
 from tests.extract.lists import Model, Row, Truth, drive
@@ -270,6 +271,17 @@ def test_two_passes_cost_two_readings_or_three_if_rows_are_removed(kind: str) ->
         key="id", key_decided=True, length=proof.memory.length, stable_order=True, passes=2
     )
     assert len(model.asked) <= (2.4 if kind != "few removals" else 4) * model.plain
+
+
+def test_two_empty_pages_in_a_row_are_not_the_end() -> None:
+    def hide(page: Page, _model: Model) -> Page:
+        is_hidden = 15 <= page.request.offset < 25
+        return replace(page, values=page.values[:0], has_more=True) if is_hidden else page
+
+    model = replace(KINDS["stable"](40, 5, Random(1)), lie=hide)  # so small pages never overlap
+    proof = drive(model.answer, SMALL)
+    assert proof.reason.startswith("further passes show no new row")
+    assert proof.rows >= 30
 
 
 def test_list_that_grows_and_is_never_the_same_is_read_for_twice_its_length() -> None:

@@ -132,6 +132,8 @@ def test_a_refusal_behind_the_end_is_the_end(
     assert scan.completeness.complete, scan.completeness.reason
     assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(rows))
     assert scan.completeness.requests == service.requests
+    refused = [each.error is not None for each in scan.exchanges() if each.purpose == "behind"]
+    assert refused.count(True) == refused.count(False)  # not requested ahead, so only once
 
 
 @pytest.mark.parametrize("refused", [range(1), range(999), range(14, 22)])

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import httpx
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -21,7 +22,7 @@ from pipelines.core.errors import ServiceError
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
 from pipelines.rate_limit.limiter import Slot
-from tests.archive.scans import HEADER
+from tests.archive.scans import HEADER, decompressed
 from tests.http.support import Harness, Unlimited, merchant
 
 LIMIT, ROWS = 10, 65
@@ -122,6 +123,21 @@ def test_lines_hold_the_digests_of_their_records_also_of_erased_ones(tmp_path: P
         assert pages[0].records().count(b"null") == erased
         if not erased:
             scan.erase(lambda raw: b'"u3"' in raw)
+
+
+class NoNumber(Service):
+    """One amount is no JSON."""
+
+    def _page(self, offset: int) -> bytes:
+        return super()._page(offset).replace(b'"amount": 3}', b'"amount": NaN}')
+
+
+def test_a_record_that_is_no_json_spoils_no_line_of_the_scan_file(tmp_path: Path) -> None:
+    scan = read(NoNumber(), OpenScan.create(tmp_path / "scan", header()))
+    pages = list(SealedScan.open(scan.path).pages())
+    assert pages[0].records()[3] == b'{"usageId": "u3", "amount": NaN}'
+    lines = decompressed(scan.path).splitlines()
+    assert [msgspec.json.decode(line)["line"] for line in lines][-1] == "seal"
 
 
 @pytest.mark.parametrize("shuffled", [False, True])

@@ -193,6 +193,15 @@ def test_a_list_without_a_key_keeps_equal_records_apart(warehouse: Warehouse) ->
     assert sorted(key[-2:] for key in keys(warehouse)) == ["#1", "#1"]
 
 
+def test_another_key_ends_every_row_also_where_the_scan_is_partial(warehouse: Warehouse) -> None:
+    """Rows of two keys beside one another would count twice."""
+    warehouse.load(['{"id":1,"no":"a"}', '{"id":2,"no":"b"}'])
+    partial = Reading(['{"id":1,"no":"a"}', '{"id":3}'], complete=False, key="no")
+    result = load_scan(warehouse.db, warehouse.scan(partial), NEVER_HELD, approved=True)
+    assert (result.new, result.deleted, result.quarantined) == (1, 2, 1)
+    assert warehouse.rows("SELECT u._key, u.id FROM current.usage AS u") == [("a", 1)]
+
+
 def test_connections_and_streams_do_not_touch_each_other(warehouse: Warehouse) -> None:
     warehouse.load(Reading(TEN, conflicting=['{"id":1}']))
     warehouse.load(Reading(TEN[:1], connection="other"))
