@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
 from pipelines.load.observe import observe
 from pipelines.load.records import CONTAINERS, DEEPEST, count_members, count_names, count_values
-from pipelines.load.schema import Kind, Path, Place, Schema, has_value
+from pipelines.load.schema import Kind, Place, Schema, has_value
 from pipelines.load.values import to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -86,7 +87,16 @@ class Batch:
         """Add rows of records and of the lists in them. Raises ValueError, RecursionError."""
         self.tables.append(Rows(self.schema.places[()], np.arange(len(records))))
         self._add_members(self.tables[0], (), records)
-        placed = sum(each.count() for each in self.tables)
+        self._require_all(self.tables)
+
+    def add_at(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
+        """Add the values of one path below rows that exist. Raises ValueError, RecursionError."""
+        self._add(rows, path, values)
+        self._require_all([rows, *self.tables])
+
+    def _require_all(self, tables: Sequence[Rows]) -> None:
+        """Raise ValueError unless every value has a place."""
+        placed = sum(each.count() for each in tables)
         if placed != self._values:
             raise ValueError(f"{self._values:,} values of records became {placed:,}")
 
@@ -105,14 +115,15 @@ class Batch:
         place, types = self.schema.place(path, values), _count_types(values)
         self._values += len(values) - types[NoneType] - types[dict] - types[list]
         fits = np.zeros(len(values), np.bool_)
-        if len(path) >= DEEPEST and not CONTAINERS.isdisjoint(types):
+        if not CONTAINERS.isdisjoint(types) and self._is_too_deep(path):
             raise RecursionError
         if place is not None and place.kind is Kind.OBJECT:
             fits = np.array([type(each) is dict for each in values], np.bool_)
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
             self._note_mixed(place, values, types)
-        elif place is not None and place.kind is Kind.LIST:
-            fits = self._add_lists(rows, place, values)
+        elif place is not None and place.kind in {Kind.LIST, Kind.MAP}:
+            add = self._add_lists if place.kind is Kind.LIST else self._add_maps
+            fits = add(rows, place, values)
             self._note_mixed(place, values, types)
         elif place is not None:
             rows.columns[place.name] = self._stage(place, values, types)
@@ -120,6 +131,9 @@ class Batch:
         if np.count_nonzero(fits) + types[NoneType] < len(values):
             for row in np.flatnonzero(~fits).tolist():
                 self._add_left(rows, row, path, values[row])
+
+    def _is_too_deep(self, path: Path) -> bool:
+        return len(path) >= DEEPEST and self.schema.depth(path) >= DEEPEST
 
     def _stage(self, place: Place, values: Sequence[Any], types: Counter[type]) -> pa.Array:
         """Return the values of a scalar place as staged; objects and lists become JSON text."""
@@ -133,7 +147,7 @@ class Batch:
 
     def _note_mixed(self, place: Place, values: Sequence[Any], types: Counter[type]) -> None:
         """Note that a new place holds values of which some have no such structure."""
-        wanted = dict if place.kind is Kind.OBJECT else list
+        wanted = list if place.kind is Kind.LIST else dict
         if place.is_new and not {*types} <= {wanted, NoneType}:
             others = (each for each in values if type(each) is not wanted)
             if any(each != [] and has_value(each) for each in others):
@@ -144,13 +158,10 @@ class Batch:
         fits = np.array([type(each) is list for each in values], np.bool_)
         lists = [each if type(each) is list else () for each in values]
         lengths, items = np.array([*map(len, lists)], np.int64), [*chain(*lists)]
-        ends, path = np.cumsum([0, *lengths]), (*place.path, None)
-        item = self.schema.place(path, items)
+        ends = np.cumsum([0, *lengths])
+        item = self.schema.place((*place.path, None), items)
         if item is not None and item.kind is Kind.OBJECT:
-            of_list = np.arange(len(items)) - np.repeat(ends[:-1], lengths)
-            outer = (np.repeat(each, lengths) for each in rows.indexes)
-            self.tables.append(Rows(item, np.repeat(rows.records, lengths), [of_list, *outer]))
-            self._add(self.tables[-1], path, items)
+            self._add_items(rows, item, items, lengths)
         elif item is not None:
             types = _count_types(items)
             self._values += len(items) - types[NoneType] - types[dict] - types[list]
@@ -162,6 +173,40 @@ class Batch:
             fits[owners[[each is not None for each in items]]] = False
         rows.lengths[f"{place.name}__count"] = pa.array(lengths, mask=~fits)
         return fits
+
+    def _add_items(
+        self, rows: Rows, item: Place, items: Sequence[dict[str, Any]], lengths: Integers
+    ) -> None:
+        """Add objects as rows of a table of their own; `lengths` are how many each row has."""
+        firsts = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+        of_list = np.arange(len(items)) - firsts
+        outer = (np.repeat(each, lengths) for each in rows.indexes)
+        self.tables.append(Rows(item, np.repeat(rows.records, lengths), [of_list, *outer]))
+        self._add(self.tables[-1], item.path, items)
+
+    def _add_maps(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
+        """Add a row for each name in the objects of a place; return which values are objects.
+
+        Names without a value have no row, as they have no trace in columns.
+        """
+        items = list[dict[str, Any]]()
+        lengths = np.zeros(len(values), np.int64)
+        for at, each in enumerate(values):
+            named = each if type(each) is dict else {}
+            empty = [value for value in named.values() if not has_value(value)]
+            self.members += len(named) + count_members(empty, DEEPEST - len(place.path))
+            found = [
+                {MAP_NAME: name, MAP_VALUE: value}
+                for name, value in sorted(named.items())
+                if has_value(value)
+            ]
+            lengths[at] = len(found)
+            items += found
+        item = self.schema.place((*place.path, None), items)
+        if item is not None:
+            self._add_items(rows, item, items, lengths)
+            self.members -= 2 * len(items)  # which are ours
+        return np.array([type(each) is dict for each in values], np.bool_)
 
     def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""

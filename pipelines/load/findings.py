@@ -8,8 +8,8 @@ from pipelines.config.settings import Stream
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.history import Delta
-from pipelines.load.room import MOST_COLUMNS
-from pipelines.load.schema import json_path
+from pipelines.load.names import MANY_NAMES, MOST_COLUMNS
+from pipelines.load.schema import Schema, field_of, json_path
 from pipelines.load.stage import Stage
 
 MOST_NAMED = 5  # columns in a message
@@ -42,7 +42,7 @@ Analysts see the new values; the earlier ones are in schema history.
 Ask the service. If the values are wrong, run `partner-sync versions rollback --reason "..."`.
 """,
     "column_limit": """
-Records of {stream} have more than {count} fields, or an object with names such as days.
+Records of {stream} have more than {count} fields.
 The fields that are too many are in column `_extra`, and in no sum.
 Read them from `_extra` with json_extract_string.
 """,
@@ -51,13 +51,18 @@ Values of the new field {subject} in {stream} that are not loaded: {count:,},
 because the contract of the stream is `discard`. The scan file keeps them.
 Set contract = "evolve" in [streams.{stream}] to load the field.
 """,
+    "names_are_data": """
+Object {subject} of {stream} has names that are data, such as days: more than {count}, and they
+grow. Table {table} has a row for each name, in column `_name`, of every row version.
+Read that table instead of a column for each name.
+""",
     "column_changed": """
 Column {subject} {what}. Earlier row versions keep their values.
 
 """,
 }
 FEWEST_ROWS = 100  # of a list, of which it is said that more than half changed
-INFORMATION = {"values_discarded", "values_rounded", "column_changed"}
+INFORMATION = {"values_discarded", "values_rounded", "column_changed", "names_are_data"}
 
 
 def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Iterator[str]:
@@ -127,8 +132,18 @@ def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, obj
     if rows >= FEWEST_ROWS and 2 * changed > rows:
         yield "rows_changed", "", {"count": changed, "rows": rows}
     yield from _notes_of_values(stage)
+    yield from _notes_of_columns(schema)
+
+
+def _notes_of_columns(schema: Schema) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield what there is to say of columns that are new, or not there."""
     if schema.overflows:
         yield "column_limit", "", {"count": MOST_COLUMNS}
+    for path in schema.new_maps:
+        item = schema.places.get((*path, None))
+        if item is not None:  # else a wider object became a map later
+            about = {"count": MANY_NAMES, "table": item.table}
+            yield "names_are_data", printable(field_of(path)), about
     for names, kind in schema.new_types.items() if schema.known else ():
         before = schema.known.get(names)
         what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"

@@ -19,9 +19,11 @@ from pipelines.core.finding import Finding
 from pipelines.core.text import printable
 from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
+from pipelines.load.maps import make_map
+from pipelines.load.names import Path
 from pipelines.load.observe import observe
 from pipelines.load.reread import has_extreme_day, have_two_spellings, stored_texts
-from pipelines.load.schema import CREATE_COLUMNS, Kind, Path, Place, read_schema, write_schema
+from pipelines.load.schema import CREATE_COLUMNS, Kind, Place, read_schema, write_schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import CREATE_TABLES, Target
 
@@ -107,22 +109,29 @@ def _stage(
     """Read what is new in the scan.
 
     A new field may be an object in some records, and a text or a number in others. Then its column
-    is text, and the scan is read again, as its members already have columns.
+    is text, and the scan is read again, as its members already have columns. It is also read again
+    if the names in an object turn out to be data: then the object is a map, with a table.
     """
-    texts = frozenset[Path]()
+    texts, maps = set[Path](), dict[Path, None]()
     while True:
         file.seek(0)
         file.truncate()
-        schema = read_schema(target, stream, texts)
+        schema = read_schema(target, stream, texts, maps)
+        schema.new_maps = tuple(maps)
         stage = Stage(target.scan, schema, current, file, has_new_key)
         gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
         try:
             stage.read()
         finally:
             gc.enable()
-        if not schema.mixed:
+        crowded = schema.crowded()
+        if crowded is None and not schema.mixed:
             return stage
         texts |= schema.mixed
+        if crowded is not None:
+            maps[crowded] = None
+            if schema.known:
+                make_map(target.db, read_schema(target, stream, maps=[crowded]), crowded)
 
 
 def _speaks_against(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
@@ -153,6 +162,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     history.prepare()
     changed = history.write(delta)
     is_written = delta.new or delta.resent or delta.deleted or stage.schema.new_types
+    is_written = is_written or len(stage.schema.new_maps)
     result = LoadResult(
         target.scan.scan_id,
         new=delta.new,

@@ -22,9 +22,10 @@ from pipelines.config.types import DeclaredType
 from pipelines.core.parse import parse_number
 from pipelines.core.text import quote_identifier
 from pipelines.load.decode import add_to_extras, extra_text
+from pipelines.load.names import Path
 from pipelines.load.observe import observe
 from pipelines.load.records import SCALE, shortest
-from pipelines.load.schema import DECLARED_KINDS, SCALARS, Kind, Path, Place, Schema, field_of
+from pipelines.load.schema import DECLARED_KINDS, SCALARS, Kind, Place, Schema, field_of
 from pipelines.load.store import to_stored
 from pipelines.load.values import Sent, parts, to_staged
 
@@ -142,6 +143,8 @@ def read_again(
 
 def _is_undecided(place: Place, declared: Mapping[str, DeclaredType]) -> bool:
     """Return whether the type of a column is found anew."""
+    if place.is_map_name:
+        return False
     if place.declared != declared.get(field_of(place.path)):
         return True
     return place.declared is None and (place.kind is Kind.TEXT or place.scale > SCALE)
@@ -295,17 +298,16 @@ def _remove(extra: Any, path: Path) -> None:
     *outer, last = path
     holder = _find(extra, tuple(outer))
     if isinstance(holder, dict) and type(holder.get(last)) in {str, bool}:
-        del holder[last]
-        if not holder and outer:
-            _remove_empty(extra, tuple(outer))
+        remove(extra, path)
 
 
-def _remove_empty(extra: Any, path: Path) -> None:
+def remove(extra: Any, path: Path) -> None:
+    """Remove what is at a path from the content of `_extra`, and objects that are empty then."""
     *outer, last = path
     holder = _find(extra, tuple(outer))
     del holder[last]
     if not holder and outer:
-        _remove_empty(extra, tuple(outer))
+        remove(extra, tuple(outer))
 
 
 def _on(place: Place, query: str, **terms: str) -> str:

@@ -11,7 +11,7 @@ too little (digits only) is decided again. What a column does not take goes to `
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
@@ -21,7 +21,7 @@ import duckdb
 
 from pipelines.config.settings import Stream
 from pipelines.config.types import DeclaredType
-from pipelines.load.room import Room
+from pipelines.load.names import MAP_NAME, MOST_COLUMNS, Names, Path
 from pipelines.load.target import Target
 
 DIGITS = 38  # of the widest decimal
@@ -47,8 +47,6 @@ ORDER BY columns.position
 """
 INSERT_COLUMN = f"INSERT INTO meta.columns VALUES ({', '.join('?' * 11)})"
 DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
-Path: TypeAlias = tuple[str | None, ...]
-"""Names of members from the record inwards; None stands for the items of a list."""
 Types: TypeAlias = dict[tuple[str, str], str]
 """Types of columns of data, by table and name."""
 
@@ -64,6 +62,7 @@ class Kind(StrEnum):
     TEXT = "VARCHAR"
     OBJECT = "object"
     LIST = "list"
+    MAP = "map"
 
 
 STARTS: dict[type, Kind] = {dict: Kind.OBJECT, list: Kind.LIST}
@@ -140,13 +139,18 @@ class Place:
 
     @property
     def is_table(self) -> bool:
-        """Whether this has rows: the record, or an object in a list."""
+        """Whether this has rows: the record, an object in a list, or a name of a map."""
         return self.kind is Kind.OBJECT and (self.is_item or not self.path)
 
     @property
     def is_scalar(self) -> bool:
         """Whether this has one column of single values, or of lists of them."""
-        return self.kind not in {Kind.OBJECT, Kind.LIST}
+        return self.kind not in {Kind.OBJECT, Kind.LIST, Kind.MAP}
+
+    @property
+    def is_map_name(self) -> bool:
+        """Whether this has the names of a map."""
+        return self.name == MAP_NAME
 
     @property
     def of_row(self) -> Path:
@@ -170,7 +174,7 @@ class Place:
         """Yield part (value, offset of a time, count of a list), name and type of each column."""
         if self.kind is Kind.LIST:
             yield "count", f"{self.name}__count", "BIGINT"
-        elif self.kind is not Kind.OBJECT:
+        elif self.is_scalar:
             size = f"({DIGITS},{self.scale})" if self.kind is Kind.DECIMAL else ""
             yield "value", self.name, f"{self.kind}{size}{'[]' if self.is_item else ''}"
         if self.kind is Kind.TIME:
@@ -235,6 +239,7 @@ class Schema:
 
     `known` are the types of the columns before the scan. `declared` are types of settings, by path.
     `texts` are paths whose values have no structure in common, so that their column is text.
+    `maps` are those of objects whose names are data. `new_maps` are those that this scan made one.
     `overflows` says that a field has no column because there are too many.
     """
 
@@ -247,7 +252,9 @@ class Schema:
     declared: Mapping[str, DeclaredType] = field(default_factory=dict)
     texts: frozenset[Path] = frozenset()
     mixed: set[Path] = field(default_factory=set)
-    room: Room = field(default_factory=Room)
+    maps: frozenset[Path] = frozenset()
+    new_maps: tuple[Path, ...] = ()
+    names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
         self.places[()] = Place((), self.stream, Kind.OBJECT)
@@ -260,15 +267,47 @@ class Schema:
         kind = self._first_kind(path, values)
         if kind is None:
             return None
-        if kind is Kind.OBJECT or path[-1] is not None:
-            columns = [each.path for each in self.places.values() if each.name and not each.is_item]
-            has_room = self.room.has(path, columns, self.places)
-            self.overflows = self.overflows or not has_room
-            if not has_room:
-                return None
+        if (kind is Kind.OBJECT or path[-1] is not None) and not self._has_room(path):
+            self.overflows = True
+            self.names.refuse(path, values)
+            return None
         place = self._named(path, kind)
         self.places[path] = place
         return place
+
+    def _has_room(self, path: Path) -> bool:
+        """Return whether a new path may have a column; what a map itself needs always may."""
+        if path in self.maps or self.is_of_map(path):
+            return True
+        if self.overflows:
+            return False
+        columns = sum(1 for each in self.places.values() if each.name and not each.is_item)
+        return columns < MOST_COLUMNS
+
+    def is_of_map(self, path: Path) -> bool:
+        """Return whether a path is that of the rows of a map, of their names or their values."""
+        at = path if path[-1] is None else path[:-1]
+        holder = self.places.get(at[:-1])
+        return at[-1:] == (None,) and holder is not None and holder.kind is Kind.MAP
+
+    def depth(self, path: Path) -> int:
+        """Return in how many objects and lists a path is; a name of a map is one step."""
+        steps = (path[: end + 1] for end, step in enumerate(path) if step is None)
+        return len(path) - sum(map(self.is_of_map, steps))
+
+    def crowded(self) -> Path | None:
+        """Return the object below the record whose names are data, the one with most names.
+
+        Its names grow: some were known before and others come. Or its stream has no column left.
+        """
+        if not self.grows or (self.known and not self.decides_again):
+            return None
+        inner = [each for each in self.places.values() if self._is_named(each.path)]
+        return self.names.crowded({each.path: each.is_new for each in inner})
+
+    def _is_named(self, path: Path) -> bool:
+        """Return whether a path is that of a member of an object below a record or an item."""
+        return len(path) > 1 and None not in path[-2:] and not self.is_of_map(path)
 
     def _first_kind(self, path: Path, values: Iterable[Any]) -> Kind | None:
         """Return the kind of a new place; any scalar is text until the scan ends."""
@@ -277,6 +316,8 @@ class Schema:
             return None
         if path in self.texts or field_of(path) in self.declared:
             return Kind.TEXT
+        if path in self.maps:
+            return Kind.MAP
         # An empty list is sent for an empty object, too: what has members says more.
         first = next((each for each in found if each != []), found[0])
         if type(first) is list and path[-1] is None:
@@ -288,13 +329,17 @@ class Schema:
         outer, places = self.places[path[:-1]], self.places.values()
         place = Place(path, outer.table, kind, is_new=True)
         if place.is_table:
-            name = f"{outer.table}__{_plain_name(outer.path)}"
+            name = f"{outer.table}__{self._plain_name(outer.path)}"
             place.table = _free_name(name, {each.table for each in places})
         elif place.is_item:
             place.name = outer.name
-        elif kind is not Kind.OBJECT:
+        elif self.is_of_map(path) and path[-1] == MAP_NAME:
+            place.name = MAP_NAME
+            return place
+        elif kind not in {Kind.OBJECT, Kind.MAP}:
             names = (each.name for each in places if each.table == outer.table)
-            place.name = _free_name(_plain_name(path), {n + part for n in names for part in PARTS})
+            taken = {n + part for n in names for part in PARTS}
+            place.name = _free_name(self._plain_name(path), taken)
         if place.is_scalar:
             place.declared = self.declared.get(field_of(path))
         if place.declared is not None:
@@ -302,6 +347,12 @@ class Schema:
         elif place.is_scalar and path not in self.texts:
             place.candidates = OF_ITEMS if place.is_item else SCALARS
         return place
+
+    def _plain_name(self, path: Path) -> str:
+        """Return the name of a column or table; a member of the values of a map has its own."""
+        start = len(path) - [*reversed(path), None].index(None)
+        is_of_values = len(path) > start + 1 and self.is_of_map(path[: start + 1])
+        return _plain_name(path[start + is_of_values :])
 
     def discards(self, path: Path) -> bool:
         """Whether a value at a path that has no column is not even kept in `_extra`."""
@@ -330,7 +381,9 @@ class Schema:
         return {at: kind for at, kind in self.types.items() if self.known.get(at) != kind}
 
 
-def read_schema(target: Target, stream: Stream, texts: frozenset[Path] = frozenset()) -> Schema:
+def read_schema(
+    target: Target, stream: Stream, texts: Collection[Path] = (), maps: Collection[Path] = ()
+) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
     places = read_places(target.db, target.scan.header.stream)
     schema = Schema(
@@ -338,7 +391,8 @@ def read_schema(target: Target, stream: Stream, texts: frozenset[Path] = frozens
         grows=stream.contract != "discard" or not places,
         decides_again=stream.contract == "evolve",
         declared=stream.types,
-        texts=texts,
+        texts=frozenset(texts),
+        maps=frozenset(maps),
     )
     schema.places |= places
     for place in places.values():
@@ -354,7 +408,9 @@ def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[Path, Place]
         steps, table, name, part, of_type, digits, candidates, declared = found
         path = tuple(json.loads(steps))
         for end in range(1, len(path)):
-            places.setdefault(path[:end], Place(path[:end], table, Kind.OBJECT))
+            outer = places[path[: end - 1]].table if end > 1 else stream
+            of = table if path[end - 1] is None else outer
+            places.setdefault(path[:end], Place(path[:end], of, Kind.OBJECT))
         kind, _, size = of_type.strip("[)]").partition("(")
         scale = int(size.partition(",")[2] or 0)
         place = Place(path, table, Kind(kind), name, scale, digits)
@@ -364,6 +420,8 @@ def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[Path, Place]
         if part == "count":
             place.kind = Kind.LIST
             place.name = name.removesuffix("__count")
+        if place.is_map_name:
+            places[path[:-2]].kind = Kind.MAP
         places[path] = place
     return places
 

@@ -1,7 +1,7 @@
 """Reads the rows of a scan that are not current already, and keeps them in an Arrow file."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
@@ -18,6 +18,7 @@ from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.core.key import key_fields
 from pipelines.load.decode import Batch, add_to_extras
+from pipelines.load.names import Path
 from pipelines.load.records import (
     ODD,
     UnusableRecord,
@@ -27,7 +28,7 @@ from pipelines.load.records import (
     read_record,
     record_key,
 )
-from pipelines.load.schema import Path, Place, Schema
+from pipelines.load.schema import Place, Schema
 from pipelines.load.store import to_stored
 from pipelines.load.target import Row, request_row
 from pipelines.load.values import Sent, parts
@@ -95,8 +96,9 @@ class Stage:
         return sum(each.key is None for each in self.quarantined)
 
     def read(self) -> None:
-        """Read all pages. Raises ArchiveDamaged, ValueError.
+        """Read all pages, or as many as show that an object has names that are data.
 
+        Raises ArchiveDamaged, ValueError.
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
         group, size = list[Row](), 0
@@ -111,6 +113,8 @@ class Stage:
             if size >= GROUP_BYTES:
                 self._decode(group)
                 group, size = [], 0
+                if self.schema.crowded():
+                    return
         self._decode(group)
 
     def _new_rows(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[Row]:
@@ -150,12 +154,14 @@ class Stage:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
         raws, schema, refused = [row.raw for row in group], self.schema, len(self.quarantined)
         places = {path: place.copy() for path, place in schema.places.items()}
-        overflows, mixed, is_odd, batch = schema.overflows, {*schema.mixed}, True, Batch(schema)
+        overflows, mixed, names = schema.overflows, {*schema.mixed}, schema.names.copy()
+        is_odd, batch = True, Batch(schema)
         with suppress(*ODD):
             rows = self._add(batch, group, [*map(decode, raws)])
             is_odd = not batch.has_all(raws)
         if is_odd:  # begin again, and examine each record
             schema.places, schema.overflows, schema.mixed = places, overflows, mixed
+            schema.names = names
             batch = Batch(schema)
             del self.quarantined[refused:]
             rows = self._add(batch, group, [*map(read_record, raws)])
@@ -212,24 +218,9 @@ class Stage:
         places = self.schema.places.values()
         known = {each.name: each for each in places if each.table == table.table}
         rows = self._read(start)
-        found: dict[str, pa.Array] = {}
-        left: dict[int, dict[Path, Any]] = {}
+        found = store_rows(known, rows, self.lost, self.rounded)
         if not table.path:
             found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
-        for name, array in zip(rows.schema.names, rows.columns, strict=True):
-            place = known.get(name)
-            if place is None:
-                found[name] = array
-                continue
-            stored = to_stored(place, array)
-            found |= stored.columns
-            self.lost[place.path] += len(stored.lost)
-            self.rounded[place.path] += len(stored.rounded)
-            for row, value in stored.left():
-                left.setdefault(row, {})[place.of_row] = value
-        if left:
-            extras = found.get("_extra", pa.nulls(len(rows), pa.string()))
-            found["_extra"] = add_to_extras(extras, left)
         return pa.table(found)
 
     def _read(self, start: int) -> pa.RecordBatch:
@@ -247,3 +238,29 @@ class Stage:
                 array = rows.column(place.name)
                 items = array.flatten() if pa.types.is_list(array.type) else array
                 yield from (part for sent, part in parts(items) if sent is Sent.TEXT)
+
+
+def store_rows(
+    places: Mapping[str, Place], rows: pa.RecordBatch, lost: Counter[Path], rounded: Counter[Path]
+) -> dict[str, pa.Array]:
+    """Return staged rows of a table as they are stored; `places` are those of its columns.
+
+    Counts by path the values that their column does not take, or not exactly.
+    """
+    found: dict[str, pa.Array] = {}
+    left: dict[int, dict[Path, Any]] = {}
+    for name, array in zip(rows.schema.names, rows.columns, strict=True):
+        place = places.get(name)
+        if place is None:
+            found[name] = array
+            continue
+        stored = to_stored(place, array)
+        found |= stored.columns
+        lost[place.path] += len(stored.lost)
+        rounded[place.path] += len(stored.rounded)
+        for row, value in stored.left():
+            left.setdefault(row, {})[place.of_row] = value
+    if left:
+        extras = found.get("_extra", pa.nulls(len(rows), pa.string()))
+        found["_extra"] = add_to_extras(extras, left)
+    return found

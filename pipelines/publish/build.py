@@ -28,7 +28,7 @@ MOVE_FINDINGS: Final = """
 UPDATE meta.load_findings AS reported SET scan_id = freshness.last_scan_id
 FROM meta.freshness AS freshness
 WHERE list_contains($scans::VARCHAR[], reported.scan_id)
-    AND reported.code IN ('rows_changed', 'column_changed')
+    AND reported.code IN ('rows_changed', 'column_changed', 'names_are_data')
     AND (reported.connection, reported.stream) = (freshness.connection, freshness.stream)
 """
 logger = logging.getLogger(__name__)

@@ -13,12 +13,13 @@ from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import remove_folder
 from pipelines.core.text import counted
+from pipelines.load.names import Path
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
 from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
 from pipelines.publish.build import finish
-from pipelines.publish.identifier import Identifier
+from pipelines.publish.identifier import Identifier, map_paths
 from pipelines.publish.memory import with_memory
 from pipelines.publish.reconciliation import read_inputs
 from pipelines.publish.search import Found, SearchResult, find
@@ -80,7 +81,7 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
     ArchiveDamaged, StorageFailed.
     """
     request.require_plausible()
-    identifier = Identifier(request.text)
+    identifier = Identifier(request.text, _map_paths(stores))
     decision = stores.decision("erase", identifier.digest, request.reason)
     with _nobody_else(stores):
         found = find(stores, identifier)
@@ -102,6 +103,15 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
         with stores.metadata.transaction() as session:
             add_decision(session, replace(decision, kind="erased"))
     return [each.row() for each in found.files]
+
+
+def _map_paths(stores: Stores) -> frozenset[Path]:
+    """Return the paths of objects whose names are data, of all versions."""
+    found = set[Path]()
+    for version in stores.warehouse.versions():
+        with stores.warehouse.open(version.number) as db:
+            found |= map_paths(db)
+    return frozenset(found)
 
 
 def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision: Decision) -> None:

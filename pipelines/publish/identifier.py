@@ -17,6 +17,7 @@ import pyarrow as pa
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core import stop
 from pipelines.core.text import quote_identifier
+from pipelines.load.names import Path
 from pipelines.load.records import UnusableRecord, read_record, to_decimal
 from pipelines.publish.spellings import OtherSpellings, Spelling, parse_json_text, unescape
 
@@ -42,6 +43,9 @@ ORDER BY tables.table_name DESC
 QUARANTINED: Final = """
 SELECT records.scan_id, records.page, records.row, records.raw FROM quarantine.records AS records
 """
+MAPS: Final = (
+    "SELECT columns.steps FROM meta.columns AS columns WHERE columns.column_name = '_name'"
+)
 # Each row as if it were a raw record. A million rows of 20 columns cost 6 CPU seconds.
 ROWS: Final = """
 SELECT
@@ -97,9 +101,13 @@ TEXTS: Final = (
 
 @dataclass(frozen=True)
 class Identifier:
-    """A text or a number that records contain as a value; names of members do not count."""
+    """A text or a number that records contain as a value.
+
+    Names of members count only at the paths `maps`: there they are data, such as partners.
+    """
 
     text: str
+    maps: frozenset[Path] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -127,7 +135,18 @@ class Identifier:
         if isinstance(record, UnusableRecord):
             spellings = (self.text, json.dumps(self.text, ensure_ascii=False)[1:-1])
             return any(each.encode() in raw for each in spellings)
-        return self._is_in(record)
+        return self._is_in(record) or any(self._is_name(record, path) for path in self.maps)
+
+    def _is_name(self, value: Any, path: Path) -> bool:
+        """Return whether the object at a path has the identifier as a name."""
+        if not path:
+            return isinstance(value, dict) and any(map(self._is_equal, value))
+        step, *inner = path
+        if isinstance(value, dict):
+            found = [value.get(step)] if step is not None else [*value.values()]
+        else:
+            found = value if step is None and isinstance(value, list) else []
+        return any(self._is_name(each, tuple(inner)) for each in found)
 
     def _is_in(self, value: Any) -> bool:
         if isinstance(value, dict):
@@ -169,6 +188,16 @@ class Identifier:
         for statement in TEXTS:
             with suppress(duckdb.CatalogException):  # nothing is mapped
                 db.execute(statement, [self.text])
+
+
+def map_paths(db: duckdb.DuckDBPyConnection) -> set[Path]:
+    """Return the paths of objects whose names are data; None is any name of such an object."""
+    maps = {tuple(json.loads(steps))[:-2] for (steps,) in db.execute(MAPS).fetchall()}
+    # In a record, no step leads from a name to its value.
+    return {
+        tuple(step for at, step in enumerate(path) if at == 0 or path[: at - 1] not in maps)
+        for path in maps
+    }
 
 
 def raw_rows(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[Position, bytes]]:

@@ -217,27 +217,6 @@ def test_a_type_that_changes_in_the_middle_loses_nothing(warehouse: Warehouse) -
     assert [row["c0"] for row in warehouse.current()] == [7, 7, Decimal("1e-18")]
 
 
-def test_names_that_are_data_leave_the_columns_of_other_fields_alone(
-    warehouse: Warehouse,
-) -> None:
-    def load(days: int, fields: int) -> None:
-        by_day = ",".join(f'"day {day}":{{"n":{day}}}' for day in range(days))
-        others = "".join(f',"f{at}":{at}' for at in range(fields))
-        result = warehouse.load([f'{{"id":"a","byDay":{{{by_day}}},"amount":"1.50"{others}}}'])
-        assert "column_limit" in {each.code for each in result.findings}
-
-    load(days=320, fields=210)
-    assert (warehouse.types()["amount"], warehouse.types()["f209"]) == ("DECIMAL(38,2)", "BIGINT")
-    of_days = [name for name in warehouse.types() if name.startswith("by_day")]
-    assert len(of_days) == 299
-    load(days=340, fields=220)  # later, too: days get no more columns, other fields do
-    assert [name for name in warehouse.types() if name.startswith("by_day")] == of_days
-    assert warehouse.types()["f219"] == "BIGINT"
-    (kept,) = warehouse.extras()
-    assert len(kept["byDay"]) == 41
-    assert kept["byDay"]["day 339"] == {"n": "339"}
-
-
 def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> None:
     members = ",".join(f'"f{at}":{[at] if at == 2 else at}' for at in range(2_000))
     text = "x" * 10_000_000
