@@ -51,12 +51,12 @@ WITH parts AS NOT MATERIALIZED (
 SELECT parts.*, {{key}} AS key
 FROM parts
 """
-# Why a bill is set apart; NULL: it counts. A void credit note is no credit, and a status
-# of that name does not make one.
+# Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
+# credit, and a status of that name does not make one.
 # In full: where a record has a field of that name, its alias would be that field.
 IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
 APART: Final = f"""CASE
-        WHEN {{counted_statuses}} <> []
+        WHEN {{counted_statuses}} <> [] AND NOT {{status_fails}}
             AND NOT list_contains({{counted_statuses}}, coalesce({{status_read}}, 'no status'))
             THEN regexp_replace(
                 coalesce({{status}}, 'no status'), '^credit note$', 'status credit note'
@@ -220,16 +220,16 @@ class Sides:
             columns["id"] = f"coalesce({columns['id']}, record._key)"  # to name it in breaks
         for name in ("status", "kind"):
             columns[f"{name}_read"] = f"lower(trim({columns.get(name)}, '{SPACES}'))"
+        of_record = readings.unread(side, "record")
+        columns["status_fails"] = f"coalesce(contains({of_record['unread']}, 'status'), false)"
         columns["unseen"] = self._unseen(columns) if side == "billing" else "NULL"
         lines = (each.table for role, each in self.columns.items() if ".line_" in role)
         tables = {"table": self._table(side), "lines": self._table(next(lines, ""))}
         of_line = readings.unread(side, "line")
-        tables |= {
-            "joins": readings.joins(side, "record"),
-            "line_joins": readings.joins(side, "line"),
-        }
+        tables |= {"joins": readings.joins(side, "record")}
+        tables |= {"line_joins": readings.joins(side, "line")}
         tables |= {f"line_{name}": each for name, each in of_line.items()}
-        return columns | tables | readings.unread(side, "record")
+        return columns | tables | of_record
 
     def _unseen(self, columns: dict[str, str]) -> str:
         """Return the expression of the status or kind that the mapping has not seen, else NULL."""
@@ -243,7 +243,8 @@ class Sides:
             if not roles.counted_statuses and roles.other_statuses is None:  # all of them count
                 is_counted, others = f"NOT {others}", "false"
             text = f"coalesce('status ' || {columns['status']}, '{NO_STATUS}')"
-            found.append(f"WHEN NOT ({is_counted} OR {others}) THEN {text}")
+            is_known = f"{columns['status_fails']} OR {is_counted} OR {others}"
+            found.append(f"WHEN NOT ({is_known}) THEN {text}")
         if "billing.kind" in self.columns:
             kind = columns["kind_read"]
             others = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
