@@ -88,6 +88,8 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         for each in found
     ]
     lines += [f"Not known: {each.message}" for each in published.unread]
+    notes = [each.message for each in published.notes if each.subject == rule]
+    remedy = SHOW_BREAKS.format(rule=rule)
     if reason:
         lines.append(f"Not known. {reason}")
     return dg.AssetCheckResult(
@@ -95,7 +97,7 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         check_name=rule,
         passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]) if lines else None,
+        description="\n".join([*lines, *notes, *([remedy] if lines else [])]) or None,
         metadata={} if reason else {"open breaks": sum(each["breaks"] for each in found)},
     )
 

@@ -23,10 +23,8 @@ from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
-from pipelines.reconcile.statements import RULES
 from pipelines.warehouse.duckdb_file import Row
 
-OLD: Final = "an earlier release built version {}, which does not say what it could not read."
 UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
 EMPTY: Final = ["decision", "owner", "reason"]
@@ -109,13 +107,10 @@ def read_breaks(
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
-def read_doubts(session: AppSession) -> list[Doubt]:
-    """Return why nobody can say that there are no breaks. Raises as `read_breaks`."""
-    with open_reconciled(session, "breaks") as (version, db):
-        try:
-            return unread.read_doubts(db, RULES)
-        except duckdb.CatalogException:  # of an earlier release
-            return [Doubt("", OLD.format(version.number), "Run `partner-sync versions build`.")]
+def read_doubts(session: AppSession) -> tuple[list[Doubt], list[Doubt]]:
+    """Return why nobody can say that there are no breaks, and notes. Raises as `read_breaks`."""
+    with open_reconciled(session, "breaks") as (_version, db):
+        return unread.read_doubts(db), unread.notes_of(unread.read_not_evaluated(db))
 
 
 def totals(rows: Iterable[Row]) -> list[Row]:

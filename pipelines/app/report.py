@@ -84,9 +84,7 @@ def key_figures(figures: Figures) -> list[dict[str, Any]]:
 
 def not_known(figures: Figures) -> list[Doubt]:
     """Return why nobody can say that there are no other breaks; none where nothing is compared."""
-    skipped = [] if figures.problem else figures.tables["not_checked"]
-    rules = [Doubt(row["question"], f"{row['question']} {row['reason']}.", "") for row in skipped]
-    return [*rules, *figures.unread]
+    return [] if figures.problem else figures.doubts
 
 
 def _read_earlier(session: AppSession, number: int) -> Figures | None:

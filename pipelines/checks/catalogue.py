@@ -25,6 +25,7 @@ from pipelines.metadata.scans import ScanStatus, held_scans
 from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
+ABSENT: Final = "No connection reads {}, so usage is not compared with billing."
 MINUTE: Final = "%Y-%m-%d %H:%M"
 CLOCKS_AGREE: Final = timedelta(minutes=1)  # machines that share a database may differ
 READ: Final = "partner-sync sync --connection {connection}"
@@ -94,13 +95,20 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
     """Is every rule and table of reconciliation evaluated?"""
     rules: dict[str, list[str]] = {}
+    read = {each.stream for each in (*context.lists, *context.published.loaded)}
+    absent = " and ".join(each for each in ("usage", "billing") if each not in read)
     for rule, reason in context.not_evaluated().items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
         if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
             yield {"severity": Severity.INFO, "message": reason, "remedy": ""}
+        elif absent:  # as the account may not
+            yield {"severity": Severity.INFO, "message": ABSENT.format(absent), "remedy": ""}
+            break
         else:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
+    for note in context.published.notes:
+        yield {"severity": Severity.INFO, "message": note.message, "remedy": ""}
 
 
 @Check("Say the type of the field in settings.toml.", scope="warehouse")

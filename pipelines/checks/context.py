@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from pipelines.checks.unread import read_unread
+from pipelines.checks.unread import notes_of, read_not_evaluated, read_unread
 from pipelines.config.settings import Settings
 from pipelines.config.types import DeclaredType
 from pipelines.core.doubt import Doubt
@@ -72,9 +72,6 @@ DECLARED: Final = """
 SELECT columns.stream, columns.path, columns.declared
 FROM meta.columns AS columns
 WHERE columns.part = 'value'
-"""
-NOT_EVALUATED: Final = """
-SELECT rules.rule, rules.reason FROM reconciliation.rules AS rules WHERE NOT rules.evaluated
 """
 # `above` are those of large amounts.
 OPEN_BREAKS: Final = """
@@ -168,9 +165,10 @@ class LoadedList(msgspec.Struct, frozen=True):
 class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
-    `not_evaluated` says of rules of reconciliation why; None: the version has none. `open_breaks`
-    are rows of OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records
-    that cannot be read. `format` is the number of its format, None where it cannot be read.
+    `not_evaluated` says of rules of reconciliation why; None: the version has none. `notes` are
+    about others, without which breaks are known all the same. `open_breaks` are rows of
+    OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that cannot be
+    read. `format` is the number of its format, None where it cannot be read.
     """
 
     version: Version | None = None
@@ -178,6 +176,7 @@ class Published:
     scan_ids: frozenset[str] = frozenset()
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     not_evaluated: dict[str, str] | None = None
+    notes: list[Doubt] = field(default_factory=list)
     open_breaks: list[Row] = field(default_factory=list)
     changed_months: list[Row] = field(default_factory=list)
     unseen_values: list[Row] = field(default_factory=list)
@@ -199,7 +198,11 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
             # What was never evaluated has no table.
             with suppress(duckdb.CatalogException, duckdb.BinderException):
-                found["not_evaluated"] = dict(db.execute(NOT_EVALUATED).fetchall())
+                rules = read_not_evaluated(db)
+                found["not_evaluated"] = {
+                    each["rule"]: each["reason"] for each in rules if each["is_needed"]
+                }
+                found["notes"] = notes_of(rules)
                 found["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
                 found["unread"] = read_unread(db)
                 found["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})

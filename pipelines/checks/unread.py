@@ -3,11 +3,12 @@
 Commands, the report, Dagster's checks and notifications say the same.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Final
 
 import duckdb
 
+from pipelines.config.mapping import REMEDY
 from pipelines.core.doubt import Doubt
 from pipelines.core.text import counted, printable
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -30,13 +31,24 @@ FROM sums
 GROUP BY sums.side, sums.role, sums.is_aside
 ORDER BY ALL
 """
-NOT_EVALUATED: Final = """
-SELECT rules.reason, list(rules.rule ORDER BY rules.rule) AS rules
-FROM reconciliation.rules AS rules
-WHERE NOT rules.evaluated AND list_contains($rules::VARCHAR[], rules.rule)
-GROUP BY rules.reason
-ORDER BY rules.reason
+# Where the mapping names no field for it, no break depends on late_arrivals or external_ids, and
+# months are compared, where usage that is billed twice is a difference.
+IS_NEEDED: Final = """
+rules.rule NOT IN ('billed_twice', 'late_arrivals', 'external_ids')
+OR NOT regexp_full_match(rules.reason, '[a-z_.]+ is not mapped(; [a-z_.]+ is not mapped)*')
+OR (rules.rule = 'billed_twice' AND rules.reason <> 'billing.line_usage is not mapped')
 """
+NOT_EVALUATED: Final = f"""
+SELECT rules.rule, rules.question, rules.reason, ({IS_NEEDED}) AS is_needed
+FROM reconciliation.rules AS rules
+WHERE NOT rules.evaluated
+"""
+OLD: Final = "An earlier release built this version, which does not say what it could not read."
+BY_MONTH: Final = (
+    "Months are compared, as billing.line_usage is not mapped. Usage that is billed twice is a "
+    "difference of its month."
+)
+DEFECT: Final = "Report it as a defect of partner-sync."
 LONGEST: Final = 60  # characters of an example
 QUARANTINE: Final = "Read quarantine.records, and ask the service to correct the records."
 DECLARE: Final = (
@@ -61,19 +73,45 @@ def read_unread(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
     return [_about(row) for row in fetch_rows(db, UNREAD)]
 
 
-def read_doubts(db: duckdb.DuckDBPyConnection, rules: Collection[str]) -> list[Doubt]:
-    """Return which of some rules were not evaluated, then what records cannot be read.
+def read_not_evaluated(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Return rules and tables that were not evaluated, and why. Raises duckdb.Error.
+
+    `is_needed`: without it, nobody can say that there are no breaks.
+    """
+    return fetch_rows(db, NOT_EVALUATED)
+
+
+def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
+    """Return which rules and tables were not evaluated, then what records cannot be read.
 
     Raises duckdb.Error.
     """
-    found = fetch_rows(db, NOT_EVALUATED, {"rules": [*rules]})
-    doubts = [_not_evaluated(each["rules"], each["reason"]) for each in found]
-    return [*doubts, *read_unread(db)]
+    reasons = dict[str, list[str]]()
+    for each in read_not_evaluated(db):
+        if each["is_needed"]:
+            reasons.setdefault(each["reason"], []).append(each["rule"])
+    doubts = [_not_evaluated(rules, reason) for reason, rules in reasons.items()]
+    try:
+        return [*doubts, *read_unread(db)]
+    except duckdb.CatalogException:
+        return [*doubts, Doubt("", OLD, "Run `partner-sync versions build`.")]
+
+
+def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:
+    """Return what is not evaluated and leaves no doubt, each with the rule as its subject."""
+    found = {
+        each["rule"]: f"{each['rule']} not evaluated: {each['reason']}. No break depends on it."
+        for each in not_evaluated
+        if not each["is_needed"]
+    }
+    found |= {"billed_twice": BY_MONTH} if "billed_twice" in found else {}
+    return [Doubt(rule, text, "") for rule, text in found.items()]
 
 
 def _not_evaluated(rules: list[str], reason: str) -> Doubt:
-    names = ", ".join(rules)
-    return Doubt(names, f"{names} not evaluated. {reason.rstrip('.')}.", "")
+    names, why = ", ".join(rules), reason.rstrip(".")
+    remedy = DEFECT if "failed" in reason else REMEDY
+    return Doubt(names, f"{names} not evaluated. {why}.", "" if "partner-sync" in why else remedy)
 
 
 def _about(row: Row) -> Doubt:

@@ -12,7 +12,7 @@ from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT
 from pipelines.cli.terminal import confirm, line, open_home, show, show_and_build, shown
-from pipelines.core.doubt import Doubt, sentences
+from pipelines.core.doubt import Doubt, as_json, sentences
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
 
@@ -59,17 +59,22 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
 
 
 def _list(
-    chosen: "app.breaks.BreakFilter", found: Any, doubts: Sequence[Doubt], xlsx: Path | None
+    chosen: "app.breaks.BreakFilter",
+    found: Any,
+    about: tuple[Sequence[Doubt], Sequence[Doubt]],
+    xlsx: Path | None,
 ) -> int:
-    """Print what is not known, then breaks, or write them; return the exit code."""
+    """Print what is not known and notes, then breaks, or write them; return the exit code."""
+    doubts, notes = about
     rounded = app.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
     for text in sentences(doubts):
         line(text, style="yellow")
+    for each in notes:
+        line(each.message)
     marks = [name for name in MARKS if any(each[name] for each in rows)]
-    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
-    in_json = {"not_known": not_known, "breaks": rows, "totals": sums}
+    in_json = {**as_json(doubts, notes), "breaks": rows, "totals": sums}
     show([] if xlsx else _named(rows), (*COLUMNS, *marks), json_value=in_json)
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")

@@ -10,7 +10,8 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
-from pipelines.core.doubt import sentences
+from pipelines.config.mapping import NOT_MAPPED
+from pipelines.core.doubt import as_json, sentences
 from pipelines.core.errors import ExitCode
 from pipelines.core.person import user_name
 
@@ -127,7 +128,7 @@ def report(
     *,
     open_page: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,
     _json: program.Json = False,
-) -> None:
+) -> int:
     """Write the finance report of the published version as one HTML page."""
     session = open_home()
     figures = app.report.read_published(session)
@@ -135,16 +136,20 @@ def report(
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
     doubts = app.report.not_known(figures)
-    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
-    found |= {"problem": figures.problem or None, "not_known": not_known}
+    found |= {"problem": figures.problem or None, **as_json(doubts, figures.notes)}
     for text in sentences(doubts):
         line(text, style="yellow")
-    show(rows, json_value=found)
     if figures.problem:
         line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
+    for each in figures.notes:
+        line(each.message)
+    show(rows, json_value=found)
     line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())
+    is_asked = not figures.problem.startswith(NOT_MAPPED)  # nobody has mapped anything yet
+    is_known = not doubts and not (figures.problem and is_asked)
+    return ExitCode.DONE if is_known else ExitCode.NEEDS_ATTENTION
 
 
 @program.trace.command()

@@ -1,7 +1,7 @@
 """What is not known about breaks, and how people are told. It imports no database."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Doubt(NamedTuple):
@@ -16,3 +16,9 @@ class Doubt(NamedTuple):
 def sentences(doubts: Iterable[Doubt]) -> list[str]:
     """Return doubts as sentences, each with what cures it."""
     return [f"Not known: {each.message} {each.remedy}".strip() for each in doubts]
+
+
+def as_json(doubts: Iterable[Doubt], notes: Iterable[Doubt]) -> dict[str, Any]:
+    """Return doubts and notes as `--json` has them."""
+    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
+    return {"not_known": not_known, "notes": [each.message for each in notes]}

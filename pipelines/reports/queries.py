@@ -9,7 +9,7 @@ from typing import Final
 
 import duckdb
 
-from pipelines.checks.unread import read_unread
+from pipelines.checks.unread import notes_of, read_doubts, read_not_evaluated
 from pipelines.config.mapping import REMEDY
 from pipelines.core.doubt import Doubt
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -20,7 +20,7 @@ EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
 QUERIES: Final = (
     *EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities",
     "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close",
-    "changed_closes", "newest_usage", "not_checked", "news",
+    "changed_closes", "newest_usage", "news",
 )  # fmt: skip
 """Each becomes a temporary table, from which the next ones may read."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
@@ -35,8 +35,8 @@ class Figures:
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
     proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
-    `unread` says which records cannot be read. `previous` and `closed` are earlier versions, the
-    latter at the last close.
+    `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
+    `closed` are earlier versions, the latter at the last close.
     """
 
     version: int
@@ -45,7 +45,8 @@ class Figures:
     tables: dict[str, list[Row]]
     scans: list[str]
     breaks: dict[str, Row]
-    unread: list[Doubt] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    notes: list[Doubt] = field(default_factory=list)
     previous: "Figures | None" = None
     closed: "Figures | None" = None
 
@@ -85,10 +86,10 @@ def read_figures(
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
     scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
     breaks = {row["break_id"]: row for row in tables["breaks"]}
-    unread = list[Doubt]()
-    with suppress(duckdb.CatalogException):  # a version of an earlier release has no such table
-        unread = read_unread(db)
-    return Figures(version, problem, rules, tables, scans, breaks, unread, previous)
+    found = [] if problem else read_not_evaluated(db)
+    tables["not_checked"] = [each for each in found if each["is_needed"]]
+    doubts, notes = [] if problem else read_doubts(db), notes_of(found)
+    return Figures(version, problem, rules, tables, scans, breaks, doubts, notes, previous)
 
 
 def _find_problem(rules: dict[str, Row]) -> str:

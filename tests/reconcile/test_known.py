@@ -1,0 +1,134 @@
+"""That there are no breaks is said only where it is known; all places say the same."""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import dagster as dg
+import pytest
+
+from assets.checks import check_results
+from assets.keys import reconciliation_key
+from pipelines.app.checkup import current_version, run_checks
+from pipelines.app.notify import notify_summary
+from pipelines.app.report import read_published
+from pipelines.checks.check import State
+from pipelines.metadata.tables import Notification
+from pipelines.reconcile.statements import RULES
+from pipelines.reports.render import render_report
+from tests.cli.conftest import Cli
+from tests.publish.homes import Stores
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+
+BY_MONTH = MAPPING.replace('line_usage = "lines[].usage"\n', "")
+NOT_RECORDED = MAPPING.replace('recorded = "recorded"\n', "")
+GONE = MAPPING.replace('recorded = "recorded"', 'recorded = "gone"')
+NO_ID = MAPPING.replace('[usage]\nid = "id"\n', "[usage]\n")
+NO_LINES = MAPPING.replace('"lines[].usage"', '"lines[].gone"')
+
+
+class Case(NamedTuple):
+    """A mapping and an amount of usage; what is said first, and whether there may be breaks."""
+
+    name: str
+    said: str
+    mapping: str = MAPPING
+    amount: str = "5.00"
+    is_known: bool = True
+    unknown_rules: tuple[str, ...] = ()
+
+
+CASES = (
+    Case("all", ""),
+    Case("by month", "Months are compared, as billing.line_usage is not mapped.", BY_MONTH),
+    Case(
+        "no time of recording",
+        "late_arrivals not evaluated: usage.recorded is not mapped. No break depends on it.",
+        NOT_RECORDED,
+    ),
+    Case(
+        "a field that is gone",
+        "late_arrivals not evaluated. no record of usage has a field gone",
+        GONE,
+        is_known=False,
+    ),
+    Case(
+        "usage has no identifier",
+        "usage.id is not mapped",
+        NO_ID,
+        is_known=False,
+        unknown_rules=("billed_twice", "disappeared"),
+    ),
+    Case(
+        "lines without the field",
+        "no record of billing has a field lines[].gone",
+        NO_LINES,
+        is_known=False,
+        unknown_rules=("billed_twice",),
+    ),
+    Case(
+        "an amount that is none",
+        "1 record of usage cannot be read: field amount",
+        amount="five",
+        is_known=False,
+        unknown_rules=RULES,
+    ),
+)
+
+
+def check_commands(cli: Cli, case: Case) -> None:
+    code = 0 if case.is_known else 3
+    for command in ("breaks", "report"):
+        first = cli(command, code=code).stdout.replace("\n", " ")
+        assert case.said in first
+        assert first.startswith("Not known: ") == (not case.is_known)
+        found = cli.json(command, code=code)
+        assert bool(found["not_known"]) == (not case.is_known)
+        assert case.said in str([*found["not_known"], *found["notes"]])
+    none = "There are no unresolved breaks" + ("." if case.is_known else " in what is known.")
+    assert none in cli("breaks", code=code).stdout
+
+
+def check_report(stores: Stores, case: Case) -> None:
+    page = render_report(read_published(stores))
+    assert ("No open breaks, not proven" in page) == (not case.is_known)
+    assert ("Not known:" in page) == (not case.is_known)
+    assert case.said.split(" is not mapped")[0] in page
+
+
+def check_dagster(stores: Stores, case: Case) -> None:
+    published = current_version(stores)
+    keys = {spec.key for spec in _specs()}
+    results = {each.check_name: each for each in check_results(keys, [], published)}
+    assert {rule for rule in RULES if not results[rule].passed} == {*case.unknown_rules}
+    checks = {each.check.code: each for each in run_checks(stores, published)}
+    failed = {"not_reconciled", "records_unreadable"} & {
+        code for code, each in checks.items() if each.state is State.FAILED
+    }
+    assert bool(failed) == (not case.is_known)
+
+
+def check_notification(stores: Stores, case: Case) -> None:
+    told = stores.changed(notify_summary=("NO_SUCH_VARIABLE",))
+    notify_summary(told, read_published(stores))
+    with stores.metadata.transaction() as db:
+        text = db.query(Notification).order_by(Notification.sent_at.desc()).first()
+        assert text is not None
+        assert text.text.startswith("Not known: ") == (not case.is_known)
+    stores.clock.now += timedelta(hours=1)
+
+
+def _specs() -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(rule, asset=reconciliation_key("breaks")) for rule in RULES]
+
+
+@pytest.mark.long
+def test_that_there_are_no_breaks_is_said_where_it_is_known(stores: Stores) -> None:
+    stores.configure()
+    bills = [bill("b", line("u"))]
+    publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
+    for case in CASES:
+        publish(stores, mapping=case.mapping, usage=[used("u", case.amount)])
+        check_commands(Cli(stores.home), case)
+        check_report(stores, case)
+        check_dagster(stores, case)
+        check_notification(stores, case)
