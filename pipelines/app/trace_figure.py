@@ -12,7 +12,7 @@ from pipelines.app.trace import Place, ScanName, raw_records
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.archive.scan_file import scan_file
 from pipelines.config.mapping import REMEDY, Mapping, read_mapping
-from pipelines.core.currencies import digits_of, fold
+from pipelines.core.currencies import digits_of, lower_trimmed
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
@@ -111,8 +111,8 @@ class RawAmounts:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
         lines = self._at(record, "billing.line_amount") or ()
         amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
-        kinds = {fold(each) for each in self.mapping.billing.credit_kinds}
-        if fold(str(self._at(record, "billing.kind"))) in kinds:
+        kinds = {lower_trimmed(each) for each in self.mapping.billing.credit_kinds}
+        if lower_trimmed(str(self._at(record, "billing.kind"))) in kinds:
             amounts = [None if each is None else -abs(each) for each in amounts]
         total, *amounts = amounts
         if line == "rest" and amounts:

@@ -41,7 +41,7 @@ def read_code(text: str | None) -> str | None:
     return (text or "").strip(SPACES).upper() or None
 
 
-def fold(text: str) -> str:
+def lower_trimmed(text: str) -> str:
     """Return a status or kind as it is compared: in any case, without spaces around it."""
     return text.strip(SPACES).lower()
 

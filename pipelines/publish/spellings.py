@@ -42,7 +42,7 @@ def unescape(text: str) -> str:
         return text
 
 
-def fold(text: str) -> str:
+def without_case_and_spaces(text: str) -> str:
     """Return a text without letter case and spaces, its letters composed."""
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -66,13 +66,15 @@ class OtherSpellings:
     """Finds other spellings of one value in records."""
 
     def __init__(self, value: str) -> None:
-        self._value, self._folded = value, fold(value)
+        self._value, self._plain = value, without_case_and_spaces(value)
 
     def is_possible(self, raw: bytes) -> bool:
         """Return whether a raw record may have another spelling: most have none, and cost less."""
-        if not self._folded:
+        if not self._plain:
             return False
-        return b"\\" in raw or self._folded in fold(raw.decode("utf-8", "replace"))
+        return b"\\" in raw or self._plain in without_case_and_spaces(
+            raw.decode("utf-8", "replace")
+        )
 
     def nearest(self, record: Any) -> tuple[Spelling, str] | None:
         """Return the nearest other spelling in a record, and the text that has it."""
@@ -84,10 +86,10 @@ class OtherSpellings:
 
     def _compare(self, text: str, *, is_name: bool) -> Spelling | None:
         """Return how a text spells the value otherwise; None where it does not."""
-        folded = fold(text)
-        if folded == self._folded:
+        plain = without_case_and_spaces(text)
+        if plain == self._plain:
             return Spelling.NAME if is_name else self._difference(text)
-        is_part = len(self._folded) >= SHORTEST_PART and self._folded in folded
+        is_part = len(self._plain) >= SHORTEST_PART and self._plain in plain
         return Spelling.WITHIN if is_part and not is_name else None
 
     def _difference(self, text: str) -> Spelling | None:

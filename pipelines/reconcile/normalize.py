@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.config.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
-from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, fold, minor_unit_of
+from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
 from pipelines.core.text import quote_identifier
 from pipelines.reconcile import bill_months
 from pipelines.reconcile.quarantine import read_quarantine
@@ -297,5 +297,5 @@ class Sides:
 
 def _texts(values: Iterable[str]) -> str:
     """Return values of a status or kind as a list, which are compared without case and spaces."""
-    texts = ("'" + fold(value).replace("'", "''") + "'" for value in values)
+    texts = ("'" + lower_trimmed(value).replace("'", "''") + "'" for value in values)
     return f"[{', '.join(texts)}]::VARCHAR[]"

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.config.mapping import Mapping
-from pipelines.core.currencies import MOST_DIGITS, digits_of, fold, read_code
+from pipelines.core.currencies import MOST_DIGITS, digits_of, lower_trimmed, read_code
 from pipelines.reconcile.readings import Readings
 from pipelines.reconcile.roles import Column
 from pipelines.reconcile.spelled import DIGITS, find_sent, kind_of, read_sent, text_of
@@ -33,7 +33,7 @@ def read_quarantine(
     A record of which nothing can be read has the role `record`. Bills with a status that does not
     count are left out.
     """
-    statuses, rows = {*map(fold, mapping.billing.counted_statuses)}, list[dict[str, Any]]()
+    statuses, rows = {*map(lower_trimmed, mapping.billing.counted_statuses)}, list[dict[str, Any]]()
     for stream, connection, key, scan_id, page, row, reason, raw in db.execute(RECORDS).fetchall():
         roles = {
             name: columns[f"{stream}.{name}"]
@@ -42,7 +42,7 @@ def read_quarantine(
         }
         found = _read(raw, roles, readings)
         status = found.pop("status", None)
-        if stream == "billing" and statuses and status and fold(status) not in statuses:
+        if stream == "billing" and statuses and status and lower_trimmed(status) not in statuses:
             continue
         if found.get("amount") and getattr(mapping, stream).amount_unit == "minor":
             found["amount"] = found["amount"].scaleb(-digits_of(found.get("currency")))
