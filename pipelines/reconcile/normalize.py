@@ -176,8 +176,14 @@ class Sides:
         needed -= {"billing.id"} if self.by_usage else {"billing.id", *LINES}
         if not needed.issuperset(QUANTITIES):
             needed -= {*QUANTITIES}
-        terms = self._mapping.time_zone, needed
+        # Digits of an amount times a minor unit, and of the product before it is cast.
+        reserve = 2 * MOST_DIGITS if "minor" in self._units.values() else 0
+        terms = self._mapping.time_zone, needed, reserve
         return Readings(self._db, self.columns, terms, self._prefix)
+
+    @property
+    def _units(self) -> dict[str, str]:
+        return {each: getattr(self._mapping, each).amount_unit for each in ("usage", "billing")}
 
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
@@ -284,7 +290,7 @@ class Sides:
         value, measure = self._readings.value(f"{side}.{name}"), name.removeprefix("line_")
         if name == "currency":
             return code_of(value)
-        units = {each: getattr(self._mapping, each).amount_unit for each in ("usage", "billing")}
+        units = self._units
         if measure not in {"amount", "price"} or "minor" not in units.values():
             return value
         if units[side] == "minor":

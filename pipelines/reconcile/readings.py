@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.reconcile.roles import Column
+from pipelines.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.reconcile.sent import (
     ARROW,
     KEYS,
@@ -50,19 +51,19 @@ class Reading(NamedTuple):
 class Readings:
     """The readings of the roles of a mapping (`usage.amount`).
 
-    `needed` are roles without which a figure is wrong. The tables have names that begin with
-    `prefix`.
+    The terms are a time zone, roles without which a figure is wrong, and digits that views add to a
+    number behind the point. The tables have names that begin with `prefix`.
     """
 
     def __init__(
         self,
         db: duckdb.DuckDBPyConnection,
         columns: Mapping[str, Column],
-        terms: tuple[ZoneInfo, Collection[str]],
+        terms: tuple[ZoneInfo, Collection[str], int],
         prefix: str,
     ) -> None:
         self._columns, self._prefix = columns, prefix
-        self.zone, self._needed = terms
+        self.zone, self._needed, self._reserve = terms
         self._texts = {
             role: read_texts(db, role, column, self.zone)
             for role, column in columns.items()
@@ -70,6 +71,7 @@ class Readings:
         }
         self._rows = self._read_rows(db)
         self._scales = {measure_of(role): self._scale(measure_of(role)) for role in columns}
+        self._digits = {each: self._most_digits(db, each) for each in self._scales}
         self._write(db)
 
     def value(self, role: str) -> str:
@@ -131,7 +133,9 @@ class Readings:
         return self._scales.get(measure_of(role), 0)
 
     def fitted(self, role: str, value: Any) -> Any:
-        """Return a value as the role's type holds it; None if it is too large."""
+        """Return a value as the role's type holds it; None if it, or a sum of it, is too large."""
+        if digits_before(value) > self._digits.get(measure_of(role), DIGITS):
+            return None
         return fit(value, self.scale_of(role))
 
     def arrow(self, role: str) -> pa.DataType:
@@ -170,6 +174,15 @@ class Readings:
         )
         columns = (self._columns[role].scale for role in roles)
         return min(MOST_SCALE, max(scale_of(texts), scale_of(rows), *columns))
+
+    def _most_digits(self, db: duckdb.DuckDBPyConnection, measure: str) -> int:
+        """Return the digits before the point that a number may have, so that no sum overflows."""
+        numbers = Numbers(db, DIGITS - self._scales[measure] - self._reserve)
+        for role in self._columns:
+            if measure_of(role) == measure and kind_of(role) is Kind.NUMBER:
+                numbers.add_column(self._columns[role], self._texts.get(role, {}).values())
+                numbers.add(row.values.get(role) for rows in self._rows.values() for row in rows)
+        return numbers.most_digits()
 
     def _write(self, db: duckdb.DuckDBPyConnection) -> None:
         """Create the tables. A number that is too large for its type says nothing."""
@@ -219,7 +232,7 @@ class Readings:
         if typed is None:
             return Reading(f"CAST(NULL AS {self._type(role)})", is_sent)
         is_number = kind_of(role) is Kind.NUMBER
-        if is_number and column.digits + self._scales[measure_of(role)] > DIGITS:
+        if is_number and column.digits > self._digits[measure_of(role)]:
             return Reading(typed, f"{is_sent} AND {typed} IS NULL")
         return Reading(typed)
 
@@ -227,7 +240,8 @@ class Readings:
         """Return the expression for a value of the right type; None where its type is none."""
         kind, value = kind_of(role), column.value
         if kind is Kind.NUMBER and column.is_number:
-            return f"TRY_CAST({value} AS {self._type(role)})"
+            cast, most = f"TRY_CAST({value} AS {self._type(role)})", self._digits[measure_of(role)]
+            return f"if({fits_in(value, most)}, {cast}, NULL)" if column.digits > most else cast
         if kind is Kind.TEXT:
             text = f"CAST({value} AS VARCHAR)"
             return (
