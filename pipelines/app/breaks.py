@@ -4,6 +4,7 @@ People decide by command, or in a workbook of breaks that is written and read ba
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,7 +24,7 @@ from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
-from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 UNKNOWN: Final = "unknown_partner"
 KINDS: Final = ("assign", "resolve", "reopen")
@@ -55,6 +56,18 @@ WHERE $rule IN ('', breaks.rule)
 ORDER BY
     list_position(['high', 'medium', 'low'], breaks.severity),
     abs(breaks.difference) DESC NULLS LAST, breaks.break_id
+"""
+# Differences that are no breaks. NULL: there is none in a partner's month; what cancels is 0.
+COVERED: Final = """
+SELECT
+    months.currency, coalesce(sum(months.tolerated), 0) AS tolerated,
+    coalesce(sum(months.rounding), 0) AS rounding, count(*) AS partner_months
+FROM reconciliation.summary AS months
+WHERE coalesce(months.tolerated, months.rounding) IS NOT NULL
+    AND $partner IN ('', months.partner, months.partner_name)
+    AND $month IN ('', strftime(months.month, '%Y-%m'))
+GROUP BY months.currency
+ORDER BY months.currency
 """
 
 
@@ -105,6 +118,18 @@ def read_breaks(
     bound = chosen._asdict()
     with open_reconciled(session, "breaks", bound) as (_version, db):
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
+
+
+def read_covered(session: AppSession, chosen: BreakFilter) -> list[Row]:
+    """Return what tolerance and rounding cover in the months of a choice, by currency.
+
+    Nothing where the months are not evaluated. Raises as `read_breaks`.
+    """
+    bound = {"partner": chosen.partner, "month": chosen.month}
+    with open_reconciled(session, "breaks") as (_version, db):
+        with suppress(duckdb.CatalogException, duckdb.BinderException):  # of an earlier release
+            return fetch_rows(db, COVERED, bound)
+        return []
 
 
 def read_doubts(session: AppSession) -> tuple[list[Doubt], list[Doubt]]:

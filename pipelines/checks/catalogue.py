@@ -104,7 +104,7 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
             yield {"severity": Severity.INFO, "message": reason, "remedy": ""}
         elif absent:  # as the account may not
             yield {"severity": Severity.INFO, "message": ABSENT.format(absent), "remedy": ""}
-            break
+            return
         else:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
     for note in context.published.notes:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.finance import NUMBERS_AS_TEXT
+from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
 from pipelines.cli.terminal import confirm, line, open_home, show, show_and_build, shown
 from pipelines.core.doubt import Doubt, as_json, sentences
 from pipelines.core.errors import ConfigurationError, ExitCode
@@ -55,17 +55,21 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         return None
     session = open_home()
     found = app.breaks.read_breaks(session, chosen)
-    return _list(chosen, found, app.breaks.read_doubts(session), xlsx)
+    covered = app.breaks.read_covered(session, chosen)
+    code = _list(chosen, (found, covered), app.breaks.read_doubts(session), xlsx)
+    show_covered(covered)
+    return code
 
 
 def _list(
     chosen: "app.breaks.BreakFilter",
-    found: Any,
+    read: tuple[Any, list[dict[str, Any]]],
     about: tuple[Sequence[Doubt], Sequence[Doubt]],
     xlsx: Path | None,
 ) -> int:
     """Print what is not known and notes, then breaks, or write them; return the exit code."""
     doubts, notes = about
+    found, covered = read
     rounded = app.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
     sums = app.breaks.totals(rows)
@@ -74,7 +78,7 @@ def _list(
     for each in notes:
         line(each.message)
     marks = [name for name in MARKS if any(each[name] for each in rows)]
-    in_json = {**as_json(doubts, notes), "breaks": rows, "totals": sums}
+    in_json = {**as_json(doubts, notes), "breaks": rows, "totals": sums, "covered": covered}
     show([] if xlsx else _named(rows), (*COLUMNS, *marks), json_value=in_json)
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")

@@ -14,6 +14,7 @@ from pipelines.config.mapping import NOT_MAPPED
 from pipelines.core.doubt import as_json, sentences
 from pipelines.core.errors import ExitCode
 from pipelines.core.person import user_name
+from pipelines.core.text import counted
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
@@ -28,10 +29,20 @@ PASSES = (
     "For two that must agree, set passes = 2 for the list in settings.toml, then run "
     "`partner-sync sync`."
 )
+COVERED = (("tolerated", "within tolerance"), ("rounding", "of rounding"))
 NUMBERS_AS_TEXT = (
     "Excel keeps 15 digits of a number. Longer ones are text in the columns named above, so that "
     "none is rounded. SUM ignores text."
 )
+
+
+def show_covered(rows: list[dict[str, Any]]) -> None:
+    """Print what tolerance and rounding cover, by currency."""
+    for each in rows:
+        amounts = (f"{shown(each[name])} {what}" for name, what in COVERED if each[name])
+        months = counted(each["partner_months"], "partner-month")
+        text = " and ".join(amounts) or "what cancels within tolerance or rounding"
+        line(f"No breaks: {each['currency'] or 'no currency'} {text}, in {months}.")
 
 
 @program.mapping.command()
@@ -136,7 +147,9 @@ def report(
     rows = app.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
     doubts = app.report.not_known(figures)
+    covered = figures.tables["covered"]
     found |= {"problem": figures.problem or None, **as_json(doubts, figures.notes)}
+    found |= {"covered": covered}
     for text in sentences(doubts):
         line(text, style="yellow")
     if figures.problem:
@@ -144,6 +157,7 @@ def report(
     for each in figures.notes:
         line(each.message)
     show(rows, json_value=found)
+    show_covered(covered)
     line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())

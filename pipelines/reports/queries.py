@@ -20,7 +20,7 @@ EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
 QUERIES: Final = (
     *EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities",
     "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close",
-    "changed_closes", "newest_usage", "news",
+    "changed_closes", "newest_usage", "covered", "news",
 )  # fmt: skip
 """Each becomes a temporary table, from which the next ones may read."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"

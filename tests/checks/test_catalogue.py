@@ -285,7 +285,11 @@ def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stor
     assert finding.severity is Severity.INFO
     assert "partner-sync mapping propose" in finding.message
     assert "Nothing is mapped" in ask(stores, break_alert_amount=Decimal(1))["large_breaks"].reason
-    publish(stores, mapping="[usage]\nid = 'nothing'")
+    wrong = "[usage]\nid = 'nothing'"
+    publish(stores, mapping=wrong)
+    (finding,) = found_by("not_reconciled", stores)
+    assert finding.message.startswith("No connection reads billing, so usage is not compared")
+    publish(stores, mapping=wrong, billing=[bill("b", line("u"))])
     assert "not_reconciled" in coded(stores, State.FAILED)
     assert "no record of usage has a field nothing" in str(found_by("not_reconciled", stores))
     billed = [bill("b", line("u", "7.00")), bill("c", line("v", "900.00"), currency="USD")]

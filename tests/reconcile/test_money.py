@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.app.checkup import run_checks
+from pipelines.app.report import read_published
 from pipelines.core.currencies import read_code
-from tests.publish.homes import Record, Stores
+from pipelines.reports.render import render_report
+from tests.cli.conftest import Cli
+from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
 FACTORS = {"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "XXX": 2}  # of the last one nobody knows
@@ -139,7 +143,8 @@ line_minor = 9
 """
 
 
-def test_tolerance_of_a_currency_and_of_a_partner(stores: Stores) -> None:
+def _tolerant(stores: Stores) -> None:
+    stores.configure()
     usage, bills = list[Record](), list[Record]()
     for partner in ("kind", "first"):
         for code in ("USD", "EUR"):
@@ -148,12 +153,42 @@ def test_tolerance_of_a_currency_and_of_a_partner(stores: Stores) -> None:
                 fields = {"partner": partner, "currency": code}
                 usage.append(used(name, "1.00", **fields))
                 bills.append(bill(name, line(name, f"1.{cents:02}"), **fields))
+    usage.append(used("odd", currency="ZZZ"))
+    bills.append(bill("odd", line("odd"), currency=" zzz"))
+    bills.append(bill("new", line(None, "7.00"), status="Settled"))
     names = ("kind", "first")
     publish(stores, mapping=TOLERANT, partners=partners(names), usage=usage, billing=bills)
+
+
+tolerant = home_of(_tolerant)
+
+
+def test_tolerance_of_a_currency_and_of_a_partner(tolerant: Stores) -> None:
+    stores = tolerant
     found = stores.rows("SELECT subject FROM reconciliation.breaks ORDER BY 1")
     assert [name for (name,) in found] == [
         *("first EUR 09", "first EUR 10", "first USD 05", "first USD 09", "first USD 10"),
         *("kind EUR 10", "kind USD 10"),
     ]
     shown = "SELECT tolerated::VARCHAR FROM finance.partner_months ORDER BY partner_id, currency"
-    assert stores.rows(shown) == [("0.06",), ("0.01",), ("0.15",), ("0.15",)]
+    assert stores.rows(shown) == [("0.06",), ("0.01",), ("0.00",), ("0.15",), ("0.15",)]
+    cli = Cli(stores.home)
+    covered = [("EUR", "0.21", 2), ("USD", "0.16", 2)]
+    for command in ("breaks", "report"):
+        rows = cli.json(command)["covered"]
+        assert [
+            (each["currency"], each["tolerated"], each["partner_months"]) for each in rows
+        ] == covered
+    said = cli("breaks", "--partner", "first").stdout
+    assert "No breaks: EUR 0.06 within tolerance, in 1 partner-month." in said
+    assert "2 partner-months: EUR +0.21 within tolerance" in render_report(read_published(stores))
+
+
+def test_findings_of_new_values_and_of_currencies_that_nobody_knows(
+    tolerant: Stores,
+) -> None:
+    found = {each.check.code: each.findings for each in run_checks(tolerant)}
+    (currency,) = found["currency_unknown"]
+    assert currency.message.startswith("ZZZ is no currency of ISO 4217: 1 usage record and 1 bill")
+    (value,) = found["bill_value_new"]
+    assert "status Settled. They do not count as billed. Sum: EUR 7.00. Example: new." in str(value)

@@ -44,6 +44,8 @@ def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
         JOIN reconciliation.summary AS months ON months.partner = pairs.partner
         GROUP BY ALL ORDER BY ALL""")
     assert found == sorted((name, status, v, v) for name, *_, status, v in PAIRS)
+    month = "SELECT tolerated::VARCHAR FROM reconciliation.summary WHERE partner = '{}' ORDER BY 1"
+    assert stores.rows(month.format("another month, three cents")) == [("-0.03",), ("0.03",)]
     wrong = sorted(name for name, *_, status, _ in PAIRS if status == "other amount")
     assert stores.rows("SELECT subject FROM reconciliation.breaks ORDER BY subject") == [
         (name,) for name in wrong

@@ -98,7 +98,13 @@ WITH sides AS (
         AND doubts.doubt_month IS NOT DISTINCT FROM if(kinds.any_month, NULL, found.month)
         AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, found.currency)
 )
-SELECT found.* EXCLUDE (exact) REPLACE (if(doubted.connection IS NULL, found.verdict, 'not proven') AS verdict)
+SELECT
+    found.* EXCLUDE (exact) REPLACE (
+        -- Of a month within its tolerance, all of it but fees is covered.
+        if(found.verdict = 'within tolerance', found.exact - greatest(coalesce(found.fees, 0), 0),
+            found.tolerated) AS tolerated,
+        if(doubted.connection IS NULL, found.verdict, 'not proven') AS verdict
+    )
 FROM found
 LEFT JOIN doubted ON doubted.connection = found.connection
     AND doubted.partner IS NOT DISTINCT FROM found.partner
