@@ -22,6 +22,7 @@ class Odd:
 
     def __init__(self, rows: int, change: Change = lambda _page: None, age: int = 0) -> None:
         self.rows, self.change, self.age = rows, change, age
+        self.aged = range(999)  # offsets that a cache answers
         self.refused: range = range(0)
         self.status = 400
         self.broken = False  # only the page at the first refused offset
@@ -44,7 +45,7 @@ class Odd:
         rows = [{"usageId": f"u{key}"} for key in order[offset : offset + LIMIT]]
         page: dict[str, Any] = {"data": rows, "pagination": pagination}
         self.change(page)
-        headers = {"Age": str(self.age)} if self.age else {}
+        headers = {"Age": str(self.age)} if self.age and offset in self.aged else {}
         return httpx.Response(200, json=page, headers=headers)
 
 
@@ -160,9 +161,10 @@ def test_pages_of_a_cache_count_from_when_they_were_made(tmp_path: Path) -> None
     assert f"throughout {proof.started_at.replace(second=57):%S}" not in proof.sentence("usage")
 
 
-def test_a_cache_proves_nothing_by_counting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("aged", [range(1), range(999)])
+def test_a_cache_proves_nothing_by_counting(aged: range, tmp_path: Path) -> None:
     service = Odd(65, age=3)
-    service.moving = True
+    service.aged, service.moving = aged, True
     proof = read(service, tmp_path / "scan").completeness
     assert not proof.complete
     assert "a cache answered" in proof.reason

@@ -42,6 +42,7 @@ class Service:
     requests: int = 0
     crowded: set[str] = field(default_factory=set)  # requests that were in flight with another one
     open: list[str] = field(default_factory=list)
+    progress: list[int] = field(default_factory=list)  # rows, as they were reported
     chance: Random = field(default_factory=lambda: Random(1))
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -86,9 +87,13 @@ def header() -> ScanHeader:
 
 
 def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:
+    def note(rows: int, _requests: int, expected: int | None) -> None:
+        service.progress.append(rows)
+        assert expected is None
+
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
-    return harness.run(lambda client: read_scan(client, scan, max_seconds, lambda *_seen: None))
+    return harness.run(lambda client: read_scan(client, scan, max_seconds, note))
 
 
 def keys(scan: SealedScan) -> list[str]:
@@ -107,6 +112,8 @@ def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
     assert scan.completeness.complete
     assert sorted(keys(scan)) == sorted(f"u{key}" for key in range(ROWS))
     assert scan.completeness.requests == service.requests
+    assert service.progress == sorted(service.progress)
+    assert (service.progress[0], service.progress[-1]) == (LIMIT, ROWS)
     assert scan.completeness.memory.key == "usageId"
     assert service.crowded
     alone = {each.request_id for each in scan.exchanges() if each.purpose in {"length", "behind"}}

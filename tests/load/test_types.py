@@ -19,6 +19,7 @@ DECLARED: list[tuple[Any, str, Any]] = [
     ("epoch_milliseconds", "1790773500000", HALF_PAST_ONE),
     (NEW_YORK, '"09/30/2026 09:05"', HALF_PAST_ONE),
     ({"type": "time", "zone": "Europe/Berlin"}, '"2026-09-30 15:05"', HALF_PAST_ONE),
+    ({"type": "time", "zone": "Europe/Berlin"}, '"2026-09-30T13:05:00Z"', HALF_PAST_ONE),
     ("text", "1500.50", "1500.50"),
     ("text", '{"a":1.50}', '{"a":1.50}'),
     ("json", '"x"', '"x"'),
@@ -50,6 +51,10 @@ def test_a_declared_type_reads_the_spelling_that_settings_say(warehouse: Warehou
     assert warehouse.extras()[0].keys() == left
     assert row["c0__offset"] == "Z"
     assert row["c3__offset"] == "-04:00"
+
+
+def test_no_row_is_read_again_where_nothing_was_ever_loaded(warehouse: Warehouse) -> None:
+    assert read_older_rows(warehouse.db, {}, declare=True) == set()
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,7 @@ def test_a_value_that_stops_fitting_is_whole_in_extra(warehouse: Warehouse) -> N
 
 def test_an_unusable_record_goes_to_quarantine_alone(warehouse: Warehouse) -> None:
     good = [f'{{"id":"k{at:04}","a":{at}}}' for at in range(600)]
+    good[7] = good[7].replace(":", " : ")  # nobody can count its names quickly
     result = warehouse.load([*good[:300], *UNUSABLE.values(), *good[300:]])
     assert (result.new, result.quarantined) == (600, len(UNUSABLE))
     assert [row["a"] for row in warehouse.current()] == list(range(600))
@@ -187,6 +188,35 @@ def test_a_record_without_a_readable_key_ends_no_row(warehouse: Warehouse) -> No
         assert "rows_not_deleted" in {each.code for each in result.findings}, name
         assert len(warehouse.current()) == 2, name
     assert warehouse.load(good[:1]).deleted == 1
+
+
+TOGETHER = [  # a value of each of two records of one scan, and what their column has of them
+    ('"1.5"', '"11e-4"', Decimal("1.5"), Decimal("0.0011")),
+    ('"1e1"', '"10"', "1e1", "10"),  # two spellings of one number are texts
+    ('"1e1"', '"2e1"', "1e1", "2e1"),
+    ('"1.10"', '"1.1"', "1.10", "1.1"),
+    ("0", f"0.{'0' * 37}1", 0, 0),  # and exactly in `_extra`
+    (f"0.{'0' * 38}", "1", 0, 1),
+    ('[1,"x"]', "[2,3]", ["1", "x"], ["2", "3"]),
+    ("[[1]]", "[2]", ["[1]"], ["2"]),
+    ('[{"b":1}]', '["x"]', ['{"b":1}'], ["x"]),
+    ('["1.5"]', '["11e-4"]', ["1.5"], ["11e-4"]),
+    ('"a"', '{"x":1}', "a", '{"x":1}'),
+    ('{"x":1}', '"a"', '{"x":1}', "a"),
+    ("[]", '"a"', "[]", "a"),
+    ("[]", '{"a":1}', None, None),
+    ('{"a":1}', "[]", None, None),
+]
+
+
+def test_values_of_one_scan_share_a_type(warehouse: Warehouse) -> None:
+    first, second = (members(str(values[at]) for values in TOGETHER) for at in (0, 1))
+    warehouse.load([f'{{"id":1,{first}}}', f'{{"id":2,{second}}}'])
+    rows = warehouse.current()
+    found = [tuple(row.get(f"c{at}") for row in rows) for at in range(len(TOGETHER))]
+    assert found == [each[2:] for each in TOGETHER]
+    assert [row[f"c{at}__a"] for row, at in zip(rows, (13, 14), strict=True)] == [None, None]
+    assert warehouse.extras() == [{"c13": []}, {"c4": f"0.{'0' * 37}1", "c14": []}]
 
 
 CHANGES = [  # a value of the first groups of records, one of the last, columns: values and type
