@@ -31,7 +31,6 @@ SAME: Final = (
     {"usage.id", "billing.line_usage"},
     {"partners.id", "usage.partner", "billing.partner"},
 )
-REFERENCE: Final = "billing.line_usage"
 PLAIN: Final = "rtrim(rtrim({0}, '0'), '.')"
 IF_DECIMAL: Final = (
     "if(regexp_full_match({0}, '-?(0|[1-9][0-9]*)[.][0-9]+'), rtrim(rtrim({0}, '0'), '.'), {0})"
@@ -155,12 +154,12 @@ class Readings:
     def _read_rows(self, db: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[SentRow]]:
         """Return what the rows of each table say that no column says."""
         terms, found = (self.zone, self._needed), dict[tuple[str, str], list[SentRow]]()
-        has_lines = REFERENCE in self._needed
+        of_lines = [role for role in self._needed if ".line_" in role]
         for side in dict.fromkeys(map(_side, self._columns)):
             for row in KEYS:
                 roles = {role: self._columns[role] for role in self._roles(side, row)}
                 is_bill = (side, row) == ("billing", "record")
-                lines = self._columns[REFERENCE].list_names if is_bill and has_lines else ()
+                lines = self._columns[of_lines[0]].list_names if is_bill and of_lines else ()
                 if roles and (rows := [*read_rows(db, roles, terms, lines)]):
                     found[side, row] = rows
         return found

@@ -1,4 +1,4 @@
-"""What reconciliation by usage must find in books, in plain Python: breaks, sums, verdicts."""
+"""What reconciliation must find in books, in plain Python: breaks, sums, verdicts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ class Row:
 
 
 class Model:
-    """The figures of all partners' books. `known` are the partners of the list."""
+    """The figures of all partners' books, by usage. `known` are the partners of the list."""
 
     def __init__(self, books: Sequence[Books], known: set[str]) -> None:
         self.usage = [each for one in books for each in one.usage]
@@ -75,9 +75,10 @@ class Model:
 
     def unreadable(self) -> Iterator[Cell]:
         yield from (cell_of(each) for each in self.usage if is_odd(each))
-        for each in self.bills:
-            if is_odd(each) or any(map(is_odd, lines_of(each))):
-                yield cell_of(each)
+        yield from (cell_of(each) for each in self.bills if self._is_odd_bill(each))
+
+    def _is_odd_bill(self, bill: Bill) -> bool:
+        return is_odd(bill) or any(map(is_odd, lines_of(bill)))
 
     def sums(self) -> dict[Cell, tuple[Decimal | None, Decimal | None]]:
         """Return what each cell used, and what is billed less credit notes."""
@@ -92,14 +93,19 @@ class Model:
         if self.doubted(cell):
             return "not proven"
         used, billed = (each or ZERO for each in sums)
+        fees = self._fees(cell)
+        if cell in self.wrong or billed - used != max(fees, ZERO):
+            return "out of balance"
+        return "balanced" if billed == used else "fees"
+
+    def _fees(self, cell: Cell) -> Decimal:
+        """Return what is billed in a cell for no usage."""
         fees = ZERO
         for each in self.bills:
             if cell_of(each) == cell and not is_odd(each):
                 lines = [line.amount for line in each.lines if line.usage is not None]
                 fees += _signed(each, each.total - sum(lines, ZERO)) or ZERO
-        if cell in self.wrong or billed - used != max(fees, ZERO):
-            return "out of balance"
-        return "balanced" if billed == used else "fees"
+        return fees
 
     def _rows(self) -> dict[str, list[Row]]:
         rows = defaultdict[str, list[Row]](list)
@@ -174,6 +180,52 @@ class Model:
                 found[side, cell_of(each)].append(None if amount is None else sign * amount)
         for (_side, cell), amounts in found.items():
             self.breaks["unknown_partner", *cell, _total(amounts)] += 1
+
+
+class MonthModel(Model):
+    """The figures where lines name no usage: whole months of partners are compared."""
+
+    def _is_odd_bill(self, bill: Bill) -> bool:
+        lines = lines_of(bill)
+        return is_odd(bill) or any(isinstance(line.quantity, Odd) for line in lines)
+
+    def _fees(self, _cell: Cell) -> Decimal:
+        return ZERO
+
+    def _compare(self) -> None:
+        for cell in {*map(cell_of, self.usage), *map(cell_of, self.bills)}:
+            used = [each for each in self.usage if cell_of(each) == cell]
+            bills = [each for each in self.bills if cell_of(each) == cell]
+            if None not in cell and cell[0] in self._known:
+                self._compare_month(cell, used, bills)
+            elif None not in cell:
+                self.wrong.add(cell)
+
+    def _compare_month(self, cell: Cell, used: list[Used], bills: list[Bill]) -> None:
+        amounts = {each.id: _signed(each, said(each.total)) or ZERO for each in bills}
+        difference = sum(amounts.values(), ZERO) - (
+            _total([said(each.amount) for each in used]) or ZERO
+        )
+        counted = [each for each in bills if each.kind != "credit"]
+        if not used:
+            for each in bills:
+                self.breaks["not_used", *cell, amounts[each.id]] += 1
+        elif not counted:
+            self.breaks["not_billed", *cell, difference] += 1
+        elif difference or _quantity(used) != _quantity(_billed_lines(bills)):
+            self.breaks["different", *cell, difference] += 1
+
+
+def _billed_lines(bills: Sequence[Bill]) -> list[Line]:
+    return [
+        Line(None, _signed(bill, said(line.quantity)), None)
+        for bill in bills
+        for line in lines_of(bill)
+    ]
+
+
+def _quantity(records: Sequence[Any]) -> Any:
+    return _total([said(each.quantity) for each in records])
 
 
 def lines_of(bill: Bill) -> list[Line]:
