@@ -172,9 +172,9 @@ class Chain:
     def _shared(self, tail: list[int], rows: list[int], back: int) -> tuple[int, int]:
         """Return row and place of the first shared row that proves a join; -1, -1 without one.
 
-        With keys, another shared row must follow it in order; without, all rows to the end of the
-        tail must be equal, and where the page was expected to join comes first: elsewhere, and in
-        another order, other rows of equal content may stand.
+        Where the page was expected to join comes first: elsewhere, other rows of equal content, or
+        with the same key where it does not identify a row, may stand. With keys, another shared row
+        must follow it in order; without, all rows to the end of the tail must be equal.
         """
         there, here = Counter(tail), Counter(rows)
         places = {mark: place for place, mark in enumerate(tail) if there[mark] == here[mark] == 1}
@@ -183,9 +183,12 @@ class Chain:
         if self.keyed and unordered:
             self.swapped = True
             self.breaks += 1
+        expected = (0, max(0, len(tail) - back))
         if not self.keyed:
-            likely = [(0, max(0, len(tail) - back)), *known]
+            likely = [expected, *known]
             joins = [(row, at) for row, at in likely if _continues(tail[at:], rows[row:])]
+        elif not unordered and _continues(tail[expected[1] :], rows):
+            joins = [expected]
         else:
             joins = [first for first, second in pairwise(known) if second[1] > first[1]]
         return joins[0] if joins else (-1, -1)

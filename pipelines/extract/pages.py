@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-ALGORITHM_VERSION = 7  # a scan file of another version cannot be resumed
+ALGORITHM_VERSION = 8  # a scan file of another version cannot be resumed
 
 Numbers = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]

@@ -85,6 +85,17 @@ def test_repeats_and_conflicts_are_exact(kind: str) -> None:
     assert truth.proof.memory.stable_order
 
 
+@pytest.mark.parametrize(("size", "copies", "keys"), [(500, 4, 300), (100, 4, 60), (50, 7, 20)])
+def test_of_a_key_that_identifies_no_row_every_copy_is_shown(
+    size: int, copies: int, keys: int
+) -> None:
+    """A configured key that is unique within a source only: no page joins at another source."""
+    rows = [[Row(key, copy * 10_000 + key)] for copy in range(copies) for key in range(1, keys + 1)]
+    truth = judge(Model(rows, size, Random(1)), SMALL)
+    assert (truth.proof.complete, truth.proof.rows) == (True, keys)
+    assert len(truth.rows(truth.proof.conflicting)) == (copies - 1) * keys
+
+
 APART = [*range(10), *range(20, 25), 8, 9, *range(25, 31)]  # 8 and 9 follow one another twice
 
 
