@@ -17,7 +17,13 @@ import sqlalchemy
 
 from pipelines.app.reconciled import EVALUATED, open_reconciled
 from pipelines.app.session import AppSession
-from pipelines.config.mapping import REMEDY, Mapping, mapping_digest, read_mapping
+from pipelines.config.mapping import (
+    REMEDY,
+    Mapping,
+    mapping_content,
+    mapping_digest,
+    read_mapping,
+)
 from pipelines.core.completeness import rests_on_one_reading
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
@@ -89,9 +95,8 @@ def close_month(
     changes nothing. Raises ConfigurationError where that is not allowed, StorageFailed;
     nothing is written then.
     """
-    file = session.home.mapping_file
     with change_versions(session):
-        mapping = file.read_bytes() if file.exists() else b""
+        mapping = mapping_content(session.home.mapping_file) or b""
         version = session.warehouse.require_published()
         require_unchanged(session.metadata, version)
         closes = read_closes(session).values()
@@ -288,7 +293,7 @@ def reopen_month(session: AppSession, month: date, person: str, reason: str) -> 
 def list_closes(session: AppSession) -> list[Row]:
     """Return every close with what the published version says of it.
 
-    `problem` says why a month is not compared with its copy.
+    `problem` says why a month is not compared with its copy, or that the copy is damaged.
     """
     states = dict[tuple[date, int], Row]()
     problem = "The published version does not show it yet. Run `partner-sync versions build`."
@@ -299,9 +304,18 @@ def list_closes(session: AppSession) -> list[Row]:
     except PartnerSyncError as error:
         problem = f"{error} {error.remedy}".strip()
     rows = []
-    for close in read_closes(session).values():
+    for folder, close in read_closes(session).items():
         state = states.get((close.month, close.number))
         row = asdict(close) | {"month": f"{close.month:%Y-%m}"} | (state or UNKNOWN)
         row["state"] = "reopened" if close.reopened_at else row["state"]
-        rows.append(row | {"problem": None if state else problem})
+        rows.append(row | {"problem": _damage(folder, close) or (None if state else problem)})
     return rows
+
+
+def _damage(folder: Path, close: Close) -> str | None:
+    """Return why a copy is not what was signed off; None if it is. Reads it whole."""
+    try:
+        require_intact(folder, close)
+    except PartnerSyncError as error:
+        return f"{error} {error.remedy}"
+    return None

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, TypeAdapter
 
 from pipelines.config import values
+from pipelines.core.errors import ConfigurationError
 
 # As the service sends it: period.start, lines[].usageId
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
@@ -155,5 +156,24 @@ def read_mapping(file: Path) -> Mapping | None:
 
 
 def mapping_digest(file: Path) -> str:
-    """Return a digest of a mapping file, right or wrong; empty without one."""
-    return sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+    """Return a digest of a mapping file, right or wrong; empty without one.
+
+    Of one that cannot be read, why: reading it says so to people.
+    """
+    try:
+        content = mapping_content(file)
+    except ConfigurationError as error:
+        return str(error)
+    return sha256(content).hexdigest() if content is not None else ""
+
+
+def mapping_content(file: Path) -> bytes | None:
+    """Return the bytes of a mapping file; None without one. Raises ConfigurationError."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot read {file}: {error.strerror}. Nothing was changed.", values.READABLE
+        ) from None

@@ -26,6 +26,7 @@ from pipelines.core.person import expand_user
 from pipelines.core.text import decode_text
 
 PREFIX = "PARTNER_SYNC_"
+READABLE = "Make it a file that you can read, then run the command again."
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
 LEAST_MEMORY = 64_000_000  # bytes: with less, a few thousand rows are not reconciled
@@ -195,7 +196,9 @@ def read_toml(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigurationError(f"Cannot read {file}: {error.strerror}.") from None
+        raise ConfigurationError(
+            f"Cannot read {file}: {error.strerror}. Nothing was changed.", READABLE
+        ) from None
     except ValueError as error:  # no TOML, or no UTF-8
         raise ConfigurationError(
             f"{file} is not valid TOML: {error}.",

@@ -84,6 +84,8 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
     identifier = Identifier(request.text, _map_paths(stores))
     decision = stores.decision("erase", identifier.digest, request.reason)
     with _nobody_else(stores):
+        if published := stores.warehouse.published():
+            published.file()  # raises for a lost one, which may come back from a backup
         found = find(stores, identifier)
         with stores.metadata.transaction() as session:
             begun = {each.subject for each in unfinished_erasures(session)}

@@ -193,8 +193,9 @@ class Warehouse:
         )
 
     def versions(self) -> list[Version]:
-        """Return the finished versions, oldest first."""
-        found = (NAME.fullmatch(file.name) for file in self.home.versions.glob("v*.duckdb"))
+        """Return the finished versions, oldest first. A folder with the name of one is none."""
+        files = [file for file in self.home.versions.glob("v*.duckdb") if file.is_file()]
+        found = (NAME.fullmatch(file.name) for file in files)
         return [self.version(number) for number in sorted(int(name[1]) for name in found if name)]
 
     @contextmanager

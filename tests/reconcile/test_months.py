@@ -102,7 +102,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     manifest = json.loads(files["manifest.json"].read_text())
     assert manifest.pop("sha256") == digests
     assert manifest.pop("scans")["acme/usage"] == "usage-1103"
-    expected = {"month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
+    expected = {"format": 2, "month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
     assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
