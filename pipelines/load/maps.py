@@ -24,7 +24,7 @@ from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
 from pipelines.load.reread import have_two_spellings, remove
 from pipelines.load.schema import Kind, Place, Schema, write_schema
 from pipelines.load.stage import store_rows
-from pipelines.load.unpivot import common_type, single_values, unpivot
+from pipelines.load.unpivot import Columns, Unpivot, common_type, flat_columns
 from pipelines.load.values import Sent, parts
 
 VALUES: Final = 500_000  # that are converted at once
@@ -124,22 +124,32 @@ class _Conversion:
     def run(self) -> None:
         """Move the values of every row version."""
         self._begin()
-        scalars = single_values(self.earlier.places, self.path)
-        value = self.schema.places.get(self._value)
-        is_plain = bool(scalars) and value is not None and not value.is_new
+        columns = flat_columns(self.earlier.places, self.path)
+        values = self._values(columns)
+        is_plain = bool(values)
         self._decide(is_plain=is_plain)
         for table in self._tables:
             self._create(table)
         self.db.execute(CREATE_DONE)
         for rows in self._batches(is_plain=is_plain):
             self._insert(rows)
-        if is_plain and value is not None:
-            unpivot(self.db, self.table, self._tables[0], value, scalars)
+        if is_plain:
+            Unpivot(self.table, self._tables[0], columns, values).run(self.db)
         self._rewrite()
         for each in [each for each in self.earlier.places.values() if each.is_table]:
             self.db.execute(DROP.format(table=quote_identifier(each.table)))
         for table in (self.table, *self._tables):
             create_views(self.db, self.schema, table)
+
+    def _values(self, columns: Columns) -> dict[Path, Place]:
+        """Return the places of the values, if they hold what is in the columns as it is."""
+        found = {}
+        for at in dict.fromkeys(at for each in columns.values() for at in each):
+            place = self.schema.places.get((*self._value, *at))
+            if place is None or not place.is_scalar or place.is_new:
+                return {}
+            found[at] = place
+        return found
 
     def _begin(self) -> None:
         """Give the values the structure and the types that they have in columns."""

@@ -1,10 +1,14 @@
 """Moves what columns hold, one for each name, to rows of a table: a name and its value.
 
-Here: objects with a column of single values for each name, by SQL. Not here: any other (`maps.py`).
+Here: objects whose names have columns of single values, by SQL. Not here: lists, and what is in
+`_extra` (`maps.py`).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
 
 import duckdb
 
@@ -15,7 +19,7 @@ from pipelines.load.schema import DIGITS, INTEGER_DIGITS, Kind, Place
 
 NUMBERS: Final = {Kind.INTEGER, Kind.DECIMAL}
 TIMES: Final = {Kind.DATE, Kind.TIME}
-# Each name has a column. `_index` is the place of a name among those that a row has.
+# `_index` is the place of a name among those that a row has.
 UNPIVOT: Final = """
 INSERT INTO {table} BY NAME
 WITH listed AS (
@@ -27,49 +31,72 @@ WITH listed AS (
     WHERE history.rowid NOT IN (SELECT map_rows._number FROM map_rows)
 )
 SELECT
-    listed.* EXCLUDE (is_there, {columns}),
+    listed.* EXCLUDE (is_there, {names}),
     unnest(range(len(list_filter(is_there, lambda each: each)))) AS _index,
     unnest(list_where($names, is_there)) AS _name, {values}
 FROM listed
 """
+Columns: TypeAlias = dict[str, dict[Path, Place]]
+"""The columns of an object, by the name of a member and the path in its value."""
 
 
-def unpivot(
-    db: duckdb.DuckDBPyConnection,
-    rows: Place,
-    table: Place,
-    value: Place,
-    columns: Mapping[str, Place],
-) -> None:
-    """Insert the values of all rows into a table, but those of rows in `map_rows`.
+def flat_columns(places: Mapping[Path, Place], path: Path) -> Columns:
+    """Return the columns of an object, unless a list or a map is in it."""
+    found: Columns = defaultdict(dict)
+    for at, place in places.items():
+        inner = at[len(path) :]
+        if inner and (None in inner or place.kind in {Kind.LIST, Kind.MAP}):
+            return {}
+        if place.is_scalar:
+            found[str(inner[0])][inner[1:]] = place
+    return found
 
-    `value` is the place of the values in the table, `columns` are those of the rows by name.
+
+@dataclass(frozen=True)
+class Unpivot:
+    """The statement that moves values from columns of `rows` to `table`.
+
+    `values` are the places of the values in the table, by their path in a value.
     """
-    names = sorted(columns)
-    lists = {"value": [_cast(columns[name], value) for name in names]}
-    if value.kind is Kind.TIME:
-        lists["offset"] = [_offset(columns[name]) for name in names]
-    there = [f"history.{quote_identifier(columns[name].name)} IS NOT NULL" for name in names]
-    indexes = zip(rows.indexes, table.indexes[1:], strict=True)
-    targets = zip(lists, [quote_identifier(name) for _, name, _ in value.columns()], strict=True)
-    query = UNPIVOT.format(
-        table=f"history.{quote_identifier(table.table)}",
-        rows=f"history.{quote_identifier(rows.table)}",
-        key=rows.key,
-        indexes="".join(f"history.{mine} AS {theirs}, " for mine, theirs in indexes),
-        is_there=", ".join(there),
-        lists=", ".join(f"[{', '.join(each)}] AS {part}s" for part, each in lists.items()),
-        columns=", ".join(f"{part}s" for part in lists),
-        values=", ".join(f"unnest(list_where({part}s, is_there)) AS {to}" for part, to in targets),
-    )
-    db.execute(query, {"names": names})
 
+    rows: Place
+    table: Place
+    columns: Columns
+    values: Mapping[Path, Place]
 
-def single_values(places: Mapping[Path, Place], path: Path) -> dict[str, Place]:
-    """Return the places of the members of an object, if each has one column of single values."""
-    inner = {at: each for at, each in places.items() if at != path}
-    is_flat = all(len(at) == len(path) + 1 and each.is_scalar for at, each in inner.items())
-    return {str(at[-1]): each for at, each in inner.items()} if is_flat else {}
+    def run(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Move the values of all rows but those of `map_rows`, which are moved already."""
+        names = sorted(self.columns)
+        lists = [each for at in self.values for each in self._lists(at, names)]
+        indexes = zip(self.rows.indexes, self.table.indexes[1:], strict=True)
+        query = UNPIVOT.format(
+            table=f"history.{quote_identifier(self.table.table)}",
+            rows=f"history.{quote_identifier(self.rows.table)}",
+            key=self.rows.key,
+            indexes="".join(f"history.{mine} AS {theirs}, " for mine, theirs in indexes),
+            is_there=", ".join(self._is_there(name) for name in names),
+            lists=", ".join(f"[{each}] AS list_{at}" for at, (each, _) in enumerate(lists)),
+            names=", ".join(f"list_{at}" for at in range(len(lists))),
+            values=", ".join(
+                f"unnest(list_where(list_{at}, is_there)) AS {quote_identifier(column)}"
+                for at, (_, column) in enumerate(lists)
+            ),
+        )
+        db.execute(query, {"names": names})
+
+    def _is_there(self, name: str) -> str:
+        """Return the expression that says whether a row has a name."""
+        columns = [quote_identifier(each.name) for each in self.columns[name].values()]
+        return f"({' OR '.join(f'history.{each} IS NOT NULL' for each in columns)})"
+
+    def _lists(self, at: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield what each name has at a path of its value, as SQL, and the new column for it."""
+        value = self.values[at]
+        places = [self.columns[name].get(at) for name in names]
+        for part, column, of_type in value.columns():
+            read = _offset if part == "offset" else partial(_cast, value)
+            found = ["NULL" if each is None else read(each) for each in places]
+            yield ", ".join(f"CAST({each} AS {of_type})" for each in found), column
 
 
 def common_type(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> Place | None:
@@ -98,16 +125,15 @@ def common_type(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> Place
     return found
 
 
-def _cast(place: Place, value: Place) -> str:
-    """Return the expression of a column with the type of the values."""
-    column = f"history.{quote_identifier(place.name)}"
-    (_, _, of_type), *_ = value.columns()
-    if place.kind is Kind.DATE and value.kind is Kind.TIME:
-        return f"timezone('UTC', CAST({column} AS TIMESTAMP))"
-    return f"CAST({column} AS {of_type})"
+def _cast(value: Place, column: Place) -> str:
+    """Return the expression of a column, of a type that can be cast to that of the values."""
+    found = f"history.{quote_identifier(column.name)}"
+    if column.kind is Kind.DATE and value.kind is Kind.TIME:
+        return f"timezone('UTC', CAST({found} AS TIMESTAMP))"
+    return found
 
 
-def _offset(place: Place) -> str:
+def _offset(column: Place) -> str:
     """Return the expression of the offset of a time; a date has none."""
-    has_offset = place.kind is Kind.TIME
-    return f"history.{quote_identifier(f'{place.name}__offset')}" if has_offset else "NULL::VARCHAR"
+    name = quote_identifier(f"{column.name}__offset")
+    return f"history.{name}" if column.kind is Kind.TIME else "NULL"
