@@ -62,3 +62,33 @@ OF_LINE: Final = """
 LEFT JOIN {name} AS dated ON dated.connection = bills.connection AND dated._key = bills._key
     AND dated._valid_from = bills._valid_from AND dated.line = line._index
 """
+LINE_DATES: Final = """REPLACE (
+    coalesce(dated.month, bills.month) AS month,
+    coalesce(dated.source, bills.month_from) AS month_from,
+    greatest(bills.known_from, dated.usage_from) AS known_from
+)"""
+
+
+def expressions(columns: dict[str, str], name: str) -> dict[str, str]:
+    """Return the joins of a table of months, and the expressions that read it.
+
+    Without a `name`, every bill has a period. Then nothing is joined, which planning and evaluation
+    of each statement would pay for.
+    """
+    if not name:
+        return {
+            "of_bill": "",
+            "of_line": "",
+            "bill_month": columns["month"],
+            "bill_month_from": "'period'",
+            "bill_known_from": "record._valid_from",
+            "line_dates": "",
+        }
+    return {
+        "of_bill": OF_BILL.format(name=name),
+        "of_line": OF_LINE.format(name=name),
+        "bill_month": f"coalesce({columns['month']}, dated.month)",
+        "bill_month_from": f"if({columns['has_no_period']}, dated.source, 'period')",
+        "bill_known_from": "greatest(record._valid_from, dated.usage_from)",
+        "line_dates": LINE_DATES,
+    }

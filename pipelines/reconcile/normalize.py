@@ -65,11 +65,11 @@ APART: Final = f"""CASE
 BILLS: Final = f"""
 SELECT
     record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
-    {{organization}} AS organization, coalesce({{month}}, dated.month) AS month,
-    if({{has_no_period}}, dated.source, 'period') AS month_from, {{currency}} AS currency,
+    {{organization}} AS organization, {{bill_month}} AS month,
+    {{bill_month_from}} AS month_from, {{currency}} AS currency,
     {{issued}} AS issued_at, {{updated}} AS updated_at,
     {IS_CREDIT} AS is_credit, {APART} AS apart, {{unseen}} AS unseen,
-    greatest(record._valid_from, dated.usage_from) AS known_from,
+    {{bill_known_from}} AS known_from,
     if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount,
     {{unread}} AS unread, {{unread_text}} AS unread_text, {PLACE}
 FROM {{table}} AS record
@@ -81,11 +81,7 @@ WHERE {{holds}}
 BILLED: Final = f"""
 WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     SELECT
-        bills.* EXCLUDE (amount, unread, unread_text) REPLACE (
-            coalesce(dated.month, bills.month) AS month,
-            coalesce(dated.source, bills.month_from) AS month_from,
-            greatest(bills.known_from, dated.usage_from) AS known_from
-        ),
+        bills.* EXCLUDE (amount, unread, unread_text) {{line_dates}},
         line._index::VARCHAR AS line, {{line_usage}} AS reference,
         nullif(concat_ws(',', bills.unread, {{line_unread}}), '') AS unread,
         coalesce({{line_unread_text}}, bills.unread_text) AS unread_text,
@@ -156,6 +152,7 @@ class Sides:
         self._db, self._mapping = db, mapping
         self._prefix = prefix or f"temp.mapping_{next(COUNTER)}_"
         self._months = f"{self._prefix}bill_months"
+        self._has_months = True
         self.columns, self.unknown = find_roles(db, mapping)
         self._tables = {table for (table,) in db.execute("SHOW TABLES FROM history").fetchall()}
 
@@ -192,8 +189,6 @@ class Sides:
             **self._expressions(side),
             key=reference if self.by_usage else MONTH,
             holds="true" if every_version else "record._valid_to IS NULL",
-            of_bill=bill_months.OF_BILL.format(name=self._months),
-            of_line=bill_months.OF_LINE.format(name=self._months),
         )
 
     def create_bill_months(self) -> None:
@@ -205,6 +200,8 @@ class Sides:
             "kind": table_kind(self._months),
         }
         self._db.execute(bill_months.CREATE.format(**terms, used=used))
+        count = self._db.execute(f"SELECT count(*) FROM {self._months}").fetchall()
+        self._has_months = count != [(0,)]
 
     def _expressions(self, side: str) -> dict[str, str]:
         """Return what the statements of a side name: expressions of roles, and tables."""
@@ -235,6 +232,7 @@ class Sides:
         tables |= {"joins": readings.joins(side, "record")}
         tables |= {"line_joins": readings.joins(side, "line")}
         tables |= {f"line_{name}": each for name, each in of_line.items()}
+        columns |= bill_months.expressions(columns, self._months if self._has_months else "")
         return columns | tables | of_record
 
     def _unseen(self, columns: dict[str, str]) -> str:

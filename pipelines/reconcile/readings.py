@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 
+from pipelines.core.text import quote_identifier
 from pipelines.reconcile.roles import Column
 from pipelines.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.reconcile.sent import (
@@ -31,6 +32,9 @@ SAME: Final = (
     {"usage.id", "billing.line_usage"},
     {"partners.id", "usage.partner", "billing.partner"},
 )
+# A column of text has objects and lists as JSON text. Few texts need the second look.
+IS_JSON: Final = "left({0}, 1) IN ('{{', '[') AND json_valid({0})"
+HAS_JSON: Final = "SELECT coalesce(bool_or({2}), false) FROM history.{1} AS {0}"
 PLAIN: Final = "rtrim(rtrim({0}, '0'), '.')"
 IF_DECIMAL: Final = (
     "if(regexp_full_match({0}, '-?(0|[1-9][0-9]*)[.][0-9]+'), rtrim(rtrim({0}, '0'), '.'), {0})"
@@ -69,6 +73,7 @@ class Readings:
             if kind_of(role) is not Kind.TEXT and column.type == "VARCHAR"
         }
         self._rows = self._read_rows(db)
+        self._with_json = self._find_json(db)
         self._scales = {measure_of(role): self._scale(measure_of(role)) for role in columns}
         self._digits = {each: self._most_digits(db, each) for each in self._scales}
         self._write(db)
@@ -164,6 +169,21 @@ class Readings:
                     found[side, row] = rows
         return found
 
+    def _find_json(self, db: duckdb.DuckDBPyConnection) -> set[str]:
+        """Return the needed roles of text that hold an object or a list in some row.
+
+        Few do. So the expressions of most are short: DuckDB plans them in half of the time.
+        """
+        found = set[str]()
+        for role in self._needed:
+            column = self._columns[role]
+            if kind_of(role) is Kind.TEXT and column.type == "VARCHAR":
+                table = quote_identifier(column.table)
+                query = HAS_JSON.format(column.row, table, IS_JSON.format(column.value))
+                if db.execute(query).fetchall() == [(True,)]:
+                    found.add(role)
+        return found
+
     def _scale(self, measure: str) -> int:
         """Return the digits behind the point of every amount, quantity or price."""
         roles = [role for role in self._columns if measure_of(role) == measure]
@@ -223,9 +243,8 @@ class Readings:
         if role in self._texts:
             value = f"{_text(role)}.value"
             return Reading(value, f"{is_sent} AND {value} IS NULL")
-        if kind_of(role) is Kind.TEXT and column.type == "VARCHAR" and role in self._needed:
-            # A column of text has objects and lists as JSON text. Few texts need the second look.
-            fails = f"left({column.value}, 1) IN ('{{', '[') AND json_valid({column.value})"
+        if role in self._with_json:
+            fails = IS_JSON.format(column.value)
             return Reading(f"if({fails}, NULL, {column.value})", f"coalesce({fails}, false)")
         typed = self._typed(role, column)
         if typed is None:
