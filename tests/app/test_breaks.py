@@ -81,6 +81,7 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
     assert decided(books) == []
 
 
+@pytest.mark.long
 def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path) -> None:
     before = filled(books, tmp_path / "breaks.xlsx", {W: {"decision": "resolve", "reason": "a"}})
     break_id = next(each["break_id"] for each in listed(books) if each["subject"] == W)

@@ -95,6 +95,7 @@ def asked_limits(home: Home) -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.long
 def test_a_lower_bound_is_kept_from_the_first_request_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

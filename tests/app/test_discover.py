@@ -115,6 +115,7 @@ def changes(home: Home) -> list[str]:
     return [each.message for each in found["description_changed"]]
 
 
+@pytest.mark.long
 def test_a_change_is_a_finding_until_a_person_has_seen_it(
     sandbox: Running, home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -127,6 +127,7 @@ def test_what_cannot_be_read_is_named(
     assert sums["credited"]["same"]
 
 
+@pytest.mark.long
 def test_a_trace_after_an_erasure_says_so(books: Stores) -> None:
     assert erase(books, "v")
     found = traced(books)
@@ -137,6 +138,7 @@ def test_a_trace_after_an_erasure_says_so(books: Stores) -> None:
     assert says_so == (one["published"] == Decimal(11))
 
 
+@pytest.mark.long
 def test_an_amount_that_is_none_is_not_passed_over(books: Stores) -> None:
     publish(books, usage=[*USAGE[1:], used("u", "unknown")])
     found = traced(books)

@@ -25,6 +25,7 @@ EVENTS = {
 READ, OTHER = frozenset({raw_key("usage")}), frozenset({PUBLISHED})
 
 
+@pytest.mark.long
 def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_path: Path) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
     make_home(site.home.root, site.sandbox, "idle", skip=["partners", "usage", "billing"])

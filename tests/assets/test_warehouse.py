@@ -69,6 +69,7 @@ def reasons_of(result: Result) -> dict[str, str | None]:
     return {each.check_name: each.description for each in result.get_asset_check_evaluations()}
 
 
+@pytest.mark.long
 def test_what_was_read_is_published_although_another_stream_failed(site: Site) -> None:
     site.sandbox.fault("scope-revoked", "/v2/usage")
     text = failure_text(site.run_raw(key("acme")))

@@ -277,6 +277,7 @@ def test_a_sync_that_a_person_stopped_is_a_note(published: Stores) -> None:
     assert [each.severity for each in result.findings] == [Severity.INFO]
 
 
+@pytest.mark.long
 def test_reconciliation_that_lacks_a_mapping_or_finds_a_large_break(stores: Stores) -> None:
     stores.configure()
     usage = [used("u"), used("v", "1.00", currency="USD"), used("w", "3.00", currency=None)]

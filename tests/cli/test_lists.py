@@ -149,6 +149,7 @@ def test_a_result_that_cannot_be_written_is_one_line(synced: Cli, arguments: str
     assert (code, errors) == (ExitCode.NOTHING_PUBLISHED, message)
 
 
+@pytest.mark.long
 def test_what_the_encoding_lacks_is_escaped(synced: Cli) -> None:
     file = synced.home.connections_file
     file.write_text(file.read_text().replace("acme-secret", "clé"))

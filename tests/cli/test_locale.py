@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.cli.conftest import Cli
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -18,6 +20,7 @@ def run(cli: Cli, *arguments: bytes | str, **variables: str) -> subprocess.Compl
     return ran
 
 
+@pytest.mark.long
 def test_text_in_an_argument_is_read_in_every_locale(fresh: Cli) -> None:
     name = "日本商事"
     asked = run(fresh, "sync", "--stream", name.encode(), **ASCII)

@@ -100,6 +100,7 @@ def found(result: Any) -> list[tuple[str, str, str]]:
     return [(each["code"], each["severity"], each["stream"]) for each in result["findings"]]
 
 
+@pytest.mark.long
 def test_lists_that_a_partner_may_not_read_are_skipped_and_watched(
     empty: Cli, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def assert_names_both(partners: StreamResult, hours: float) -> None:
     assert "by the service's clock" in partners.message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hours", [10, -2, 500 * 24, 5 * 365 * 24])
 def test_a_night_with_a_wrong_clock(synced: Home, hours: float) -> None:
     before = files(synced)

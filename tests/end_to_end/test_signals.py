@@ -47,6 +47,7 @@ def check_next_sync(home: Home, sandbox: Running, *streams: str) -> None:
     assert [*home.versions.glob(".*")] == []
 
 
+@pytest.mark.long
 def test_a_sync_that_is_stopped_at_any_moment_is_interrupted_or_done(
     sandbox: Running, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_nobody_asks_again_earlier_than_told(
     assert script.statuses == [status]
 
 
+@pytest.mark.long
 @given(st.text(), st.binary())
 @settings(max_examples=30)
 def test_whatever_an_answer_says_is_a_wait(text: str, body: bytes) -> None:

@@ -58,6 +58,7 @@ def check_children(children: list[subprocess.Popen[bytes]], file: Path, *url: st
         assert session.get_one(VersionRow, 1).base == TIMES + 3
 
 
+@pytest.mark.long
 def test_two_processes_write_one_database_and_one_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "metadata.db"
     check_children([child(code, file, TIMES) for code in (CHILD, KILLED)], file)

@@ -292,9 +292,7 @@ def perform(stores: Stores, steps: Iterable[tuple[str, int]], keep_versions: int
         home.check()
 
 
-LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 8 + 4 * EFFORT)]
-
-
-@pytest.mark.parametrize("seed", [18, *LONG])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [18, *range(8, 8 + 4 * EFFORT)])
 def test_nothing_is_lost_and_nothing_comes_back(stores: Stores, seed: int) -> None:
     perform(stores, script(seed), 1 + seed % 4)

@@ -63,6 +63,7 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     assert breaks(stores, "break_id, first_seen") == known
 
 
+@pytest.mark.long
 def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("v")], billing=[bill("b", line("u"))])
     assert breaks(stores, "rule, state, uncertain")[1] == ("not_billed", "open", None)
@@ -77,6 +78,7 @@ def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Store
     ]
 
 
+@pytest.mark.long
 def test_what_an_old_list_lacks_is_uncertain(stores: Stores) -> None:
     stores.clock.now += timedelta(days=40)  # the bills were read before
     publish(stores, usage=[used("u"), used("v", day="2026-11-20")])
@@ -86,6 +88,7 @@ def test_what_an_old_list_lacks_is_uncertain(stores: Stores) -> None:
     assert breaks(stores, "rule, uncertain") == [("different", None), ("not_billed", None)]
 
 
+@pytest.mark.long
 def test_a_list_is_not_old_as_those_of_another_connection_are_newer(stores: Stores) -> None:
     bills = [*BILLS, bill("c", line("x"), month="2026-11-01")]
     publish(stores, usage=[used("u")], billing=bills)
@@ -127,6 +130,7 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -
     assert breaks(stores) == [("open", None, None)]
 
 
+@pytest.mark.long
 def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) -> None:
     several = (
         ('recorded = "recorded"', ""),
@@ -187,6 +191,7 @@ def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: 
         assert db.execute("SELECT count(*) FROM current.usage").fetchall() == [(1,)]
 
 
+@pytest.mark.long
 def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("secret-1")], billing=[bill("b", line("u"))])
     assert breaks(stores, "rule, rows") == [("different", 2), ("not_billed", 1)]
@@ -218,6 +223,7 @@ def test_a_break_of_a_rule_that_is_not_evaluated_any_more_is_uncertain(stores: S
     assert stores.rows(verdict) == [("balanced", 0)]
 
 
+@pytest.mark.long
 def test_a_decision_ends_when_a_break_has_other_rows(stores: Stores) -> None:
     """The difference stays the same: one of two lines is two lines now."""
     columns = "rule, state, difference::VARCHAR, rows"

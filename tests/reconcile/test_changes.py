@@ -5,6 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -77,6 +79,7 @@ def changes(side: str, before: Record, after: Record | None) -> list[Row]:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
     lists = {"usage": USAGE, "billing": BILLS}
     for at in (0, 1):
@@ -94,6 +97,7 @@ def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
     assert {row[-1] for row in found if row[1] in {"voided", "voided there"}} == {"void"}
 
 
+@pytest.mark.long
 def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
     late = used("u", day="2026-11-04")
     publish(stores, partners=partners([FIRST]), usage=[late], billing=[bill("o", line("x"))])
@@ -107,6 +111,7 @@ def test_usage_is_due_only_if_bills_were_read_since(stores: Stores) -> None:
     assert stores.rows(due)[0] == ("acme", True)
 
 
+@pytest.mark.long
 def test_a_month_is_judged_by_the_newest_list_of_its_connection(stores: Stores) -> None:
     late, verdicts = used("u", day="2026-11-04"), "SELECT connection, verdict FROM finance.{}"
     for connection in ("zen", "acme"):

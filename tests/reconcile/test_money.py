@@ -33,6 +33,7 @@ def amount_in(currency: str, *, is_minor: bool) -> int | str:
     return f"{1234 / 10**digits:.{digits}f}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sides", [("billing",), ("usage",), ("usage", "billing")])
 def test_amounts_in_minor_units_in_any_case_of_a_currency(
     stores: Stores, sides: tuple[str, ...]
@@ -111,6 +112,7 @@ def float_books() -> tuple[list[Record], list[Record]]:
     return usage, [*bills, rest]
 
 
+@pytest.mark.long
 def test_rounding_is_a_column_until_it_adds_up(stores: Stores) -> None:
     usage, bills = float_books()
     names = ("noise", "many", "alone")

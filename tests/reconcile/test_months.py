@@ -83,6 +83,7 @@ REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_month_is_not_closed(books: Stores) -> None:
     for by, prepare, why in REFUSALS:
         prepare(books)
@@ -176,6 +177,7 @@ def test_a_record_of_a_closed_month_that_is_erased_has_no_name_in_later_versions
         assert "u" not in {row[1] for row in corrections}
 
 
+@pytest.mark.long
 def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
     restate(closed, "6.00", "7.00")
     (found,) = changed_months(closed)

@@ -81,6 +81,7 @@ def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
     assert taken.rows(POSTED)[-1] == back
 
 
+@pytest.mark.long
 def test_an_erased_correction_is_posted_back(taken: Stores) -> None:
     assert erase(taken, "u")
     erased = [row[3:] for row in taken.rows(POSTED) if row[1] == "[erased]"]
@@ -145,6 +146,7 @@ def test_a_record_without_a_period_is_in_no_balance(closed: Stores) -> None:
     assert closed.rows(balances)[0][1] == before[0][1] == 0
 
 
+@pytest.mark.long
 def test_an_amount_that_gains_a_digit_is_posted_exactly(taken: Stores) -> None:
     for amount in ("8.001", "8.00123"):
         restate(taken, amount, "7.00")

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.metadata.tables import Close
@@ -42,6 +43,7 @@ def read_as_before(folder: Path, stores: Stores) -> None:
             each.manifest_sha256 = hashlib.sha256(manifest.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_a_record_that_did_not_change_is_no_correction(closed: Stores) -> None:
     read_as_before(closed.home.closes / "2026-09" / "001", closed)
     rebuild(closed)

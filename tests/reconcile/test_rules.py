@@ -5,6 +5,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
@@ -274,6 +276,7 @@ def test_every_bill_counts_once_by_its_status_and_kind(books: Stores) -> None:
     assert {row[:3]: row[3] for row in rows if row[3] is not None} == expected
 
 
+@pytest.mark.long
 def test_without_references_partners_months_are_compared(stores: Stores) -> None:
     for without, others in ("line_", {}), ("line_usage", BY_LINES):
         _publish(stores, "\n".join(each for each in MAPPING.splitlines() if without not in each))

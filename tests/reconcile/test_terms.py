@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
@@ -114,6 +116,7 @@ def publish_all(stores: Stores, connection: str, *states: Lists) -> None:
     publish(stores)
 
 
+@pytest.mark.long
 def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     """What is found of one connection is the same, whatever another one with equal keys has."""
     publish_all(stores, "acme", BEFORE, AFTER)
@@ -130,6 +133,7 @@ def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     assert of_acme(stores) == found
 
 
+@pytest.mark.long
 def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
     names = [f"p{number}" for number in range(11)]  # fewer would be held
     usage = [used(f"u-{name}", partner=name) for name in names]

@@ -87,6 +87,7 @@ def views(db: duckdb.DuckDBPyConnection, *failed: str) -> set[str]:
     return {name for (name,) in db.execute(query).fetchall()}
 
 
+@pytest.mark.long
 def test_a_view_of_what_is_not_evaluated_is_left_out(db: duckdb.DuckDBPyConnection) -> None:
     left_out = views(db) - views(db, "summary")
     assert left_out == {"partner_months", "month_totals"}

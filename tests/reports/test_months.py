@@ -2,6 +2,8 @@
 
 from datetime import date
 
+import pytest
+
 from pipelines.app.close import close_month
 from pipelines.app.report import read_published
 from pipelines.publish.build import build
@@ -47,6 +49,7 @@ two_months = home_with(
 )
 
 
+@pytest.mark.long
 def test_a_closed_month_from_which_all_records_were_moved_is_named(two_months: Stores) -> None:
     two_months.configure()
     close_month(two_months, date(2026, 6, 1), "ann", "bob")

@@ -6,6 +6,8 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from pipelines.app.close import close_month
 from pipelines.app.report import read_published, write_report
 from pipelines.publish.build import build
@@ -102,6 +104,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
 
 
+@pytest.mark.long
 def test_the_change_since_the_last_close(stores: Stores) -> None:
     stores.configure()
     close_month(stores, date(2026, 9, 1), "ann", "bob")
@@ -131,6 +134,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     )
 
 
+@pytest.mark.long
 def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores) -> None:
     publish(stores, complete=False, billing=BILLS)
     page = render_report(read_published(stores))
@@ -148,6 +152,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     assert moves["of another amount"][0]["difference"] == Decimal("0.09")
 
 
+@pytest.mark.long
 def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     stores.configure()
     close_month(stores, date(2026, 7, 1), "ann", "bob")
@@ -190,6 +195,7 @@ unknown = home_with(
 DAYS = {"b": "2026-09-10", "c": "2026-09-10", "d": "2026-08-10"}
 
 
+@pytest.mark.long
 def test_amounts_and_partners_that_are_missing_are_not_known(unknown: Stores) -> None:
     text = page_text(unknown)
     for shown in ("Open: EUR&nbsp;not known (2).", "EUR 2: not known not known", "no partner ,"):
@@ -231,12 +237,14 @@ def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     assert "Nothing is published yet" in cli("report", code=1).output
 
 
+@pytest.mark.long
 def test_records_in_quarantine_are_named(stores: Stores) -> None:
     publish(stores, billing=[*BILLS, {**BILLS[0], "total": "1.00"}])  # two with one key
     text = page_text(stores)
     assert "06 Nov 2026, 02:01 UTC, 1 in quarantine : amounts may lack them" in text
 
 
+@pytest.mark.long
 def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     rows: list[Record] = [{"id": "a", "name": "A"}]
     read(stores, Reading(rows, connection="shop", stream="invoices"))
