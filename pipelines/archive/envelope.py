@@ -85,7 +85,8 @@ def _read_loosely(body: bytes) -> ParsedPage:
         deviations.append(f"`pagination` is {_kind(page.pagination)}")
     else:
         deviations += _deviations(members)
-    limit, more = _whole(members.get("limit")), _truth(members.get("has_more"))
+    limit = _whole(members.get("limit"))
+    more = _truth(members.get("has_more"))
     return ParsedPage(page.data or [], Pagination(limit or None, more), tuple(deviations))
 
 

@@ -99,7 +99,8 @@ def _cut(body: bytes, most: int) -> ParsedPage:
 
 def _cuts(body: bytes) -> Iterator[int]:
     """Yield the positions of the brackets around the records of `data` and of the commas."""
-    depth, is_data = 0, False
+    depth = 0
+    is_data = False
     for match in TOKEN.finditer(body):
         token = match[0]
         if depth == 1 and token.startswith(b'"data"') and token.endswith(b"["):

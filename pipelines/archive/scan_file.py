@@ -66,7 +66,8 @@ def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
         first = before = last = next(frames)
         _require_known_format(file, first.format())
         for frame in frames:
-            before, last = last, frame
+            before = last
+            last = frame
     header = first.line()
     if not isinstance(header, ScanHeader):
         raise ValueError("it does not begin with a header")  # noqa: TRY004 - of the file

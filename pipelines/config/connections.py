@@ -91,7 +91,8 @@ class Connection(values.Table):
 
     def doubt_about_secret(self) -> str:
         """Return a sentence about what looks wrong in the secret, without it; empty if nothing."""
-        secret, place = self.read_secret(), f"The secret in secret_file {self.secret_file}"
+        secret = self.read_secret()
+        place = f"The secret in secret_file {self.secret_file}"
         if self.secret and os.environ.get(self.secret, "").strip():
             place = f"The secret in the environment variable {self.secret}"
         if re.search(r"\s", secret):
@@ -102,7 +103,8 @@ class Connection(values.Table):
 
     def _secret_of_file(self, file: Path) -> str:
         try:
-            text, mode = _trimmed(decode_text(file.read_bytes())), file.stat().st_mode
+            text = _trimmed(decode_text(file.read_bytes()))
+            mode = file.stat().st_mode
             if text and not mode & OPEN_TO_OTHERS:
                 return text
             why = "other users can read it" if text else "it is empty"

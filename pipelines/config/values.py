@@ -99,7 +99,8 @@ CRON = " ".join(
         _cron_field(0, 7, "|sun|mon|tue|wed|thu|fri|sat"),
     ]
 )
-FEBRUARY, SHORT = r"(0?2|feb)", r"(0?[2469]|11|feb|apr|jun|sep|nov)"
+FEBRUARY = r"(0?2|feb)"
+SHORT = r"(0?[2469]|11|feb|apr|jun|sep|nov)"
 NEVER = rf"3[01]([,-]3[01])* {FEBRUARY}(,{FEBRUARY})*|31([,-]31)* {SHORT}(,{SHORT})*"
 Cron = Annotated[
     str,

@@ -41,7 +41,8 @@ class Chain:
         self.keyed = page.key is not None
         self.breaks = self.largest_shift = 0
         self.swapped = self.ended = self.meets_head = self.head_differs = False
-        self.end, self.head = 0, np.empty(0, ROW)
+        self.end = 0
+        self.head = np.empty(0, ROW)
         self._has_gap = False
         self._begin(page)
 
@@ -58,7 +59,8 @@ class Chain:
         if self.end == back:
             self._begin(page)
             return True
-        tail, rows = self._pop(back + MARGIN), page.rows()
+        tail = self._pop(back + MARGIN)
+        rows = page.rows()
         row, place = self._shared(tail["mark"].tolist(), rows["mark"].tolist(), back)
         if place < 0:
             self.breaks += 1
@@ -72,7 +74,8 @@ class Chain:
         self.removed += max(0, -shift)
         self.largest_shift = max(self.largest_shift, -shift)
         self.pages += 1
-        self.end, self._has_gap = page.end, page.is_short and page.has_more
+        self.end = page.end
+        self._has_gap = page.is_short and page.has_more
         self._append(tail[:place])
         self._append(rows[row:])
         return True
@@ -103,7 +106,8 @@ class Chain:
 
     def agrees(self, before: "Chain") -> bool:
         """Return whether it shows the same order and the same copies as the chain before."""
-        mine, others = self.rows()["mark"], before.rows()["mark"]
+        mine = self.rows()["mark"]
+        others = before.rows()["mark"]
         if not np.array_equal(_copies(mine), _copies(others)):
             return False
         return _same_order(number_copies(self.marks()), number_copies(before.marks()))
@@ -115,7 +119,8 @@ class Chain:
 
     def repeats(self, before: "Chain") -> bool:
         """Return whether it shows all of the chain before, with rows added at its ends only."""
-        mine, others = self.marks().tobytes(), before.marks().tobytes()
+        mine = self.marks().tobytes()
+        others = before.marks().tobytes()
         at = mine.find(others)
         while at > 0 and at % 8:
             at = mine.find(others, at + 1)
@@ -123,7 +128,9 @@ class Chain:
 
     def read_head(self, pager: Pager) -> Steps[None]:
         """Read pages from offset 0 until they meet the chain."""
-        elements, head, offset = number_copies(self.marks()), None, 0
+        elements = number_copies(self.marks())
+        head = None
+        offset = 0
         for _page in range(HEADS):
             page = yield from pager.page(offset, purpose=Purpose.HEAD)
             if head is None:
@@ -150,7 +157,9 @@ class Chain:
     def _begin(self, page: Page) -> None:
         """Begin anew with the page at offset 0."""
         self.inserted = self.removed = self.hidden = self.length = 0
-        self.pages, self.end, self._has_gap = 1, page.end, page.is_short and page.has_more
+        self.pages = 1
+        self.end = page.end
+        self._has_gap = page.is_short and page.has_more
         self._parts: list[Rows] = []
         self._append(page.rows())
 
@@ -164,7 +173,8 @@ class Chain:
         while at and length > 0:
             at -= 1
             length -= len(self._parts[at])
-        rows, kept = np.concatenate(self._parts[at:]), max(0, -length)
+        rows = np.concatenate(self._parts[at:])
+        kept = max(0, -length)
         self._parts[at:] = [rows[:kept]]
         self.length -= len(rows) - kept
         return rows[kept:]
@@ -176,7 +186,8 @@ class Chain:
         with the same key where it does not identify a row, may stand. With keys, another shared row
         must follow it in order; without, all rows to the end of the tail must be equal.
         """
-        there, here = Counter(tail), Counter(rows)
+        there = Counter(tail)
+        here = Counter(rows)
         places = {mark: place for place, mark in enumerate(tail) if there[mark] == here[mark] == 1}
         known = [(row, places[mark]) for row, mark in enumerate(rows) if mark in places]
         unordered = any(second < first for (_, first), (_, second) in pairwise(known))
@@ -201,12 +212,15 @@ def read_chain(pager: Pager) -> Steps[Chain]:
     have few rows.
     """
     page = yield from pager.page(0)
-    chain, joined, vain = Chain(page), True, 0
+    chain = Chain(page)
+    joined = True
+    vain = 0
     back = chain.overlap(pager.size)
     while not (joined and page.is_last and (vain or chain.length >= pager.expected)):
         if pager.size < SMALL or vain == IN_VAIN or chain.is_unordered():
             return chain
-        length, back = chain.length, min(back, chain.end)
+        length = chain.length
+        back = min(back, chain.end)
         page = yield from pager.page(chain.end - back, pager.size - chain.overlap(pager.size))
         joined = chain.join(page, back)
         if joined:

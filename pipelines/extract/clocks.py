@@ -22,7 +22,8 @@ class ServiceClock:
 
     def note(self, exchange: Exchange) -> None:
         """Note what an answer says."""
-        sent, received = exchange.sent_at.timestamp(), exchange.received_at.timestamp()
+        sent = exchange.sent_at.timestamp()
+        received = exchange.received_at.timestamp()
         theirs = read_date(exchange.headers.get("date", ""), -1.0)
         if theirs < 0:
             return

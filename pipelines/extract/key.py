@@ -154,7 +154,8 @@ class KeySearch:
         """Note what a page shows; return whether from now on another field is the key."""
         first = max(0, self._reached - page.request.offset)
         if first < len(page):
-            self._reached, self._fields = page.end, page.fields
+            self._reached = page.end
+            self._fields = page.fields
             self._pages.append(page.values[first:])
         is_due = page.request.purpose is Purpose.HEAD or len(self._pages) >= 2 * self._decided
         return is_due and self.change()
@@ -170,7 +171,8 @@ class KeySearch:
         keys = [name for name in named if named[name] is not None]
         best = min(keys, key=lambda name: named[name] != 0, default=None)
         others = (name for name in self._fields if name not in named and self._conflicts(name) == 0)
-        before, self.key = self.key, best or next(others, None)
+        before = self.key
+        self.key = best or next(others, None)
         return self.key != before
 
     def _is_named(self, name: str) -> bool:
@@ -181,9 +183,11 @@ class KeySearch:
         """Return how many values have rows of other content; None if the field is no key."""
         at = 1 + self._fields.index(name)
         values = np.concatenate([page[:, at] for page in self._pages])
-        present, is_named = values != 0, self._is_named(name)
+        present = values != 0
+        is_named = self._is_named(name)
         values = values[present]
-        distinct, lacking = len(np.unique(values)), len(present) - len(values)
+        distinct = len(np.unique(values))
+        lacking = len(present) - len(values)
         if lacking > is_named * LACKING * len(present) or distinct < SHARED * len(values):
             return None
         if distinct == len(values):
@@ -192,13 +196,15 @@ class KeySearch:
         pages = np.repeat(np.arange(len(self._pages)), list(map(len, self._pages)))[present]
         # On several pages, a row may also have changed and moved while the list was read.
         together = _conflicting(values + pages.astype(np.uint64) * _FACTOR, digests)
-        conflicts, most = _conflicting(values, digests), is_named * CONFLICTING * distinct
+        conflicts = _conflicting(values, digests)
+        most = is_named * CONFLICTING * distinct
         return None if together > most or conflicts > APART * most else conflicts
 
 
 def _conflicting(values: Numbers, digests: Numbers) -> int:
     """Return how many values belong to rows of different content."""
     order = np.lexsort((digests, values))
-    values, digests = values[order], digests[order]
+    values = values[order]
+    digests = digests[order]
     different = (values[1:] == values[:-1]) & (digests[1:] != digests[:-1])
     return len(np.unique(values[1:][different]))

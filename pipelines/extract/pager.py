@@ -68,7 +68,8 @@ class Pager:
     def __post_init__(self) -> None:
         self.expected = self.memory.length or 0
         self._recorded = deque(self.answers)
-        self._seen, self._seen_pages = np.empty(0, np.uint64), 0
+        self._seen = np.empty(0, np.uint64)
+        self._seen_pages = 0
 
     @property
     def keyed(self) -> bool:

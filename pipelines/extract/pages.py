@@ -107,7 +107,8 @@ class Page:
                 keys = self.values[:, 1 + self.fields.index(self.key)]
             rows["lacking"] = keys == 0
             rows["mark"] = np.where(keys == 0, rows["digest"] ^ _NO_KEY, keys)
-        rows["page"], rows["row"] = self.number, np.arange(len(self))
+        rows["page"] = self.number
+        rows["row"] = np.arange(len(self))
         rows["place"] = self.request.offset + rows["row"]
         _marks, at, counts = np.unique(rows["mark"], return_inverse=True, return_counts=True)
         rows["copies"] = counts[at]

@@ -39,7 +39,8 @@ def read_list(configured_key: str | None, memory: ListMemory, passes: int = 1) -
     With 2 `passes`, one chain of pages is no proof: two must agree, or the rows are counted.
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
-    keys, answers = KeySearch(configured_key, memory), list[Page]()
+    keys = KeySearch(configured_key, memory)
+    answers = list[Page]()
     while True:
         try:
             proof = yield from _Reading(Pager(memory, keys, answers), passes).read()
@@ -83,7 +84,9 @@ class _Reading:
 
     def _read_pass(self) -> Steps[Chain | None]:
         """Read the list to its end once; return the chain, None if it was not read by one."""
-        pager, before, start = self.pager, self.agreement.last, 0
+        pager = self.pager
+        before = self.agreement.last
+        start = 0
         is_ordered = before is not None and not before.is_unordered()
         if pager.passes == 0 or (is_ordered and pager.passes < CHAINS):
             chain = yield from read_chain(pager)
@@ -135,7 +138,10 @@ class _Reading:
 
     def _read_plain(self, start: int) -> Steps[None]:
         """Read pages that do not overlap, from an offset to the end."""
-        pager, offset, length, empty = self.pager, start, 0, 0
+        pager = self.pager
+        offset = start
+        length = 0
+        empty = 0
         end = max(start, pager.end)  # unless a page shows another
         if not start and pager.passes % 2:
             yield from pager.page(0)
@@ -165,7 +171,8 @@ class _Reading:
             return
         end = pager.end
         for _try in range(TRIES):
-            seen, first = pager.seen(), len(pager.pages)
+            seen = pager.seen()
+            first = len(pager.pages)
             offset = max(0, end - max(1, pager.size // 2))
             last = yield from pager.page(offset, purpose=Purpose.LENGTH)
             if not len(last) and offset:
@@ -233,7 +240,8 @@ class _Reading:
         return replace(proof, reason=reason, not_seen=missing if is_exact else None)
 
     def _stop_if_useless(self, seen: int) -> None:
-        pager, now = self.pager, len(self.pager.seen())
+        pager = self.pager
+        now = len(self.pager.seen())
         self.still = self.still + 1 if now == seen and now < pager.end else 0
         if self.still >= IN_VAIN_PASSES:
             raise ReadingEnded("further passes show no new row")
@@ -241,7 +249,8 @@ class _Reading:
             raise ReadingEnded("no answer shows where the list ends")
 
     def _prove(self, rows: Rows, method: Method, length: int | None, reason: str = "") -> Proof:
-        pager, before = self.pager, self.pager.memory
+        pager = self.pager
+        before = self.pager.memory
         decided = before.key_decided or (pager.passes > 0 and len(rows) > 0)
         memory = ListMemory(
             key=pager.keys.key,
@@ -250,7 +259,8 @@ class _Reading:
             length=before.length if length is None else length,
             stable_order=not (self.moved or self.swapped),
         )
-        lacking, rows = rows[rows["lacking"]], rows[~rows["lacking"]]
+        lacking = rows[rows["lacking"]]
+        rows = rows[~rows["lacking"]]
         used, conflicting = _select(rows) if pager.keyed else (rows, rows[:0])
         return Proof(
             complete=not reason,
@@ -282,7 +292,8 @@ def _select(rows: Rows) -> tuple[Rows, Rows]:
     if is_distinct(rows["mark"]):
         return rows, rows[:0]
     order = np.lexsort((rows["row"], rows["page"], rows["digest"], rows["mark"]))
-    marks, digests = rows["mark"][order], rows["digest"][order]
+    marks = rows["mark"][order]
+    digests = rows["digest"][order]
     is_first = np.diff(marks, prepend=~marks[:1]) != 0
     others = digests != digests[is_first][np.cumsum(is_first) - 1]
     return rows[order[is_first]], rows[order[others]]
@@ -294,6 +305,7 @@ def _ranges(rows: Rows) -> dict[int, Ranges]:
     ends = np.flatnonzero((np.diff(rows["page"]) != 0) | (np.diff(rows["row"]) != 1)) + 1
     found: dict[int, Ranges] = {}
     for part in np.split(rows, ends) if len(rows) else ():
-        page, first = int(part["page"][0]), int(part["row"][0])
+        page = int(part["page"][0])
+        first = int(part["row"][0])
         found[page] = (*found.get(page, ()), (first, first + len(part)))
     return found

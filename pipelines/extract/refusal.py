@@ -65,7 +65,8 @@ async def find_cap(known: KnownOffsets, offset: int, probe: Probe) -> int | None
         return None
     if await probe(offset) is None:
         return None
-    answered, refused = known.answered, offset
+    answered = known.answered
+    refused = offset
     while refused - answered > 1:
         middle = (answered + refused) // 2
         if await probe(middle) is None:

@@ -112,7 +112,8 @@ class _Driver:
 
     async def end_pending(self, *, cancel: bool) -> None:
         """Wait for the requests in flight, or cancel them. Answers are recorded as not used."""
-        tasks, self.pending = list(self.pending.values()), {}
+        tasks = list(self.pending.values())
+        self.pending = {}
         for task in tasks if cancel else ():
             task.cancel()  # does nothing where there is an answer
         for result in await asyncio.gather(*tasks, return_exceptions=True):
@@ -156,7 +157,8 @@ class _Driver:
             return answer
 
     async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:
-        header, (offset, purpose) = self.scan.header, request
+        header = self.scan.header
+        offset, purpose = request
         line = partial(_line, purpose, offset)
 
         def note(failed: Attempt) -> None:

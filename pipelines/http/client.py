@@ -30,7 +30,8 @@ __all__ = ["Attempt", "ServiceClient"]
 
 CLOCK_WARN_SECONDS = 300.0
 OLDEST_CACHED_SECONDS = 300  # of a page that a cache kept
-DOCUMENT_SECONDS, MAX_DOCUMENT = 10.0, 8 * 2**20
+DOCUMENT_SECONDS = 10.0
+MAX_DOCUMENT = 8 * 2**20
 
 OnAttempt = Callable[[Attempt], object]
 logger = logging.getLogger(__name__)
@@ -154,7 +155,8 @@ class ServiceClient(SigningTransport):
     async def _send_signed(
         self, path: str, params: Mapping[str, int]
     ) -> tuple[Attempt, Token | None]:
-        request, attempt = self.http.build_request("GET", path, params=params), Attempt()
+        request = self.http.build_request("GET", path, params=params)
+        attempt = Attempt()
         async with AsyncExitStack() as held:
             await held.enter_async_context(self.limiter.hold(attempt))
             token = await self._sign(request)

@@ -131,7 +131,8 @@ def read_problem(body: bytes) -> dict[str, Any]:
 
 def wait_seconds(answer: Attempt, now: float) -> float:
     """Return the seconds that header or body of an answer ask to wait: 0 to 7 days."""
-    in_body, given = 0.0, read_problem(answer.body).get("retry_after_seconds")
+    in_body = 0.0
+    given = read_problem(answer.body).get("retry_after_seconds")
     if isinstance(given, str):
         in_body = read_seconds(given)
     with suppress(msgspec.ValidationError):

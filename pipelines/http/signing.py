@@ -18,7 +18,9 @@ from pipelines.core import errors
 from pipelines.http import retry
 from pipelines.http.transport import Transport
 
-RENEW_SHARE, RENEW_SECONDS = 0.1, 60.0  # of the lifetime, at most
+# Of the lifetime, at most.
+RENEW_SHARE = 0.1
+RENEW_SECONDS = 60.0
 WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
 SECONDS_BETWEEN_TOKENS = 1.0
 UNKNOWN_LIFE = 60.0  # seconds for which a token is used that does not say how long it lives
@@ -60,11 +62,13 @@ class SigningTransport(Transport):
         if self.connection.surface == "merchant":
             request.headers["x-api-key"] = self._secret()
             return None
-        before, token = self._token, await self._fresh_token()
+        before = self._token
+        token = await self._fresh_token()
         # A pause may have begun while a token was asked for, and be longer than the token lives.
         if token is not before:
             await self.limiter.wait_for_pause()
-            before, token = token, await self._fresh_token()
+            before = token
+            token = await self._fresh_token()
         if token is not before:
             await self.limiter.wait_for_pause()
         request.headers["Authorization"] = f"Bearer {token.value}"
@@ -85,7 +89,8 @@ class SigningTransport(Transport):
     async def _fresh_token(self) -> Token:
         """Return a token that does not expire before a request with it arrives."""
         async with self._renewal:
-            now, token = self.clock.monotonic(), self._token
+            now = self.clock.monotonic()
+            token = self._token
             if not token or now >= min(token.renew_at, token.expires_at - self._request_seconds):
                 token = self._token = await self._new_token()
             return token
@@ -94,7 +99,8 @@ class SigningTransport(Transport):
         """Ask for a token, at most once a second. The answer is never quoted: it is secret."""
         await self.clock.sleep(self._next_token_at - self.clock.monotonic())
         await self.limiter.wait_for_pause()
-        asked_at, url = self.clock.monotonic(), f"{self.connection.auth_url}/oauth/token"
+        asked_at = self.clock.monotonic()
+        url = f"{self.connection.auth_url}/oauth/token"
         self._next_token_at = asked_at + SECONDS_BETWEEN_TOKENS
         body = {
             "client_id": self.connection.client_id,

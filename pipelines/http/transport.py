@@ -138,15 +138,18 @@ class Transport:
         """
         while True:
             await self.limiter.wait_for_pause()  # also one that a run before was asked for
-            request, attempt = self.http.build_request(method, url, json=json), Attempt()
+            request = self.http.build_request(method, url, json=json)
+            attempt = Attempt()
             await self.send(request, attempt, AsyncExitStack(), seconds)
             if not isinstance(attempt.failure, MustWait):
                 return attempt
 
     def _read_head(self, response: httpx.Response, attempt: Attempt) -> None:
         """Note what is known when the headers of an answer have arrived."""
-        attempt.answered_at, attempt.status = self.clock.time(), response.status_code
-        clean, headers = self.redactor.clean, response.headers
+        attempt.answered_at = self.clock.time()
+        attempt.status = response.status_code
+        clean = self.redactor.clean
+        headers = response.headers
         attempt.headers = {name: clean(headers[name]) for name in KEPT_HEADERS if name in headers}
         if location := response.extensions["location"]:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
@@ -163,7 +166,8 @@ class Transport:
         """
         path = response.request.url.path
         self._check_encoding(response)
-        pieces, size = list[bytes](), 0
+        pieces = list[bytes]()
+        size = 0
         async for piece in response.aiter_bytes():
             pieces.append(piece)
             size += len(piece)
@@ -202,7 +206,8 @@ class Transport:
 
     def _explained(self, error: BaseException, url: httpx.URL) -> BaseException:
         """Return what a failure of the network means, without what it may quote of us."""
-        place, detail = url.netloc.decode(), QUOTED.sub("", str(error)) or type(error).__name__
+        place = url.netloc.decode()
+        detail = QUOTED.sub("", str(error)) or type(error).__name__
         detail = printable(self.redactor.clean(detail), 120)
         if problem := certificate_problem(error, place):
             return problem

@@ -38,7 +38,8 @@ def finished_erasures(session: Session) -> list[dict[str, Any]]:
     An erasure that was interrupted counts once, with what it found at first. Numbers of those
     before release 0.3 were not recorded: 0.
     """
-    found, begun = list[dict[str, Any]](), dict[str, Decision]()
+    found = list[dict[str, Any]]()
+    begun = dict[str, Decision]()
     for each in decisions_of(session, "erase", "erased"):
         first = begun.setdefault(each.subject, each)
         if each.kind == "erased":

@@ -21,7 +21,8 @@ def record_findings(session: Session, findings: Iterable[Finding], now: datetime
     for identity, finding in reported.items():
         row = known.get(identity) or FindingRow(**asdict(finding), first_seen=now, last_seen=now)
         if row.cleared_at is not None:
-            row.first_seen, row.cleared_at = now, None
+            row.first_seen = now
+            row.cleared_at = None
         for name, value in {**asdict(finding), "last_seen": now}.items():
             setattr(row, name, value)
         session.add(row)

@@ -37,7 +37,8 @@ def hold_lock(
     with storing(file):
         lock = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE), "r+b", buffering=0)
     with lock:
-        ends, next_message = time.monotonic() + timeout_seconds, 0.0
+        ends = time.monotonic() + timeout_seconds
+        next_message = 0.0
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

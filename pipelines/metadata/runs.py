@@ -29,7 +29,8 @@ UNREAD = (Outcome.FAILED, Outcome.INTERRUPTED)
 
 def unread(lists: ListStates) -> tuple[str, str]:
     """Return why lists of a run were not read to their end, and the remedies; each said once."""
-    names, remedies = dict[str, list[str]](), dict[str, None]()
+    names = dict[str, list[str]]()
+    remedies = dict[str, None]()
     for name, each in lists.items():
         if each["state"] in UNREAD:
             names.setdefault(each["message"], []).append(name)
@@ -50,7 +51,9 @@ def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
     """
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
         if run.connection == connection or not is_alive(run.owner):
-            run.ended_at, run.outcome, run.message = now, Outcome.INTERRUPTED, KILLED
+            run.ended_at = now
+            run.outcome = Outcome.INTERRUPTED
+            run.message = KILLED
 
 
 def settle_runs(session: Session, now: datetime, connection: str) -> datetime | None:
@@ -74,7 +77,8 @@ def last_runs(
     session: Session, connection: str, streams: AbstractSet[str]
 ) -> list[tuple[Run, ListStates]]:
     """Return the ended runs of a connection with those of the lists that no newer one had."""
-    newest, missing = (Run.started_at.desc(), Run.run_id.desc()), set(streams)
+    newest = (Run.started_at.desc(), Run.run_id.desc())
+    missing = set(streams)
     found = list[tuple[Run, ListStates]]()
     for run in session.scalars(select(Run).filter_by(connection=connection).order_by(*newest)):
         lists = {name: each for name, each in run.lists.items() if name in missing}

@@ -54,7 +54,8 @@ def scan_to_resume(
         if resumed is None and scan.started_at >= not_before:
             resumed = scan
         else:
-            scan.status, scan.reason = ScanStatus.ABANDONED, "Another scan of the list was begun."
+            scan.status = ScanStatus.ABANDONED
+            scan.reason = "Another scan of the list was begun."
     return resumed
 
 
@@ -69,10 +70,8 @@ def settle_scans(session: Session, now: datetime, connection: str) -> None:
     for place, scan in enumerate(session.scalars(newest_first).all(), 1):
         if scan.status == ScanStatus.OPEN:
             began = f"{scan.started_at:%Y-%m-%d %H:%M:%S} UTC"
-            scan.status, scan.reason = (
-                ScanStatus.ABANDONED,
-                f"By a clock ahead, it began at {began}.",
-            )
+            scan.status = ScanStatus.ABANDONED
+            scan.reason = f"By a clock ahead, it began at {began}."
         scan.started_at = now - place * timedelta.resolution
 
 
@@ -94,7 +93,8 @@ def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> None:
     """Mark a scan as sealed and keep what it says of its list."""
     scan = session.get_one(Scan, scan_id)
-    scan.sha256, scan.memory = sha256, msgspec.to_builtins(proof.memory)
+    scan.sha256 = sha256
+    scan.memory = msgspec.to_builtins(proof.memory)
     for name in ("ended_at", "complete", "rows", "requests"):
         setattr(scan, name, getattr(proof, name))
     scan.status = ScanStatus.SEALED
@@ -105,7 +105,8 @@ def set_status(
 ) -> None:
     """Change the state of a scan."""
     scan = session.get_one(Scan, scan_id)
-    scan.status, scan.reason = status, reason
+    scan.status = status
+    scan.reason = reason
 
 
 def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
@@ -116,7 +117,9 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     """
     unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
     running = {run.run_id for run in unended if is_running(run)}
-    lists, buildable = set[tuple[str, str]](), list[Scan]()  # lists of which a newer one is loaded
+    # Of these, a newer scan is loaded.
+    lists = set[tuple[str, str]]()
+    buildable = list[Scan]()
     for scan in _select(session, tuple(ScanStatus)):
         about = scan.connection, scan.stream
         waits = scan.status == ScanStatus.SEALED and scan.run_id in running
@@ -132,9 +135,12 @@ def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime)
 
     The newest sealed scan of a list is not among them: it says what the next one should know.
     """
-    kept, passed, found = set[tuple[str, str]](), set[tuple[str, str]](), list[Scan]()
+    kept = set[tuple[str, str]]()
+    passed = set[tuple[str, str]]()
+    found = list[Scan]()
     for scan in _select(session, tuple(ScanStatus)):
-        about, is_sealed = (scan.connection, scan.stream), scan.status in SEALED
+        about = (scan.connection, scan.stream)
+        is_sealed = scan.status in SEALED
         if scan.scan_id in loaded:
             passed.add(about)
         is_given_up = scan.status in {ScanStatus.ABANDONED, ScanStatus.REJECTED}

@@ -59,7 +59,9 @@ HEAD_START = 0.002  # for the request before: a look stops the event loop, which
 TURNS = 3
 KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 # If an answer says that so many requests remain, so many of the next seconds need no slot.
-AMPLE, COVERED, COVERED_SECONDS = 10_000, 99, 0.25
+AMPLE = 10_000
+COVERED = 99
+COVERED_SECONDS = 0.25
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 PREFETCH_MARGIN = 0.1  # requests: a round trip so short is filled by one request after the other
 logger = logging.getLogger(__name__)
@@ -71,9 +73,12 @@ class RateLimiter:
     def __init__(
         self, metadata: Metadata, actor: str, clock: Clock, options: LimitOptions | None = None
     ) -> None:
-        self._metadata, self._actor, self._clock = metadata, actor, clock
+        self._metadata = metadata
+        self._actor = actor
+        self._clock = clock
         self._options = options or LimitOptions()
-        self._owner, self._clock_name = this_process(), metadata.clock_name
+        self._owner = this_process()
+        self._clock_name = metadata.clock_name
         self._pause = pause_of(actor)
         self._turn = asyncio.Lock()
         self._active = 0  # requests that wait or are under way
@@ -82,7 +87,9 @@ class RateLimiter:
         self._trips: deque[float] = deque(maxlen=REMEMBERED_TRIPS)
         self._ended: list[Slot] = []  # not yet written
         self._may_cover = not self._options.max_requests_per_window
-        self._covered, self._covered_until = 0, -math.inf  # requests that need no slot
+        # Requests that need no slot.
+        self._covered = 0
+        self._covered_until = -math.inf
 
     @asynccontextmanager
     async def hold(self, slot: Slot) -> AsyncIterator[None]:
@@ -116,7 +123,8 @@ class RateLimiter:
         self._may_cover &= slot.status != HTTPStatus.TOO_MANY_REQUESTS  # headers can be wrong
         is_ample = self._may_cover and (remaining or 0) >= AMPLE
         if slot.number or not is_ample:
-            self._covered, self._covered_until = 0, slot.ended + COVERED_SECONDS
+            self._covered = 0
+            self._covered_until = slot.ended + COVERED_SECONDS
             self._ended.append(slot)
             # It writes what ended; the next one tries again, and raises.
             with suppress(StorageFailed), self._transaction() as (_execute, known, now):
@@ -221,9 +229,12 @@ class RateLimiter:
     def _transaction(self) -> Iterator[tuple[Execute, RateLimitActor, float]]:
         """Yield how to execute, what is known of the actor, the time; write what ended before."""
         with self._metadata.engine.begin() as connection:
-            execute, before = connection.execute, self._clock.monotonic()
-            now, unix_now = self._metadata.now(connection, self._clock), self._clock.time()
-            ahead, heard = now - self._clock.monotonic(), self._pause.heard
+            execute = connection.execute
+            before = self._clock.monotonic()
+            now = self._metadata.now(connection, self._clock)
+            unix_now = self._clock.time()
+            ahead = now - self._clock.monotonic()
+            heard = self._pause.heard
             found = execute(KNOWN, {"of": self._actor}).mappings().one_or_none()
             known = RateLimitActor(**found or {"actor": self._actor})
             if known.clock != self._clock_name:
@@ -242,7 +253,8 @@ class RateLimiter:
         self._pause.agree(known.blocked_until - ahead, heard)
 
     def _share(self, known: RateLimitActor, now: float) -> Share:
-        window, default = self._options.window_seconds, self._options.limit
+        window = self._options.window_seconds
+        default = self._options.limit
         others = memory.expected_others(known, now)
         stated = self._stated_limit or min(default, known.limit or default)
         limit = max(stated - others, min(stated, math.ceil(window)))  # one a second stays ours
@@ -260,7 +272,8 @@ class RateLimiter:
         self, execute: Execute, known: RateLimitActor, ended: Slot, answered: float, now: float
     ) -> None:
         """Write how long a request holds its slot; learn the limit, of others, of our own 429s."""
-        until, credit = answered + self._options.window_seconds + MARGIN, credit_of(self._trips)
+        until = answered + self._options.window_seconds + MARGIN
+        credit = credit_of(self._trips)
         told = {} if ended.trip is None else {"sent_at": answered - ended.trip, "credit": credit}
         execute(UPDATE, {"held_until": until, "of": ended.number, **told})
         said = read_rate_headers(ended.status, ended.headers, known.limit)
@@ -274,7 +287,8 @@ class RateLimiter:
         is_vague = (said.remaining is None or said.remaining > HIGHEST_LIMIT) and not is_refused
         if is_vague or ended.trip is None or ended.trip > KEPT_SECONDS:
             return
-        share, slots = self._share(known, now), self._reader(execute, now).read(SELECT)
+        share = self._share(known, now)
+        slots = self._reader(execute, now).read(SELECT)
         if is_refused:  # our credit may have been the mistake
             share = replace(share, credit=0.0)
             slots = [slot for slot in slots if slot.number != ended.number]

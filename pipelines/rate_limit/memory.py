@@ -18,13 +18,15 @@ def block(known: RateLimitActor, seconds: float, now: float, unix_now: float) ->
     """Let nobody send for so long (Retry-After), at most 7 days; the longest block holds."""
     seconds = min(seconds, LONGEST_BLOCK)
     if now + seconds > known.blocked_until:
-        known.blocked_until, known.blocked_until_unix = now + seconds, unix_now + seconds
+        known.blocked_until = now + seconds
+        known.blocked_until_unix = unix_now + seconds
 
 
 def change_clock(known: RateLimitActor, name: str, now: float, unix_now: float) -> None:
     """Keep a block after a restart of the machine: only Unix time tells what remains of it."""
     remaining = min(known.blocked_until_unix - unix_now, LONGEST_BLOCK)
-    known.clock, known.blocked_until = name, now + remaining
+    known.clock = name
+    known.blocked_until = now + remaining
     known.caution_until = known.caution_seconds = 0.0
 
 
