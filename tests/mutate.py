@@ -171,8 +171,8 @@ class Copy:
             return how, test
         if code is None:
             return "timeout", ""
-        if code < 0:
-            return "crash", ""
+        if code < 0 or code == pytest.ExitCode.INTERNAL_ERROR:
+            return "crash", ""  # of the process, or of pytest as it reports a failure
         if code:
             said = (self.folder / "said").read_text("utf-8", "replace")
             raise RuntimeError(f"the tests were not run (code {code}): {said}")

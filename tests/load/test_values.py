@@ -195,6 +195,7 @@ TOGETHER = [  # a value of each of two records of one scan, and what their colum
     ('"1e1"', '"10"', "1e1", "10"),  # two spellings of one number are texts
     ('"1e1"', '"2e1"', "1e1", "2e1"),
     ('"1.10"', '"1.1"', "1.10", "1.1"),
+    ('"1.5"', '"15e-1"', "1.5", "15e-1"),
     ("0", f"0.{'0' * 37}1", 0, 0),  # and exactly in `_extra`
     (f"0.{'0' * 38}", "1", 0, 1),
     ('[1,"x"]', "[2,3]", ["1", "x"], ["2", "3"]),
@@ -215,8 +216,16 @@ def test_values_of_one_scan_share_a_type(warehouse: Warehouse) -> None:
     rows = warehouse.current()
     found = [tuple(row.get(f"c{at}") for row in rows) for at in range(len(TOGETHER))]
     assert found == [each[2:] for each in TOGETHER]
-    assert [row[f"c{at}__a"] for row, at in zip(rows, (13, 14), strict=True)] == [None, None]
-    assert warehouse.extras() == [{"c13": []}, {"c4": f"0.{'0' * 37}1", "c14": []}]
+    assert [row[f"c{at}__a"] for row, at in zip(rows, (14, 15), strict=True)] == [None, None]
+    assert warehouse.extras() == [{"c14": []}, {"c5": f"0.{'0' * 37}1", "c15": []}]
+
+
+def test_a_list_or_object_that_stops_fitting_is_whole_in_extra(warehouse: Warehouse) -> None:
+    first = '{"id":1,"a":[1.5],"o":{"b":1}}'
+    warehouse.load([first])
+    warehouse.load([first, '{"id":2,"a":["x",2],"o":"y"}', '{"id":3,"a":[3],"o":[1]}'])
+    assert warehouse.extras() == [None, {"a": ["x", "2"], "o": "y"}, {"o": ["1"]}]
+    assert [row["a"] for row in warehouse.current()] == [[Decimal("1.5")], None, [Decimal(3)]]
 
 
 CHANGES = [  # a value of the first groups of records, one of the last, columns: values and type
