@@ -38,7 +38,10 @@ ABOUT: Final = ("_connection", "_valid_from", "_valid_to")
 RENAME: Final = "ALTER TABLE history.{table} RENAME TO {earlier}"
 DROP_VIEWS: Final = "DROP VIEW current.{table}; DROP MACRO TABLE history.{macro};"
 DROP: Final = "DROP TABLE history.{table}"
-LAST_ROW: Final = "SELECT coalesce(max(history.rowid), -1) FROM {table} AS history"
+# Rows that this transaction wrote have numbers from 2 ** 55 or so on.
+ROW_NUMBERS: Final = """
+SELECT coalesce(min(history.rowid), 0), coalesce(max(history.rowid), -1) FROM {table} AS history
+"""
 SELECT_ROWS: Final = """
 SELECT history.rowid AS _number, history._connection, history.{key}, {indexes}
     history._valid_from, history._valid_to, history._extra{columns}
@@ -215,7 +218,7 @@ class _Conversion:
     def _batches(self, *, is_plain: bool) -> Iterator[pa.Table]:
         """Yield rows whose values are read one by one: if plain, those with some in `_extra`."""
         columns = self.earlier.columns(self.table.table)
-        last = self.db.execute(LAST_ROW.format(table=self._rows)).fetchall()[0][0]
+        ((least, last),) = self.db.execute(ROW_NUMBERS.format(table=self._rows)).fetchall()
         size = max(1, VALUES // max(1, len(columns)))
         conditions = ["history._extra IS NOT NULL"]
         if not is_plain:
@@ -230,7 +233,7 @@ class _Conversion:
             table=self._rows,
             condition=" OR ".join(conditions),
         )
-        for first in range(0, last + 1, size):
+        for first in range(least, last + 1, size):
             stop.raise_if_requested()
             rows = self.db.execute(query, {"first": first, "end": first + size}).to_arrow_table()
             if is_plain:

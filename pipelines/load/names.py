@@ -35,7 +35,7 @@ class Names:
             found.update(names)
 
     def crowded(self, members: Mapping[Path, bool]) -> Path | None:
-        """Return the object with most names that are data, if there is one.
+        """Return the object with most names that are data, or the outermost such one around it.
 
         `members` are the paths of members that have columns; whether each is new in this scan.
         """
@@ -47,12 +47,12 @@ class Names:
             if outer and outer[-1] is not None:
                 counts[outer] += len(names)
                 new.add(outer)
-        for outer, count in counts.most_common():
-            if count <= MANY_NAMES:
-                return None
-            if self.refused or (outer in known and outer in new):
-                return outer
-        return None
+        grown = [each for each in counts if self.refused or (each in known and each in new)]
+        many = [each for each in grown if counts[each] > MANY_NAMES]
+        most = max(many, key=lambda each: counts[each], default=None)
+        if most is None:
+            return None
+        return min((each for each in many if most[: len(each)] == each), key=len)
 
     def copy(self) -> "Names":
         """Return a copy that shares nothing."""

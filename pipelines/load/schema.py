@@ -296,7 +296,7 @@ class Schema:
         return len(path) - sum(map(self.is_of_map, steps))
 
     def crowded(self) -> Path | None:
-        """Return the object below the record whose names are data, the one with most names.
+        """Return the object below the record whose names are data; of several, see `Names`.
 
         Its names grow: some were known before and others come. Or its stream has no column left.
         """

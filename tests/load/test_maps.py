@@ -140,3 +140,15 @@ def test_any_name_is_data(warehouse: Warehouse) -> None:
     query = "SELECT h._name FROM history.usage__m AS h WHERE h.value = 7 AND h._name NOT LIKE 'n%'"
     found = [name for (name,) in warehouse.rows(query)]
     assert sorted(found) == sorted([*odd, *odd])
+
+
+@pytest.mark.long
+def test_several_maps_of_one_scan_end_as_one_around_them(warehouse: Warehouse) -> None:
+    for partners, days in ((2, 101), (2, 102), (101, 2)):
+        by_day = {f"d{day}": day for day in range(days)}
+        shares = {f"p{partner}": by_day for partner in range(partners)}
+        warehouse.load([json.dumps({"id": "k", "shares": shares})])
+    assert warehouse.types() == {"id": "VARCHAR"}
+    assert len(warehouse.rows("SELECT h._name FROM history.usage__shares AS h")) == 2 + 2 + 101
+    values = "SELECT count(*), sum(h.value) FROM history.usage__shares__value AS h"
+    assert warehouse.rows(values) == [(203 * 2 + 202, (5050 + 5151) * 2 + 101)]
