@@ -139,7 +139,7 @@ class Batch:
         """Return the values of a scalar place as staged; objects and lists become JSON text."""
         if not CONTAINERS.isdisjoint(types):
             inner = [each for each in values if type(each) in CONTAINERS]
-            self.members += count_members(inner, DEEPEST - len(place.path))
+            self.members += count_members(inner, DEEPEST - self.schema.depth(place.path))
             self._values += sum(map(has_value, inner))
         staged = to_staged(values, {*types} - {NoneType})
         observe(place, staged)
@@ -194,7 +194,9 @@ class Batch:
         for at, each in enumerate(values):
             named = each if type(each) is dict else {}
             empty = [value for value in named.values() if not has_value(value)]
-            self.members += len(named) + count_members(empty, DEEPEST - len(place.path))
+            self.members += len(named) + count_members(
+                empty, DEEPEST - self.schema.depth(place.path)
+            )
             found = [
                 {MAP_NAME: name, MAP_VALUE: value}
                 for name, value in sorted(named.items())
@@ -211,7 +213,7 @@ class Batch:
     def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
         if type(value) in CONTAINERS:
-            self.members += count_members([value], DEEPEST - len(path))
+            self.members += count_members([value], DEEPEST - self.schema.depth(path))
         if has_value(value):
             values, is_kept = count_values(value), not self.schema.discards(path)
             self.left[path] += max(values, 1)

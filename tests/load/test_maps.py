@@ -152,3 +152,13 @@ def test_several_maps_of_one_scan_end_as_one_around_them(warehouse: Warehouse) -
     assert len(warehouse.rows("SELECT h._name FROM history.usage__shares AS h")) == 2 + 2 + 101
     values = "SELECT count(*), sum(h.value) FROM history.usage__shares__value AS h"
     assert warehouse.rows(values) == [(203 * 2 + 202, (5050 + 5151) * 2 + 101)]
+
+
+@pytest.mark.long
+def test_values_in_a_map_may_be_as_deep_as_in_an_object(warehouse: Warehouse) -> None:
+    warehouse.load([json.dumps({"id": "k", "m": {f"n{at:03}": at for at in range(501)}})])
+    deep: Any = 1
+    for _ in range(62):  # with the record and `m`: 64, which is allowed
+        deep = {"a": deep}
+    assert warehouse.load([json.dumps({"id": "k", "m": {"x": deep}})]).quarantined == 0
+    assert warehouse.load([json.dumps({"id": "k", "m": {"x": {"a": deep}}})]).quarantined == 1
