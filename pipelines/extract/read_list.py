@@ -181,7 +181,7 @@ class _Reading:
             behind = yield from self._read_behind(last)
             # A full page that says that there is more is right, or the empty one behind it is.
             is_denied = last.has_more and not (last.is_short or behind.has_more)
-            if not (len(behind) or is_denied) and (len(last) or not behind.has_more):
+            if not (len(behind) or is_denied or behind.has_more):
                 # A full page does not show the end of the list; the empty one does, later.
                 at = last.elements if last.is_short else last.elements[:0]
                 pager.checks.append(LengthCheck(last.end, first, seen, at))
