@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from pipelines.checks import money, skipped
 from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
-from pipelines.config.mapping import NOT_MAPPED
+from pipelines.core.doubt import NOT_MAPPED
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
 from pipelines.metadata.decisions import unfinished_erasures

@@ -10,8 +10,7 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
-from pipelines.config.mapping import NOT_MAPPED
-from pipelines.core.doubt import as_json, sentences
+from pipelines.core.doubt import NOT_MAPPED, as_json, sentences
 from pipelines.core.errors import ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted

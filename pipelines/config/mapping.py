@@ -19,7 +19,6 @@ from pipelines.core.errors import ConfigurationError
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
 Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
 Unit = Literal["major", "minor"]
-NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
 NO_STATUS = "no status"  # of a bill without one, as a value of other_statuses
 # Words in the values of status and kind, in any case.

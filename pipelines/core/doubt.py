@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
+
 
 class Doubt(NamedTuple):
     """Why nobody can say that there are no breaks, and what cures it. `subject`: field or rules."""

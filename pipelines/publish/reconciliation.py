@@ -9,7 +9,8 @@ from typing import Any, Final
 import duckdb
 from sqlalchemy import select
 
-from pipelines.config.mapping import NOT_MAPPED, REMEDY, mapping_digest, read_mapping
+from pipelines.config.mapping import REMEDY, mapping_digest, read_mapping
+from pipelines.core.doubt import NOT_MAPPED
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
