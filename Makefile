@@ -42,7 +42,7 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
-	@$(IN) $(PYTEST) -n 4 -m long # some of them wait for a limit or a daemon
+	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
 	@$(IN) $(BIN)/python -m tests.fuzz 8
 
 test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)

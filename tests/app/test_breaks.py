@@ -212,6 +212,7 @@ def test_another_file_is_refused(books: Stores, tmp_path: Path) -> None:
         assert file.read_bytes() == content
 
 
+@pytest.mark.long
 def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path: Path) -> None:
     cli = Cli(books.home)
     text = cli("breaks").stdout

@@ -112,6 +112,7 @@ def test_a_lower_bound_is_kept_from_the_first_request_on(
     assert "description" not in caplog.text
 
 
+@pytest.mark.long
 def test_a_chain_of_halved_pages_is_proven(
     sandbox: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_change_is_a_finding_until_a_person_has_seen_it(
     assert changes(home) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["mk-ü111", "mk\n111"])
 def test_a_comparison_that_fails_reaches_no_list(
     key: str, sandbox: Running, home: Home, monkeypatch: pytest.MonkeyPatch

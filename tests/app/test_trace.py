@@ -100,6 +100,7 @@ def test_a_scan_file_that_cannot_be_read_leaves_the_request(stores: Stores) -> N
         assert found["remedy"]
 
 
+@pytest.mark.long
 def test_a_scan_file_with_another_record_proves_nothing(stores: Stores) -> None:
     scans = [load(stores, {"id": "a", "n": number}) for number in (1, 2)]
     file = file_of(stores, scans[0])

@@ -99,6 +99,7 @@ def prune_all(stores: Stores) -> None:
     prune(stores, stores.clock.now)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("harm", "words"),
     [

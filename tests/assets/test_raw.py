@@ -6,6 +6,7 @@ import threading
 import time
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
 from assets.keys import CONNECTIONS, raw_key
@@ -23,6 +24,7 @@ from tests.homes import make_home
 USAGE, BILLING = raw_key("usage"), raw_key("billing")
 
 
+@pytest.mark.long
 def test_past_days_need_no_request_and_days_without_a_scan_fail_alone(site: Site) -> None:
     """Dagster tags the run of a job's backfill with the dimensions of its first day too."""
     first = {"dagster/partition/connection": "acme", "dagster/partition/day": str(days_ago(3))}

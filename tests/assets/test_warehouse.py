@@ -24,6 +24,7 @@ def checks(result: Result) -> dict[str, bool]:
     }
 
 
+@pytest.mark.long
 def test_without_a_read_nothing_is_materialized_and_unknown_checks_fail(site: Site) -> None:
     assert "no list has been read yet" in failure_text(site.run_job("publish"), "build")
     assert site.shown(PUBLISHED) == {}

@@ -158,6 +158,7 @@ def test_what_is_published_and_new_passes_every_check_and_nothing_passes_without
     assert coded(empty, State.FAILED) == {"list_not_loaded"}
 
 
+@pytest.mark.long
 def test_new_columns_are_said_once_and_other_values_until_they_are_gone(published: Stores) -> None:
     wider = [{**record, "note": "new"} for record in ALL]
     publishing(wider)(published)

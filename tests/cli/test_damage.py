@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -80,6 +81,12 @@ def forbid(file: Path) -> None:
 
 DAMAGES: list[Damage] = [cut, empty, overwrite, replace_by_text, replace_by_folder]
 DAMAGES += [forbid] if os.geteuid() else []  # root may read everything
+
+
+def marked(*values: Damage | Find) -> Any:
+    """Return a case: one kind of damage runs in `make test-all`, the others in `make test-slow`."""
+    mark = pytest.mark.long if cut in values else pytest.mark.slow
+    return pytest.param(*values, marks=mark, id="-".join(each.__name__ for each in values))
 
 
 def published(home: Home) -> Path:
@@ -166,8 +173,7 @@ def copies(home: Home, commands: set[str]) -> Iterator[tuple[str, Home]]:
 SERVICE = {"check", "connections accept", "discover", "init", "sync"}  # wait for the service
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("how", [*DAMAGES, overwrite_one])
+@pytest.mark.parametrize("how", [marked(each) for each in (*DAMAGES, overwrite_one)])
 def test_a_damaged_version_is_a_message_in_every_command(how: Damage, home: Home) -> None:
     for command, copy in copies(home, ON_A_HOME - SERVICE - CURES):
         file = damage(copy, published, how)
@@ -182,8 +188,7 @@ def test_a_damaged_version_is_a_message_in_every_command(how: Damage, home: Home
         assert rows(copy, "FROM current.usage")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("how", [each for each in DAMAGES if each is not empty])
+@pytest.mark.parametrize("how", [marked(each) for each in DAMAGES if each is not empty])
 def test_a_damaged_metadata_database_is_a_message_in_every_command(how: Damage, home: Home) -> None:
     """Of an empty one, which becomes a new one, tests/publish/test_prune.py has what follows."""
     for command, copy in copies(home, ON_A_HOME - SERVICE):
@@ -202,14 +207,13 @@ NEEDS: dict[Find, tuple[set[str], str]] = {
     mapping: ({"mapping propose"}, "partner-sync check|run the command again"),
 }
 PAIRS = [
-    pytest.param(find, how, id=f"{find.__name__}-{how.__name__}")
+    marked(find, how)
     for find in NEEDS
     for how in DAMAGES
     if (find, how) != (mapping, empty)  # nothing is mapped then
 ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("find", "how"), PAIRS)
 def test_what_needs_a_damaged_file_names_it(find: Find, how: Damage, home: Home) -> None:
     commands = ON_A_HOME - SERVICE - WITHOUT_VERSION

@@ -144,6 +144,7 @@ def test_no_list_is_skipped_if_the_account_may_read_none(
     assert "skip" not in tomllib.loads(empty.home.connections_file.read_text())["acme"]
 
 
+@pytest.mark.long
 def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
         db.get_one(Identity, "acme").identity = {"id": "somebody else"}

@@ -51,6 +51,7 @@ def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, sync
     assert re.search(remedy, text)
 
 
+@pytest.mark.long
 def test_rows_of_a_connection_that_was_removed_are_shown_and_found(
     synced: Cli, sandbox: Running
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_night_with_a_wrong_clock(synced: Home, hours: float) -> None:
     assert before <= files(synced)
 
 
+@pytest.mark.long
 def test_most_scan_files_are_deleted_only_if_that_is_forced(synced: Home) -> None:
     for _night in range(4):
         sync_at(synced, 0)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pipelines.app.maintenance import rollback
 from pipelines.config.home import Home
 from tests.homes import opened, rows, sync_once
@@ -19,6 +21,7 @@ for _ in sys.stdin:
 """
 
 
+@pytest.mark.long
 def test_readers_keep_what_they_opened(sandbox: Running, synced: Home) -> None:
     with reader(synced, "read-write") as first:  # as a careless tool does
         assert asked(first) == 1500

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import pytest
+
 from tests.load.scans import Warehouse
 
 HUGE = 10**40
@@ -256,6 +258,7 @@ def test_a_type_that_changes_in_the_middle_loses_nothing(warehouse: Warehouse) -
     assert [row["c0"] for row in warehouse.current()] == [7, 7, Decimal("1e-18")]
 
 
+@pytest.mark.long
 def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> None:
     members = ",".join(f'"f{at}":{[at] if at == 2 else at}' for at in range(2_000))
     text = "x" * 10_000_000

@@ -122,6 +122,7 @@ def test_meta_says_what_a_version_is_made_of_and_everything_has_a_comment(stores
     assert stores.rows(f"SELECT count(*), count(nullif(comment, '')) {macros}") == [(5, 5)]
 
 
+@pytest.mark.long
 def test_a_scan_that_cannot_be_loaded_holds_back_no_other_and_a_rebuild_tries_it_again(
     published: Stores,
 ) -> None:

@@ -63,6 +63,7 @@ def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
     assert files_with(named.home.root) == []
 
 
+@pytest.mark.long
 def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named: Stores) -> None:
     prune(named, named.clock.now)
     checkpoint = [number for number, status in named.versions().items() if status == "checkpoint"]

@@ -21,6 +21,7 @@ def names(stores: Stores, before: datetime) -> list[tuple[str, str]]:
     return [(row["kind"], row["name"]) for row in prune(stores, before)]
 
 
+@pytest.mark.long
 def test_a_version_that_lacks_a_pruned_scan_is_no_checkpoint(published: Stores) -> None:
     (without,) = published.warehouse.versions()
     backup = without.path.read_bytes()

@@ -55,6 +55,7 @@ def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three
     assert three.warehouse.require_published().number == 1
 
 
+@pytest.mark.long
 def test_a_closed_version_that_was_rolled_back_is_not_what_a_rebuild_goes_back_to(
     published: Stores,
 ) -> None:

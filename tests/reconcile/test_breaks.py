@@ -158,6 +158,7 @@ def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) 
         assert ("month_totals" in views) == (found["summary"] is None)
 
 
+@pytest.mark.long
 def test_numbers_whose_sum_no_decimal_holds_are_not_read(stores: Stores) -> None:
     """Next to the limit, sums are exact; beyond it, only the records that are too large are out."""
     large, near = "9" * 36 + ".00", "9" * 33 + ".25"

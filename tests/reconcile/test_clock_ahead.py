@@ -28,6 +28,7 @@ def basis(stores: Stores) -> Any:
     return as_of, breaks
 
 
+@pytest.mark.long
 def test_a_month_is_due_by_the_newest_scan_and_no_other(stores: Stores) -> None:
     stores.configure()
     publish(stores, partners=partners([FIRST]), usage=[BILLED, UNBILLED], billing=[BILL])

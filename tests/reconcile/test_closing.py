@@ -13,6 +13,7 @@ from tests.reconcile.books import publish
 from tests.reconcile.months import BILLS, TERMS, signing
 
 
+@pytest.mark.long
 def test_a_copy_that_cannot_be_written_leaves_nothing(
     books: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,6 +33,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 
+@pytest.mark.long
 def test_records_in_quarantine_are_named(books: Stores) -> None:
     publish(books, mapping=TERMS, billing=[*BILLS, {"id": None}])
     assert "in quarantine, which amounts may lack: 1." in close_month(books, *signing())

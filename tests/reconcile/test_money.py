@@ -55,6 +55,7 @@ def test_amounts_in_minor_units_in_any_case_of_a_currency(
     ]
 
 
+@pytest.mark.long
 def test_a_bill_without_a_period_has_the_months_of_its_usage(stores: Stores) -> None:
     nothing: dict[str, Any] = {"month": None}
     usage = [used("u"), used("v", day="2026-08-10"), used("w", day="2026-08-20")]

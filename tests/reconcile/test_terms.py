@@ -26,6 +26,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.long
 def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
     publish(
         stores,
@@ -54,6 +55,7 @@ def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Stores) -> None:
     nobody: dict[str, Any] = {"partner": None}
     publish(
@@ -149,6 +151,7 @@ def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
     assert stores.rows(f"{causes[:-12]} WHERE gone_at IS NULL") == [("no bill for the month", -5)]
 
 
+@pytest.mark.long
 def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
     stranger = used("v", "7.00", day="2026-11-02", partner="nobody")

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 import duckdb
+import pytest
 
 from pipelines.app.breaks import BreakFilter, read_breaks, totals
 from pipelines.reconcile.statements import RULES
@@ -110,6 +111,7 @@ def test_a_chart_has_every_month_up_to_the_newest_credible_one(figures: Figures)
     assert set(values(figures, "recent", "month")) == recent
 
 
+@pytest.mark.long
 def test_uncertain_breaks_are_apart(figures: Figures, stores: Stores) -> None:
     publish(stores, complete=False, billing=BILLS)
     found = figures_of(stores, 3)

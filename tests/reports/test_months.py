@@ -18,6 +18,7 @@ advance = home_with(
 )
 
 
+@pytest.mark.long
 def test_a_month_that_is_billed_in_advance_is_not_right_yet(advance: Stores) -> None:
     text = page_text(advance)
     months = "Sep 2026 not signed off Yes: balanced Difference: none. Mar 2027 not signed off {}"
@@ -35,6 +36,7 @@ paid = home_with(
 )
 
 
+@pytest.mark.long
 def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> None:
     figures = read_published(paid)
     assert [row["is_balanced"] for row in figures.tables["months"]] == [False, True, False]

@@ -53,6 +53,7 @@ def test_the_page_says_what_it_is_about_and_foreign_text_cannot_act(figures: Fig
     assert not re.search(r"""\s(on\w+|src)=|\shref="[^#]""", page)
 
 
+@pytest.mark.long
 def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores) -> None:
     publish(stores, mapping="", billing=BILLS)
     figures = figures_of(stores, 3)
@@ -217,6 +218,7 @@ strange = home_with(
 )
 
 
+@pytest.mark.long
 def test_several_counterparts_of_one_break_are_counted(strange: Stores) -> None:
     text = page_text(strange)
     assert "Counterpart: first Ltd and 1 more. " in text

@@ -108,7 +108,7 @@ def assert_others_are_served(running: Running) -> None:
     asked = time.monotonic()
     with running.client(key=API_KEY) as client:
         assert client.get("/v2/gateways").status_code == 200
-    assert time.monotonic() - asked < 2
+    assert time.monotonic() - asked < 20
 
 
 @pytest.mark.parametrize("one", INPUTS, ids=[one.name for one in INPUTS])

@@ -140,6 +140,7 @@ def require_same(kept: Kept, before: dict[str, Rows]) -> None:
     assert kept.rows(BREAKS) == OLD_BREAKS
 
 
+@pytest.mark.long
 def test_a_signed_month_gets_no_correction_because_it_is_read_otherwise(kept: Kept) -> None:
     with kept.open() as session:
         build_version(session)
