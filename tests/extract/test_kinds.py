@@ -297,6 +297,15 @@ def test_empty_pages_that_say_there_is_more_are_not_the_end(rows: int, pages: in
     assert not proof.complete
 
 
+def test_a_list_that_never_says_that_it_ends_is_partial() -> None:
+    def promise(page: Page, _model: Model) -> Page:
+        return replace(page, has_more=True)
+
+    proof = drive(replace(KINDS["stable"](40, 5, Random(1)), lie=promise).answer, SMALL)
+    assert proof.reason.startswith("no answer shows where the list ends")
+    assert proof.rows == 40
+
+
 def test_list_that_grows_and_is_never_the_same_is_read_for_twice_its_length() -> None:
     def change(model: Model, number: int) -> None:
         rows = len(model) + (number % 3 == 0)
