@@ -17,7 +17,7 @@ from pipelines.app.export_xlsx import write_workbook
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, StorageFailed
-from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
+from pipelines.core.files import durable_rename, private_folder, remove, sync_file
 from pipelines.core.person import expand_user
 from pipelines.core.text import printable
 from pipelines.metadata.locks import hold_lock
@@ -130,8 +130,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
                 f"The folder {folder} is not empty. Nothing was exported.",
                 "Name a folder that does not exist.",
             )
-        remove_folder(part)
-        remove_folder(before)
+        remove(part)
+        remove(before)
         private_folder(folder.parent)
         yield private_folder(part), folder
         if folder.exists():  # after a kill, no part of it has its name

@@ -90,7 +90,7 @@ def _checked(found: Found | str) -> Row:
 
 
 def _skipped(name: str, stream: str, found: Found | str) -> Row:
-    """Return what is said of a skipped list: it is no fault of the connection."""
+    """Return the result of the check of a skipped list, which always passes."""
     if isinstance(found, ParsedPage):
         remedy = READ_AGAIN.format(connection=name, stream=stream)
         return {"passed": True, "message": "is skipped, but can be read", "remedy": remedy}

@@ -33,15 +33,11 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def remove_folder(path: Path) -> None:
-    """Delete a folder with all that is in it, if there is one. Raises StorageFailed."""
-    with storing(path):
-        if path.exists():
-            shutil.rmtree(path)
-
-
 def remove(path: Path) -> None:
-    """Delete a file, a symlink, or a folder with all that is in it. Raises StorageFailed."""
+    """Delete a file, a symlink, or a folder with all that is in it, if it is there.
+
+    Raises StorageFailed.
+    """
     with storing(path):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.core.files import remove_folder
+from pipelines.core.files import remove
 from pipelines.core.text import counted
 from pipelines.load.names import Path
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
@@ -124,7 +124,7 @@ def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision:
     _erase_versions(stores, identifier, found)
     _erase_scans(stores, identifier, scans)
     for folder in (stores.settings.home.exports, stores.settings.home.reports):
-        remove_folder(folder)  # both can be made again
+        remove(folder)  # both can be made again
 
 
 @contextmanager

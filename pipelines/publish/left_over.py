@@ -48,7 +48,7 @@ def left_over(home: Home, *, held: str = "") -> Iterator[Path]:
 def remove_left_over(home: Home) -> None:
     """Delete what killed processes left. The caller holds the lock `build`.
 
-    What cannot be deleted is logged: it is in nobody's way.
+    What cannot be deleted is logged, and the build goes on.
     """
     for path in left_over(home, held="build"):
         try:

@@ -15,7 +15,7 @@ from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core import stop
 from pipelines.core.currencies import code_of
 from pipelines.core.errors import ArchiveDamaged, NewerFormat, PartnerSyncError, StorageFailed
-from pipelines.core.files import durable_rename, private_folder, remove_folder, sync_file
+from pipelines.core.files import durable_rename, private_folder, remove, sync_file
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
@@ -105,7 +105,7 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
-        remove_folder(part)
+        remove(part)
         private_folder(part)
         db.execute("SET preserve_insertion_order = false")  # needs less memory
         for name, month in COPIED.items():
@@ -140,7 +140,7 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         ) from error
     finally:
         with suppress(StorageFailed):
-            remove_folder(part)
+            remove(part)
     return digest
 
 
