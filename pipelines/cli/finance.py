@@ -105,11 +105,13 @@ def reopen(month: Month, *, reason: program.Reason, no_build: program.NoBuild = 
 
 
 @program.close.command("list")
-def list_closes(*, _json: program.Json = False) -> None:
+def list_closes(*, _json: program.Json = False) -> int:
     """List closed months, and whether their records have changed since the sign-off."""
     show(rows := app.close.list_closes(open_home()), CLOSES, if_empty="No month is closed.")
-    for problem in sorted({row["problem"] for row in rows if row["problem"]}):
+    problems = {row["problem"] for row in rows if row["problem"]}
+    for problem in sorted(problems):
         line(problem, style="yellow")
+    return ExitCode.NEEDS_ATTENTION if problems else ExitCode.DONE
 
 
 @program.command(rich_help_panel=program.FINANCE)

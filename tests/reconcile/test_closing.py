@@ -55,9 +55,9 @@ def test_commands_close_list_and_reopen(books: Stores) -> None:
     assert "Still open: 1 break of EUR" in done.stdout
     prepared = cli.json("close", "prepare", "2026-09", code=3)
     assert "ann and bob closed it at" in prepared["refusals"][0]["message"]
-    (row,) = cli.json("close", "list")
+    (row,) = cli.json("close", "list", code=3)
     assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", None)
     assert "versions build" in row["problem"]
     reopened = cli("close", "reopen", "2026-09", "--reason", "r", "--no-build")
     assert "is open again" in reopened.stdout
-    assert "reopened" in cli("close", "list").stdout
+    assert "reopened" in cli("close", "list", code=3).stdout
