@@ -58,6 +58,7 @@ LIBRARIES = (
 MOST = float(os.environ.get("MOST", "inf"))  # seconds of tests, as measured, for each change
 MEMORY = 10 * 2**30  # bytes of addresses: a change may make a loop that never ends
 SLACK, FACTOR = 20.0, 10.0  # a test hangs after that many seconds, and times as measured
+NOT_IMPORTED = "ImportError while loading conftest"
 OPTIONS = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", "not long and not slow"]
 
 
@@ -175,6 +176,8 @@ class Copy:
             return "crash", ""  # of the process, or of pytest as it reports a failure
         if code:
             said = (self.folder / "said").read_text("utf-8", "replace")
+            if said.startswith(NOT_IMPORTED):
+                return "failed", ""  # a conftest.py imports the changed code
             raise RuntimeError(f"the tests were not run (code {code}): {said}")
         return None
 

@@ -79,6 +79,31 @@ def test_a_rebuild_gives_rows_of_a_checkpoint_their_declared_types(warehouse: Wa
     assert not read_older_rows(warehouse.db, {"usage": stream}, declare=True)
 
 
+def test_texts_of_earlier_scans_count_where_a_column_is_decided_again(warehouse: Warehouse) -> None:
+    first = '{"id":"k","n":"1500","m":"1500"}'
+    warehouse.load([first])
+    warehouse.load([first, '{"id":"m","n":"1500.0","m":"12.50"}'])  # of which only one is staged
+    assert warehouse.types() == {"id": "VARCHAR", "n": "VARCHAR", "m": "DECIMAL(38,2)"}
+    assert [row["n"] for row in warehouse.current()] == ["1500", "1500.0"]
+
+
+def test_a_column_that_is_decided_again_has_room_for_the_widest_number(
+    warehouse: Warehouse,
+) -> None:
+    widest = "9" * 38
+    warehouse.load([f'{{"id":"k","n":"{widest}"}}'])
+    stream = declaring({"n": "decimal"})
+    assert read_older_rows(warehouse.db, {"usage": stream}, declare=True) == {"usage"}
+    assert warehouse.types()["n"] == "DECIMAL(38,0)"
+    assert warehouse.current() == [{"id": "k", "n": Decimal(widest), "_extra": None}]
+
+
+def test_only_columns_of_text_that_are_not_settled_have_candidates(warehouse: Warehouse) -> None:
+    warehouse.load(['{"id":"k","digits":"1500","number":1,"items":[{"n":1}],"values":["x"]}'])
+    query = "SELECT c.column_name FROM meta.columns AS c WHERE c.candidates <> '' ORDER BY ALL"
+    assert warehouse.rows(query) == [("digits",)]
+
+
 OLDER = """
 INSERT INTO history.usage BY NAME
     SELECT * REPLACE ('m' AS _key, 'm' AS id) FROM history.usage;
