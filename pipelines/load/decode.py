@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
 from pipelines.load.observe import observe
 from pipelines.load.records import CONTAINERS, DEEPEST, count_members, count_names, count_values
-from pipelines.load.schema import Kind, Place, Schema, has_value
+from pipelines.load.schema import STARTS, Kind, Place, Schema, has_value
 from pipelines.load.values import to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -120,11 +120,11 @@ class Batch:
         if place is not None and place.kind is Kind.OBJECT:
             fits = np.array([type(each) is dict for each in values], np.bool_)
             self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
-            self._note_mixed(place, values, types)
+            self._note_shapes(place, values, types)
         elif place is not None and place.kind in {Kind.LIST, Kind.MAP}:
             add = self._add_lists if place.kind is Kind.LIST else self._add_maps
             fits = add(rows, place, values)
-            self._note_mixed(place, values, types)
+            self._note_shapes(place, values, types)
         elif place is not None:
             rows.columns[place.name] = self._stage(place, values, types)
             return
@@ -145,13 +145,16 @@ class Batch:
         observe(place, staged)
         return staged
 
-    def _note_mixed(self, place: Place, values: Sequence[Any], types: Counter[type]) -> None:
-        """Note that a new place holds values of which some have no such structure."""
-        wanted = list if place.kind is Kind.LIST else dict
-        if place.is_new and not {*types} <= {wanted, NoneType}:
-            others = (each for each in values if type(each) is not wanted)
-            if any(each != [] and has_value(each) for each in others):
-                self.schema.mixed.add(place.path)
+    def _note_shapes(self, place: Place, values: Sequence[Any], types: Counter[type]) -> None:
+        """Count what the values of a new list or object are; empty ones may be either."""
+        if not place.is_new:
+            return
+        if {*types} <= {dict, NoneType}:
+            self.schema.shapes[place.path, Kind.OBJECT] += types[dict]
+            return
+        for each in values:
+            if each != [] and has_value(each):
+                self.schema.shapes[place.path, STARTS.get(type(each), Kind.TEXT)] += 1
 
     def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add the lists of a place; return which values are lists that fit."""

@@ -109,14 +109,15 @@ def _stage(
     """Read what is new in the scan.
 
     A new field may be an object in some records, and a text or a number in others. Then its column
-    is text, and the scan is read again, as its members already have columns. It is also read again
-    if the names in an object turn out to be data: then the object is a map, with a table.
+    is text, and the scan is read again, as its members already have columns. So it is if most of
+    its values are lists, and the first one is an object. It is also read again if the names in an
+    object turn out to be data: then the object is a map, with a table.
     """
-    texts, maps = set[Path](), dict[Path, None]()
+    kinds, maps = dict[Path, Kind](), dict[Path, None]()
     while True:
         file.seek(0)
         file.truncate()
-        schema = read_schema(target, stream, texts, maps)
+        schema = read_schema(target, stream, kinds, maps)
         schema.new_maps = tuple(maps)
         stage = Stage(target.scan, schema, current, file, has_new_key)
         gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
@@ -125,10 +126,12 @@ def _stage(
         finally:
             gc.enable()
         crowded = schema.crowded()
-        if crowded is None and not schema.mixed:
-            return stage
-        texts |= schema.mixed
-        if crowded is not None:
+        if crowded is None:
+            misread = schema.misread()
+            if not misread:
+                return stage
+            kinds |= misread
+        else:  # perhaps not all pages were read
             maps[crowded] = None
             if schema.known:
                 make_map(target.db, read_schema(target, stream, maps=[crowded]), crowded)

@@ -172,7 +172,7 @@ class _Conversion:
         """
         kinds = {Kind.TEXT if each.is_scalar else each.kind for each in columns}
         if len(kinds) > 1:
-            self.schema.texts |= {at}
+            self.schema.kinds[at] = Kind.TEXT
             return
         (kind,) = kinds
         if kind is Kind.MAP:
@@ -190,13 +190,14 @@ class _Conversion:
         while True:
             for rows in self._batches(is_plain=is_plain):
                 self._decoded(rows)
-            if not self.schema.mixed:
+            misread = self.schema.misread()
+            if not misread:
                 break
-            self.schema.texts |= self.schema.mixed
-            for path in self.schema.mixed:
+            self.schema.kinds |= misread
+            for path in misread:
                 for at in [at for at in self.schema.places if at[: len(path)] == path]:
                     del self.schema.places[at]
-            self.schema.mixed = set()
+            self.schema.shapes.clear()
         for at, place in self.schema.places.items():
             is_open = place.is_new or place.kind in {Kind.INTEGER, Kind.DECIMAL}
             if is_open and at[: len(self._value)] == self._value:

@@ -11,10 +11,12 @@ too little (digits only) is decided again. What a column does not take goes to `
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import duckdb
@@ -238,7 +240,8 @@ class Schema:
     """The schema of one stream in one scan; without `grows`, it stays as it is.
 
     `known` are the types of the columns before the scan. `declared` are types of settings, by path.
-    `texts` are paths whose values have no structure in common, so that their column is text.
+    `kinds` are those of paths that an earlier reading of the scan took for something else. `shapes`
+    counts what new lists and objects are in other records: lists, objects, or (text) neither.
     `maps` are those of objects whose names are data. `new_maps` are those that this scan made one.
     `overflows` says that a field has no column because there are too many.
     """
@@ -250,8 +253,8 @@ class Schema:
     known: Types = field(default_factory=dict)
     places: dict[Path, Place] = field(default_factory=dict)
     declared: Mapping[str, DeclaredType] = field(default_factory=dict)
-    texts: frozenset[Path] = frozenset()
-    mixed: set[Path] = field(default_factory=set)
+    kinds: dict[Path, Kind] = field(default_factory=dict)
+    shapes: Counter[tuple[Path, Kind]] = field(default_factory=Counter)
     maps: frozenset[Path] = frozenset()
     new_maps: tuple[Path, ...] = ()
     names: Names = field(default_factory=Names)
@@ -295,6 +298,26 @@ class Schema:
         steps = (path[: end + 1] for end, step in enumerate(path) if step is None)
         return len(path) - sum(map(self.is_of_map, steps))
 
+    def misread(self) -> dict[Path, Kind]:
+        """Return the kinds of new lists and objects that were taken for something else, by path.
+
+        A field is what most of its values are, a list or an object, and `_extra` has the others.
+        Where as many are lists as are objects, or some are neither, all are texts. So they are
+        where some items of a list are lists, or some values of a map.
+        """
+        found = dict[Path, Kind]()
+        for path in dict.fromkeys(path for path, _ in self.shapes):
+            kind = self.places[path].kind
+            lists, objects = self.shapes[path, Kind.LIST], self.shapes[path, Kind.OBJECT]
+            is_text = lists == objects or kind is Kind.MAP or path[-1] is None
+            if self.shapes[path, Kind.TEXT] or (lists and is_text):
+                found[path] = Kind.TEXT
+            elif lists > objects and kind is Kind.OBJECT:
+                found[path] = Kind.LIST
+            elif objects > lists and kind is Kind.LIST:
+                found[path] = Kind.OBJECT
+        return found
+
     def crowded(self) -> Path | None:
         """Return the object below the record whose names are data; of several, see `Names`.
 
@@ -314,8 +337,10 @@ class Schema:
         found = [each for each in values if has_value(each)]
         if not found:
             return None
-        if path in self.texts or field_of(path) in self.declared:
+        if field_of(path) in self.declared:
             return Kind.TEXT
+        if path in self.kinds:
+            return self.kinds[path]
         if path in self.maps:
             return Kind.MAP
         # An empty list is sent for an empty object, too: what has members says more.
@@ -344,7 +369,7 @@ class Schema:
             place.declared = self.declared.get(field_of(path))
         if place.declared is not None:
             place.kind = DECLARED_KINDS[place.declared.type]
-        elif place.is_scalar and path not in self.texts:
+        elif place.is_scalar and path not in self.kinds:
             place.candidates = OF_ITEMS if place.is_item else SCALARS
         return place
 
@@ -382,7 +407,10 @@ class Schema:
 
 
 def read_schema(
-    target: Target, stream: Stream, texts: Collection[Path] = (), maps: Collection[Path] = ()
+    target: Target,
+    stream: Stream,
+    kinds: Mapping[Path, Kind] = MappingProxyType({}),
+    maps: Collection[Path] = (),
 ) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
     places = read_places(target.db, target.scan.header.stream)
@@ -391,7 +419,7 @@ def read_schema(
         grows=stream.contract != "discard" or not places,
         decides_again=stream.contract == "evolve",
         declared=stream.types,
-        texts=frozenset(texts),
+        kinds={**kinds},
         maps=frozenset(maps),
     )
     schema.places |= places

@@ -154,13 +154,13 @@ class Stage:
         """Decode records and append them to the file; what is not usable goes to quarantine."""
         raws, schema, refused = [row.raw for row in group], self.schema, len(self.quarantined)
         places = {path: place.copy() for path, place in schema.places.items()}
-        overflows, mixed, names = schema.overflows, {*schema.mixed}, schema.names.copy()
+        overflows, shapes, names = schema.overflows, schema.shapes.copy(), schema.names.copy()
         is_odd, batch = True, Batch(schema)
         with suppress(*ODD):
             rows = self._add(batch, group, [*map(decode, raws)])
             is_odd = not batch.has_all(raws)
         if is_odd:  # begin again, and examine each record
-            schema.places, schema.overflows, schema.mixed = places, overflows, mixed
+            schema.places, schema.overflows, schema.shapes = places, overflows, shapes
             schema.names = names
             batch = Batch(schema)
             del self.quarantined[refused:]

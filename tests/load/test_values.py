@@ -223,6 +223,25 @@ def test_values_of_one_scan_share_a_type(warehouse: Warehouse) -> None:
     assert warehouse.extras() == [{"c14": []}, {"c5": f"0.{'0' * 37}1", "c15": []}]
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_field_is_what_most_of_its_values_are(warehouse: Warehouse, first: int) -> None:
+    shapes = [
+        '"l":{"b":7},"o":{"c":1},"e":{"x":1},"i":[{"d":1}]',
+        '"l":[{"a":1},{"a":2}],"o":{"c":2},"e":[1],"i":[[1]]',
+        '"l":[{"a":3}],"o":[{"c":3}],"e":[],"i":[{"d":2}]',
+    ]
+    ids = [(first + at) % 3 for at in range(3)]
+    warehouse.load([f'{{"id":{at},{shapes[at]}}}' for at in ids])
+    found = [(row["o__c"], row["l__count"], row["e"], row["i"]) for row in warehouse.current()]
+    assert found == [
+        (1, None, '{"x":1}', ['{"d":1}']),
+        (2, 2, "[1]", ["[1]"]),
+        (None, 1, "[]", ['{"d":2}']),
+    ]
+    assert [row["a"] for row in warehouse.current("usage__l")] == [1, 2, 3]
+    assert warehouse.extras() == [{"l": {"b": "7"}}, None, {"o": [{"c": "3"}]}]
+
+
 def test_a_list_or_object_that_stops_fitting_is_whole_in_extra(warehouse: Warehouse) -> None:
     first = '{"id":1,"a":[1.5],"o":{"b":1}}'
     warehouse.load([first])

@@ -87,6 +87,27 @@ def test_what_is_spelled_otherwise_counts_and_what_cannot_be_read_is_no_differen
     assert len(cli.json("breaks", code=3)["not_known"]) == 4
 
 
+def _one_object(stores: Stores) -> None:
+    """Publish bills of which one has an object in place of its lines, from the first scan on."""
+    names = ["p0", "p1", "p2"]
+    bills = [bill(f"b{name}", line(name), partner=name) for name in names]
+    bills[0] = {**bills[0], "lines": line("p0")}
+    usage = [used(name, partner=name) for name in names]
+    publish(stores, mapping=MAPPING, partners=partners(names), usage=usage, billing=bills)
+
+
+one_object = home_of(_one_object)
+
+
+def test_a_bill_with_an_object_for_lines_leaves_the_lines_of_other_bills(
+    one_object: Stores,
+) -> None:
+    found = one_object.rows("SELECT partner, verdict FROM reconciliation.summary ORDER BY ALL")
+    assert found == [("p0", "not proven"), ("p1", "balanced"), ("p2", "balanced")]
+    assert one_object.rows("SELECT id, roles FROM reconciliation.unreadable") == [("bp0", "lines")]
+    assert {row[1] for row in one_object.rows(BREAKS)} <= {"p0"}
+
+
 def _periods(stores: Stores) -> None:
     stores.configure()
     names = [f"p{at}" for at in range(len(SPELLED) + len(GUESSED))]
