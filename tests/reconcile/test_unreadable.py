@@ -134,3 +134,34 @@ def test_every_period_that_says_a_month_is_in_it(periods: Stores) -> None:
     message = Cli(periods.home).json("breaks", code=3)["not_known"][-1]["message"]
     assert f"{len(GUESSED)} records of usage cannot be read: field day (usage.period)" in message
     assert "Their readable amounts: EUR 35.00." in message
+
+
+def _quantities(stores: Stores) -> None:
+    """Publish months of equal amounts, of which each but the last lacks a quantity of one side."""
+    stores.configure()
+    names = ["less used", "less billed", "not read", "other"]
+    usage = [used(name, partner=name) for name in names]
+    bills = [bill(f"b{name}", line(name), partner=name) for name in names]
+    usage[0] = {**usage[0], "quantity": "one"}
+    usage.append(used("more", "none", partner=names[2], quantity="none"))
+    bills[1] = {**bills[1], "lines": [{**line(names[1]), "quantity": "one"}]}
+    for at in (2, 3):
+        bills[at] = {**bills[at], "lines": [line(names[at], quantity=2)]}
+    publish(stores, mapping=BY_MONTH, partners=partners(names), usage=usage, billing=bills)
+
+
+quantities = home_of(_quantities)
+
+
+def test_a_quantity_that_cannot_be_read_may_explain_a_difference_of_quantities_alone(
+    quantities: Stores,
+) -> None:
+    found = quantities.rows(
+        "SELECT partner, cause, difference, doubt FROM reconciliation.breaks ORDER BY ALL"
+    )
+    assert found == [
+        ("less billed", "other quantity", 0, DOUBT.format("billing")),
+        ("less used", "other quantity", 0, DOUBT.format("usage")),
+        ("not read", "other quantity", 0, DOUBT.format("usage")),
+        ("other", "other quantity", 0, None),
+    ]

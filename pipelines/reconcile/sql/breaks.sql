@@ -12,6 +12,8 @@ WITH found AS (
         CASE WHEN found.rule = 'disappeared' THEN 0
              WHEN count(found.amount) > 0
                 THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END AS difference,
+        coalesce(sum(found.quantity) FILTER (found.side = 'billing'), 0)
+            - coalesce(sum(found.quantity) FILTER (found.side = 'usage'), 0) AS more_quantity,
         count(*) AS rows
     FROM reconciliation.break_rows AS found
     GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
@@ -66,7 +68,9 @@ WITH found AS (
         CASE known.rule WHEN 'not_billed' THEN 'billing' WHEN 'not_used' THEN 'usage'
             WHEN 'unknown_partner' THEN 'partners'
             WHEN 'different' THEN CASE WHEN known.difference < 0 THEN 'billing'
-                WHEN known.difference > 0 AND getvariable('match_by') = 'month' THEN 'usage' END
+                WHEN getvariable('match_by') <> 'month' THEN NULL
+                WHEN known.difference > 0 OR known.more_quantity > 0 THEN 'usage'
+                WHEN known.more_quantity < 0 THEN 'billing' END
             END AS stream
     FROM known
     LEFT JOIN billed USING (connection, partner, month, currency)
@@ -80,7 +84,8 @@ WITH found AS (
         AND doubts.any_partner = kinds.any_partner AND doubts.any_currency = kinds.any_currency
         AND doubts.doubt_partner IS NOT DISTINCT FROM if(kinds.any_partner, NULL, judged.partner)
         AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, judged.currency)
-    WHERE doubts.amount <= coalesce(judged.at_stake, doubts.amount) AND (
+    WHERE (doubts.amount <= coalesce(judged.at_stake, doubts.amount)
+        OR (doubts.no_quantity AND judged.at_stake = 0)) AND (
         getvariable('match_by') = 'usage' OR doubts.any_month
         OR doubts.doubt_month IS NOT DISTINCT FROM judged.month
     )
