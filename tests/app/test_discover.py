@@ -1,10 +1,7 @@
 """What the interface description shows; its changes; the proposed lines switch a list on."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -21,6 +18,7 @@ from pipelines.core.errors import ConfigurationError, ExitCode, ServiceError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.tables import ApiSpec
 from tests.end_to_end.proxy import changed_answers
+from tests.forked import run_forked
 from tests.homes import make_home, opened, records, rows, sync_once
 from tests.sandbox.running import API_KEY, Running
 
@@ -164,12 +162,10 @@ def test_a_comparison_that_fails_reaches_no_list(
 def test_a_full_disk_is_a_message_without_a_traceback(home: Home) -> None:
     with opened(home) as session:
         discover(session, "acme", DESCRIPTION)
-    script = 'ulimit -f 100; exec "$0" -m pipelines.cli.main sync'
-    command = ["/bin/sh", "-c", script, sys.executable]
-    environment = os.environ | {"PARTNER_SYNC_HOME": str(home.root)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == ExitCode.NOTHING_PUBLISHED
-    assert "Traceback" not in done.stderr
-    error, remedy = done.stderr.splitlines()[-2:]
+    environment = {"PARTNER_SYNC_HOME": str(home.root)}
+    code, text = run_forked(["sync"], environment, largest_file=100 * 512)
+    assert code == ExitCode.NOTHING_PUBLISHED
+    assert "Traceback" not in text
+    error, remedy = text.splitlines()[-2:]
     assert error.startswith("Error: The metadata database ")
     assert remedy.startswith("Make room, correct the permissions")

@@ -1,12 +1,7 @@
 """Every command on a terminal, on a home full of control and bidirectional characters."""
 
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +13,7 @@ from pipelines.core.errors import ExitCode
 from tests.cli.commands import ARGUMENTS, GROUPS, commands
 from tests.cli.test_setup import options
 from tests.end_to_end.proxy import changed_answers
+from tests.forked import run_forked
 from tests.homes import copied, make_home, rows, sync_once
 from tests.sandbox.running import Running
 
@@ -88,20 +84,9 @@ def evil(
 
 def on_terminal(home: Home, arguments: list[str]) -> tuple[int, str]:
     """Run a command on a pseudo-terminal; return its exit code and what the terminal received."""
-    ours, theirs = pty.openpty()
     terminal = {"TERM": "xterm-256color", "COLUMNS": "500", "LINES": "100"}
-    environment = os.environ | terminal | {"PARTNER_SYNC_HOME": str(home.root)}
-    command = [sys.executable, "-m", "pipelines.cli.main", *arguments]
-    received = []
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
-    ) as process:
-        os.close(theirs)
-        with suppress(OSError):  # nobody has the other side open any more
-            while True:
-                received.append(os.read(ours, 65536))
-    os.close(ours)
-    return process.returncode, b"".join(received).decode()
+    environment = terminal | {"PARTNER_SYNC_HOME": str(home.root)}
+    return run_forked(arguments, environment, terminal=True)
 
 
 @pytest.mark.parametrize("command", sorted(commands()))

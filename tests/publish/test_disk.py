@@ -1,13 +1,10 @@
 """Full disks, emptied and damaged files: a message, nothing lost, then it goes on."""
 
-import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from subprocess import run
 
 import duckdb
 import httpx
@@ -16,18 +13,12 @@ import pytest
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from tests.end_to_end.proxy import changed_answers
+from tests.forked import run_forked
 from tests.homes import copied, make_home, records, rows, sync_once
 from tests.sandbox.running import Running
 from tests.truth import current, sent
 
 pytestmark = pytest.mark.long
-# A write beyond the limit fails in this process; Python ignores the signal that comes with it.
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))
-from pipelines.cli.main import main
-main()
-"""
 NOISE = 4_000  # bytes in each of 150 bills, so that scan files are larger than metadata.db
 # Too little for the metadata database, a scan file, a copy of the base, the new version.
 KIB = [0, 4, 32, 64, 100, 300, 700, 1_000, 2_000, 2_600, 4_000, 16_000]
@@ -92,15 +83,10 @@ def home(synced: tuple[Home, Running], tmp_path: Path) -> Iterator[Home]:
 
 def partner_sync(home: Home, command: str, kib: int = 10**6) -> tuple[int, str]:
     """Run a command that can write no file above a size; return its exit code and its words."""
-    done = run(
-        [sys.executable, "-c", LIMITED, str(kib * 1024), *command.split()],
-        env=os.environ | {"PARTNER_SYNC_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout + done.stderr
+    environment = {"PARTNER_SYNC_HOME": str(home.root)}
+    code, text = run_forked(command.split(), environment, largest_file=kib * 1024)
+    assert "Traceback" not in text
+    return code, text
 
 
 @pytest.mark.parametrize("kib", KIB)

@@ -1,6 +1,7 @@
 """Versions to test with, and a full disk."""
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,8 +28,11 @@ def numbers(warehouse: Warehouse, number: int | None = None) -> list[int]:
 def full_disk(largest_file: int = 0) -> Iterator[None]:
     """Let this process write no file above a size (bytes): it meets what a full disk does."""
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    is_without_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a part of a file would remain, and fail other programs
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, unlimited[1]))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = is_without_bytecode
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
