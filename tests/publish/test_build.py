@@ -73,6 +73,17 @@ def test_a_build_loads_what_the_base_does_not_hold(stores: Stores) -> None:
     assert stores.versions() == {1: "published", 2: "published"}
 
 
+def test_a_list_that_is_held_holds_back_no_other_and_is_not_tried_again(published: Stores) -> None:
+    held = read(published, Reading(FEW))
+    loaded = read(published, Reading([{"id": "b1"}], stream="billing"))
+    assert build(published).is_new
+    assert (len(published.keys()), published.keys(stream="billing")) == (10, ["b1"])
+    statuses = published.statuses()
+    assert (statuses[held], statuses[loaded]) == (ScanStatus.HELD, ScanStatus.SEALED)
+    again = build(published)
+    assert (again.is_new, again.results) == (False, ())
+
+
 def build_beside_another(stores: RealStores) -> BuildResult:
     """Build; another process then decides about what was held."""
     built = build(stores)

@@ -109,6 +109,12 @@ def test_an_identifier_is_a_whole_value_in_any_spelling(
     assert Identifier(identifier).is_in_record(raw) == is_in
 
 
+def test_a_name_of_a_map_is_found_in_any_item_of_a_list() -> None:
+    identifier = Identifier("a", frozenset({("lines", None, "by")}))
+    assert identifier.is_in_record(b'{"lines": [{"by": {"b": 1}}, {"by": {"a": 2}}]}')
+    assert not identifier.is_in_record(b'{"lines": [{"by": {"b": 1}, "a": 1}]}')
+
+
 # What a pruned scan had; the third has what JSON or DuckDB escape. Who contains a value.
 PRUNED: list[Record] = [
     {"id": "a", "n": 17, "price": 1.25, "list": [17, 1.25], "lines": [{"n": 0}, {"n": 0}]},

@@ -159,6 +159,8 @@ def _tolerant(stores: Stores) -> None:
     usage.append(used("odd", currency="ZZZ"))
     bills.append(bill("odd", line("odd"), currency=" zzz"))
     bills.append(bill("new", line(None, "7.00"), status="Settled"))
+    usage.append(used("rebate", "1.00"))
+    bills.append(bill("rebate", line("rebate", "1.00"), kind="Rebate"))
     names = ("kind", "first")
     publish(stores, mapping=TOLERANT, partners=partners(names), usage=usage, billing=bills)
 
@@ -193,5 +195,7 @@ def test_findings_of_new_values_and_of_currencies_that_nobody_knows(
     found = {each.check.code: each.findings for each in run_checks(tolerant)}
     (currency,) = found["currency_unknown"]
     assert currency.message.startswith("ZZZ is no currency of ISO 4217: 1 usage record and 1 bill")
-    (value,) = found["bill_value_new"]
-    assert "status Settled. They do not count as billed. Sum: EUR 7.00. Example: new." in str(value)
+    kind, status = (str(each) for each in found["bill_value_new"])
+    assert "kind Rebate" in kind
+    assert "Sum: EUR 1.00. Example: rebate." in kind
+    assert "status Settled. They do not count as billed. Sum: EUR 7.00. Example: new." in status
