@@ -42,6 +42,7 @@ NUMBERS = [
     ('"9999-12-31T23:59:59Z"', "VARCHAR", "9999-12-31T23:59:59Z"),
     ('"0001-01-01T00:00:00Z"', "VARCHAR", "0001-01-01T00:00:00Z"),
     ('"a\\u0000b"', "VARCHAR", "a\0b"),
+    ('"a\tb"', "VARCHAR", "a\tb"),  # a tab that is not escaped
     ('"\\ud83d\\ude00"', "VARCHAR", "\N{GRINNING FACE}"),
     ("true", "BOOLEAN", True),
     ("[]", None, None),

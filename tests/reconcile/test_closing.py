@@ -4,11 +4,13 @@ import errno
 import os
 
 import pytest
+from sqlalchemy import delete
 
 from pipelines.app.close import close_month, list_closes
 from pipelines.core.errors import StorageFailed
+from pipelines.metadata.tables import Close
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
+from tests.publish.homes import DAY, Stores
 from tests.reconcile.books import publish
 from tests.reconcile.months import BILLS, TERMS, signing
 
@@ -31,6 +33,25 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     (folder / ".001.part" / "used.parquet").touch(0o400)
     close_month(books, *signing())
     assert [each.name for each in folder.iterdir()] == ["001"]
+
+
+def forget(stores: Stores) -> None:
+    """Delete what is known of closes, as a kill between copy and row leaves it."""
+    with stores.metadata.transaction() as rows:
+        rows.execute(delete(Close))
+
+
+def test_a_copy_that_a_killed_close_wrote_is_taken_by_the_same_close_only(books: Stores) -> None:
+    close_month(books, *signing())
+    (first,) = list_closes(books)
+    forget(books)
+    books.clock.now += DAY
+    close_month(books, *signing(reviewer="zoe"))
+    assert [(row["number"], row["reviewer"]) for row in list_closes(books)] == [(2, "zoe")]
+    forget(books)
+    close_month(books, *signing())
+    assert list_closes(books) == [first]
+    assert len(list((books.home.closes / "2026-09").iterdir())) == 2
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.reconcile.spelled import Kind, fit, read_sent
+from pipelines.reconcile.spelled import Kind, fit, read_sent, scale_of
 
 UTC = ZoneInfo("UTC")
 SENT: list[tuple[Kind, Any, Any]] = [
@@ -44,3 +44,10 @@ def test_a_number_is_held_if_its_digits_have_room(
     number: str, scale: int, held: str | None
 ) -> None:
     assert fit(Decimal(number), scale) == (None if held is None else Decimal(held))
+
+
+def test_numbers_have_as_many_digits_behind_the_point_as_one_of_them_needs() -> None:
+    numbers = [Decimal("1.5"), None, "0.00001", Decimal("0.125"), Decimal("1e3")]
+    assert scale_of(numbers) == 3
+    assert scale_of([]) == 0
+    assert scale_of([Decimal("1e-30")]) == 18

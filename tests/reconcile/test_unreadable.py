@@ -136,6 +136,23 @@ def test_every_period_that_says_a_month_is_in_it(periods: Stores) -> None:
     assert "Their readable amounts: EUR 35.00." in message
 
 
+def _times(stores: Stores) -> None:
+    """Publish usage of which every period is a moment, so that its column is one of times."""
+    stores.configure()
+    times = ("2026-10-01T02:59:59Z", "2026-10-01T03:00:00Z", "2026-09-30T23:30:00-03:00")
+    usage = [used(f"u{at}", day=day) for at, day in enumerate(times)]
+    publish(stores, mapping=IN_BRAZIL, partners=partners([FIRST]), usage=usage, billing=[bill("b")])
+
+
+times = home_of(_times)
+
+
+def test_a_moment_is_of_the_month_that_it_has_in_the_time_zone(times: Stores) -> None:
+    months = times.rows("SELECT id, month FROM reconciliation.used ORDER BY id")
+    september, october = date(2026, 9, 1), date(2026, 10, 1)
+    assert months == [("u0", september), ("u1", october), ("u2", september)]
+
+
 def _quantities(stores: Stores) -> None:
     """Publish months of equal amounts, of which each but the last lacks a quantity of one side."""
     stores.configure()
