@@ -40,10 +40,9 @@ demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half 
 test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long and not slow"
 
-test-all: $(VENV)/.installed ## the tests that `make test` leaves out, and fuzzing (minutes)
+test-all: $(VENV)/.installed ## the tests that `make test` leaves out (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
-	@$(IN) $(BIN)/python -m tests.fuzz 8
 
 test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)
 	@$(IN) $(PYTEST) -m slow
