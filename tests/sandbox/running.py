@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.forked import Forked, Program
 
 READY = re.compile(r"sandbox ready: (https?://127\.0\.0\.1:\d+) \((.*), (secrets? in (.+))\)\n")
 SECRET = "not secret: made for the tests"
@@ -52,7 +55,7 @@ scopes = ["partners:read"]
 class Running:
     """One sandbox process that has said that it is ready."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     url: str
     line: str
     place: str
@@ -176,29 +179,30 @@ def started(*options: str, secret: str | None = SECRET, awkward: bool = True) ->
     environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}
     if secret:
         environment |= ENVIRONMENT | {"SANDBOX_CLIENT_SECRET": secret}
-    process = subprocess.Popen(
-        command("--port", "0", *options), stdout=subprocess.PIPE, env=environment, text=True
-    )
-    with process:
+    arguments = ["--port", "0", *options]
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, encoding="utf-8") as output:
+        with Connection(theirs, readable=False) as connection:
+            program = Program("sandbox", arguments, environment, connection, with_errors=False)
+            process = Forked(program)
         try:
-            assert process.stdout
-            line = process.stdout.readline()
+            line = output.readline()
             ready = READY.fullmatch(line)
             assert ready, line
             yield Running(process, ready[1], line, ready[4])
         finally:
-            code, printed = _end(process)
+            code = _end(process)
+        printed = output.read()
     assert (code, printed) == (0, "")
 
 
-def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
+def _end(process: Forked) -> int:
     process.send_signal(signal.SIGTERM)
     try:
-        printed, _ = process.communicate(timeout=END_SECONDS)
+        return process.wait(END_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
-        printed, _ = process.communicate()
-    return process.returncode, printed
+        process.send_signal(signal.SIGKILL)
+        return process.wait()
 
 
 def clients_file(folder: Path, text: str = CLIENTS, mode: int = 0o600) -> Path:
