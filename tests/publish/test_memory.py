@@ -41,15 +41,16 @@ def publish(stores: Stores, columns: int, rows: int, night: int) -> BuildResult:
     return build(stores)
 
 
+LONG = ((90, 3_000), (480, 20), (480, 120), (480, 3_000))  # the ends; the others are slow
+SLOW = ((90, 20), (90, 120), (200, 20), (200, 120), (200, 3_000))
+
+
 @pytest.mark.parametrize(
     ("columns", "rows"),
     [
         (50, 20),
-        *(
-            pytest.param(columns, rows, marks=pytest.mark.long)
-            for columns in (90, 200, 480)
-            for rows in (20, 120, 3_000)
-        ),
+        *(pytest.param(*size, marks=pytest.mark.long) for size in LONG),
+        *(pytest.param(*size, marks=pytest.mark.slow) for size in SLOW),
     ],
 )
 def test_a_list_of_many_columns_is_published_each_night(

@@ -292,7 +292,15 @@ def perform(stores: Stores, steps: Iterable[tuple[str, int]], keep_versions: int
         home.check()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [18, *range(8, 8 + 4 * EFFORT)])
+SEEDS = range(8, 8 + 4 * EFFORT)  # every second one is slow
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in (18, *SEEDS[::2])),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1::2]),
+    ],
+)
 def test_nothing_is_lost_and_nothing_comes_back(stores: Stores, seed: int) -> None:
     perform(stores, script(seed), 1 + seed % 4)
