@@ -7,9 +7,10 @@ import pytest
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
 from pipelines.publish.build import build, rebuild
+from pipelines.publish.prune import prune
 from pipelines.publish.versions import change_versions, previous_versions, rollback
 from pipelines.warehouse.duckdb_file import Row
-from tests.publish.homes import Reading, Record, Stores, home_of, read, usage
+from tests.publish.homes import DAY, Reading, Record, Stores, home_of, read, usage
 from tests.publish.named import load, roll_back
 
 
@@ -40,6 +41,22 @@ def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None
     with three.metadata.transaction() as session:
         decided = [(each.kind, each.subject, each.reason) for each in session.query(Decision)]
     assert decided == [("rollback", number, "wrong") for number in "13213"]
+
+
+def test_a_rebuild_leaves_out_what_was_rolled_back(three: Stores) -> None:
+    roll_back(three, 1)
+    assert rebuild(three).is_new
+    assert len(three.keys()) == 4
+    assert [*three.statuses().values()] == ["sealed", "held", "held"]
+
+
+def test_a_scan_is_pruned_if_every_version_that_stays_holds_it(three: Stores) -> None:
+    before = three.clock.now - DAY / 2  # the third scan and version are newer
+    rows = [row["name"] for row in prune(three, before, dry_run=True)]
+    assert rows == ["acme/usage 2026-11-02 02:00", "acme/usage 2026-11-03 02:00", "1", "2"]
+    roll_back(three, 1)
+    rows = [row["name"] for row in prune(three, before, dry_run=True)]
+    assert rows == ["acme/usage 2026-11-02 02:00", "2"]
 
 
 def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three: Stores) -> None:
