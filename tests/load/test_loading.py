@@ -91,8 +91,10 @@ def test_discard_leaves_out_new_fields_and_counts_them(warehouse: Warehouse) -> 
     warehouse.load([*TEN[:9], '{"id":9,"d":1.5}'], discard)
     changed = ['{"id":8,"a":1e2,"d":2.5}', '{"id":9,"a":9223372036854775808,"d":1.25,']
     changed[1] += '"new":{"b":1,"c":[2,3]}}'
-    result = warehouse.load([*TEN[:8], *changed], discard)
+    widest = f'{{"id":7,"a":{2**63 - 1}}}'
+    result = warehouse.load([*TEN[:7], widest, *changed], discard)
     assert warehouse.types() == {"id": "BIGINT", "a": "BIGINT", "d": "DECIMAL(38,1)"}
+    assert warehouse.current()[7]["a"] == 2**63 - 1
     assert warehouse.extras()[-2:] == [None, {"a": "9223372036854775808", "d": "1.25"}]
     found = [each for each in result.findings if each.code == "values_discarded"]
     assert [(each.subject, each.severity) for each in found] == [("$.new", "info")]

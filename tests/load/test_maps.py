@@ -85,8 +85,11 @@ def test_an_object_of_the_same_fields_keeps_columns(warehouse: Warehouse) -> Non
     for amount in range(2):
         codes(warehouse, [raw(range(120), amount=amount)])
     assert len(warehouse.types()) == 122
-    frozen = Stream.model_construct(max_deleted_share=1.0, allow_empty=True, contract="discard")
-    codes(warehouse, [raw(range(130))], frozen)
+    discard = NEVER_HELD.model_copy(update={"contract": "discard"})
+    assert "values_discarded" in codes(warehouse, [raw(range(130))], discard)
+    freeze = NEVER_HELD.model_copy(update={"contract": "freeze"})
+    held = warehouse.load([raw(range(140))], freeze).held or ""
+    assert "by_day__day_120" in held
     assert len(warehouse.types()) == 122
 
 

@@ -51,6 +51,7 @@ NUMBERS = [
 LATER = [  # a value of the first scan, one of the second, the column then, and what `_extra` has
     ("1", "1.5", Decimal("1.5"), None),
     ("1", str(2**64), Decimal(2**64), None),
+    ("1", f'"{2**63 - 1}"', 2**63 - 1, None),
     ("1", str(HUGE), None, {"a": str(HUGE)}),
     ("1", "1e-43", Decimal(0), {"a": "1e-43"}),
     ("0.5", "1e-30", Decimal(0), {"a": "1e-30"}),
@@ -199,6 +200,8 @@ TOGETHER = [  # a value of each of two records of one scan, and what their colum
     ('"1e1"', '"10"', "1e1", "10"),  # two spellings of one number are texts
     ('"1e1"', '"2e1"', "1e1", "2e1"),
     ('"1.10"', '"1.1"', "1.10", "1.1"),
+    ('"1.50000"', '"1.500000"', "1.50000", "1.500000"),
+    ('"2026-10-01T00:00:00Z"', '"2026-02-30"', "2026-10-01T00:00:00Z", "2026-02-30"),
     ('"1.5"', '"15e-1"', "1.5", "15e-1"),
     ("0", f"0.{'0' * 37}1", 0, 0),  # and exactly in `_extra`
     (f"0.{'0' * 38}", "1", 0, 1),
@@ -220,8 +223,8 @@ def test_values_of_one_scan_share_a_type(warehouse: Warehouse) -> None:
     rows = warehouse.current()
     found = [tuple(row.get(f"c{at}") for row in rows) for at in range(len(TOGETHER))]
     assert found == [each[2:] for each in TOGETHER]
-    assert [row[f"c{at}__a"] for row, at in zip(rows, (14, 15), strict=True)] == [None, None]
-    assert warehouse.extras() == [{"c14": []}, {"c5": f"0.{'0' * 37}1", "c15": []}]
+    assert [row[f"c{at}__a"] for row, at in zip(rows, (16, 17), strict=True)] == [None, None]
+    assert warehouse.extras() == [{"c16": []}, {"c7": f"0.{'0' * 37}1", "c17": []}]
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])

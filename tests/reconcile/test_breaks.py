@@ -63,6 +63,15 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     assert breaks(stores, "break_id, first_seen") == known
 
 
+def test_a_rebuild_with_a_newer_scan_knows_since_when_there_is_a_break(stores: Stores) -> None:
+    publish(stores, usage=[used("u"), used("v")])
+    known = breaks(stores, "break_id, first_seen")
+    read(stores, Reading([used("u"), used("v", "7.00")]))
+    rebuild(stores)
+    assert breaks(stores, "break_id, first_seen") == known
+    assert breaks(stores, "used_amount") == [(5,), (7,)]
+
+
 @pytest.mark.long
 def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("v")], billing=[bill("b", line("u"))])
