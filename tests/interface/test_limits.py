@@ -47,25 +47,43 @@ def statuses(client: httpx.Client, count: int, path: str = "/v2/whoami") -> list
     return [client.get(path).status_code for _ in range(count)]
 
 
+Span = tuple[float, float]
+
+
+def ask_for_a_window(client: httpx.Client) -> tuple[list[Span], list[Span]]:
+    """Ask again and again for longer than a window.
+
+    Returns when each admitted request was sent and answered; of each refused one, when it was sent
+    and when the fifth admitted one before it was answered.
+    """
+    admitted: list[Span] = []
+    refused: list[Span] = []
+    begins = time.monotonic()
+    for pause in (0, 0, 0.2, *[0.015] * 20):
+        time.sleep(pause)
+        sent = time.monotonic()
+        if client.get("/v2/whoami").status_code == 200:
+            admitted.append((sent, time.monotonic()))
+        elif admitted[4:]:
+            refused.append((sent, admitted[-5][1]))
+        else:
+            pytest.fail("refused although fewer than five were admitted")
+        if sent - begins > WINDOW + 0.1:
+            break
+    return admitted, refused
+
+
 def test_8_1_the_window_slides(quick: Limited) -> None:
-    admitted, refused = [], []
-    with quick.actor() as client:
-        begins = time.monotonic()
-        for pause in (0, 0, 0.2, *[0.015] * 20):
-            time.sleep(pause)
-            sent = time.monotonic()
-            if client.get("/v2/whoami").status_code == 200:
-                admitted.append((sent, time.monotonic()))
-            elif admitted[4:]:
-                refused.append((sent, admitted[-5][1]))
-            else:
-                pytest.fail("refused although fewer than five were admitted")
-            if sent - begins > WINDOW + 0.1:
-                break
-    assert refused
-    # Never more than five in any window; never refused while there was room.
-    assert all(b[1] - a[0] >= WINDOW for a, b in zip(admitted, admitted[5:], strict=False))
-    assert all(fifth_last >= sent - WINDOW for sent, fifth_last in refused)
+    for _actor in range(10):
+        with quick.actor() as client:
+            admitted, refused = ask_for_a_window(client)
+        # Never more than five in any window; never refused while there was room.
+        assert all(b[1] - a[0] >= WINDOW for a, b in zip(admitted, admitted[5:], strict=False))
+        assert all(fifth_last >= sent - WINDOW for sent, fifth_last in refused)
+        if refused:
+            return
+        # On a busy machine, six requests take longer than the window.
+    pytest.fail("nothing was refused")
 
 
 @pytest.mark.parametrize("actor", ACTORS)
