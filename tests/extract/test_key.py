@@ -65,6 +65,13 @@ def test_key_is_decided_over_the_whole_list(
     assert requests <= 12
 
 
+def test_of_two_fields_the_one_without_conflicts_is_the_key() -> None:
+    for fields in (("id", "billingId"), ("billingId", "id")):
+        rows = records(200, lambda at: at - (at == 25), int)
+        proof, _requests = read(fields, rows)
+        assert proof.memory.key == fields[1]
+
+
 def test_key_may_be_null_in_one_row_of_a_hundred() -> None:
     for null_rows, key in ((2, "id"), (3, None)):
         rows = records(200, lambda at: None if 0 < at <= null_rows else at, int)  # noqa: B023

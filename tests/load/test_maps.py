@@ -134,6 +134,15 @@ def test_what_columns_did_not_take_moves_exactly(warehouse: Warehouse) -> None:
     )
 
 
+def test_lists_of_values_move_as_they_are(warehouse: Warehouse) -> None:
+    for names in (101, 102):
+        days = {f"d{at:03}": {"tags": ["a", None, str(at)], "n": [at, 1.5]} for at in range(names)}
+        warehouse.load([json.dumps({"id": "k", "byDay": days})])
+    query = "SELECT h._name, h.tags, h.n FROM history.usage__by_day AS h WHERE h._name IN {}"
+    rows = [(f"d{at:03}", ["a", None, str(at)], [at, Decimal("1.5")]) for at in (0, 0, 100, 100)]
+    assert sorted(warehouse.rows(query.format(("d000", "d100")))) == rows
+
+
 @pytest.mark.long
 def test_any_name_is_data(warehouse: Warehouse) -> None:
     odd = dict.fromkeys(("_name", "value", "", "a\x00b", "ünï \" '", "1500"), 7)

@@ -120,7 +120,9 @@ def test_other_spellings_are_shown_and_the_shares(published: Stores) -> None:
         "spaces": 2,
         "within a longer text": 1,
     }
-    assert all(each["examples"] for each in found.hints)
+    examples = {each["differs_in"]: each["examples"] for each in found.hints}
+    assert all(examples.values())
+    assert VALUE in examples["within a longer text"][0]
     assert found.shares["acme/usage"] == (1, len(records))
     assert found.shares["all lists"].records == 2  # in a scan file and in a version
     assert published.keys()[-1] == "u9"
