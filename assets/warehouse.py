@@ -13,11 +13,11 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key,
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
-from pipelines.app.maintenance import rebuild
+from pipelines.app.nightly import publish, republish
 from pipelines.app.notify import notify_summary
+from pipelines.app.reconciled import open_published
 from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
-from pipelines.app.sync import build_version
 from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
@@ -42,7 +42,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         with home.session() as session:
             built = None
             if context.selected_asset_keys:
-                make = rebuild if context.run.job_name == REBUILD_JOB else build_version
+                make = republish if context.run.job_name == REBUILD_JOB else publish
                 built = make(session)
             seen = current_version(session)
             assets = list(_asset_results(session, built, seen)) if built else []
@@ -93,11 +93,13 @@ def _asset_results(
     """Yield a result for each table of the published version with its current rows, and for it."""
     if built.version is None:
         return
-    with session.warehouse.open(built.version.number) as db:
-        loaded = {name for (name,) in db.execute("SHOW TABLES FROM current").fetchall()}
+    with open_published(session) as (_version, db):
+        loaded = {name for (name,) in db.execute("SHOW TABLES FROM warehouse.current").fetchall()}
         streams = [each for each in session.settings.streams if each in loaded]
         tables = {table_key(each): f"current.{quote_identifier(each)}" for each in streams}
-        if (unknown := seen.not_evaluated) is not None:
+        is_current = seen.books is not None and seen.books.version == built.version.number
+        unknown = seen.not_evaluated if is_current else None
+        if unknown is not None:
             evaluated = [each for each in TABLES if each not in unknown]
             tables |= {reconciliation_key(each): f"reconciliation.{each}" for each in evaluated}
         for key, table in tables.items():

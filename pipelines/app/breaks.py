@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines.app.decisions_file import read_rows, says
 from pipelines.app.export_table import list_tables
 from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import open_reconciled
+from pipelines.app.reconciled import open_reconciled, read_age
 from pipelines.app.session import AppSession
 from pipelines.checks import unread
 from pipelines.core.doubt import Doubt
@@ -135,7 +135,8 @@ def read_covered(session: AppSession, chosen: BreakFilter) -> list[Row]:
 def read_doubts(session: AppSession) -> tuple[list[Doubt], list[Doubt]]:
     """Return why nobody can say that there are no breaks, and notes. Raises as `read_breaks`."""
     with open_reconciled(session, "breaks") as (_version, db):
-        return unread.read_doubts(db), unread.notes_of(unread.read_not_evaluated(db))
+        doubts = [*read_age(session), *unread.read_doubts(db)]
+        return doubts, unread.notes_of(unread.read_not_evaluated(db))
 
 
 def totals(rows: Iterable[Row]) -> list[Row]:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import sqlalchemy
 
-from pipelines.app.reconciled import EVALUATED, open_reconciled
+from pipelines.app.reconciled import EVALUATED, create_rows, open_books, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.config.mapping import (
     REMEDY,
@@ -27,8 +27,9 @@ from pipelines.config.mapping import (
 from pipelines.core.completeness import rests_on_one_reading
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
+from pipelines.finance.books import is_outdated
+from pipelines.finance.inputs import copy_folder, read_closes
 from pipelines.metadata.tables import Close
-from pipelines.publish.reconciliation import copy_folder, is_outdated, read_closes, read_inputs
 from pipelines.publish.versions import change_versions, require_unchanged
 from pipelines.reconcile.months import MAPPING, adopt_copy, month_after, require_intact, write_copy
 from pipelines.reconcile.normalize import Sides
@@ -36,7 +37,7 @@ from pipelines.reconcile.roles import SIDES
 from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
 
-BUILD: Final = "Run `partner-sync versions build`, review the month, then close it."
+BUILD: Final = "Run `partner-sync reconcile`, review the month, then close it."
 SYNC: Final = "Run `partner-sync sync`, review the month, then close it."
 TIME: Final = "%Y-%m-%d %H:%M %Z"
 TERMS: Final = """
@@ -50,9 +51,9 @@ SELECT
     max_by(loads.method, loads.valid_time) AS method,
     max_by(loads.chains, loads.valid_time) AS chains,
     loads.connection IN (
-        SELECT used.connection FROM reconciliation.used AS used WHERE used.month = $month
+        SELECT used.connection FROM temp.used AS used WHERE used.month = $month
         UNION ALL
-        SELECT billed.connection FROM reconciliation.billed AS billed WHERE billed.month = $month
+        SELECT billed.connection FROM temp.billed AS billed WHERE billed.month = $month
     ) AS has_month
 FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream
@@ -66,7 +67,7 @@ FROM reconciliation.closes AS closes
 MOVED: Final = """
 SELECT count(*)
 FROM ({then}) AS before
-JOIN reconciliation.{view} AS now
+JOIN temp.{view} AS now
     ON now.connection = before.connection AND now._key = before._key
 WHERE (before.month, now.month) IN (($this, $other), ($other, $this))
 """
@@ -97,14 +98,14 @@ def close_month(
     """
     with change_versions(session):
         mapping = mapping_content(session.home.mapping_file) or b""
-        version = session.warehouse.require_published()
-        require_unchanged(session.metadata, version)
+        with open_books(session) as (version, _db):
+            require_unchanged(session.metadata, version)
         closes = read_closes(session).values()
         number = max((each.number for each in closes if each.month == month), default=0) + 1
         about: Row = {"month": month, "number": number, "version": version.number, "note": note}
         about |= {"preparer": preparer.strip(), "reviewer": reviewer.strip()}
         close = Close(**about, closed_at=session.clock.utc_now(), manifest_sha256="")
-        with session.warehouse.open(version.number) as db:
+        with open_books(session) as (_version, db):
             if sentence := _closed_before(session, close, db):
                 return sentence
             for why, remedy in chain(_one_person(close), _refusals(session, month, version, db)):
@@ -208,13 +209,24 @@ def _one_person(close: Close) -> Refusals:
 def _refusals(
     session: AppSession, month: date, version: Version, db: duckdb.DuckDBPyConnection
 ) -> Refusals:
+    if reason := _not_evaluated(db):
+        yield f"summary is not evaluated: {reason}", REMEDY
+        return  # nothing else can be told
+    create_rows(db)
     yield from _closed(session, month, db)
-    if is_outdated(session, version, read_inputs(session)):
-        yield f"version {version.number} lacks newer decisions, closes or another mapping", BUILD
-    for is_evaluated, reason in db.execute(EVALUATED, {"table": "summary"}).fetchall():
-        if not is_evaluated:
-            yield f"summary is not evaluated: {reason}", REMEDY
+    if is_outdated(session):
+        why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
+        yield why, BUILD
     yield from _not_proven(session, month, db)
+
+
+def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
+    """Return why there are no totals of months; empty if there are."""
+    try:
+        ((is_evaluated, reason),) = db.execute(EVALUATED, {"table": "summary"}).fetchall()
+    except duckdb.CatalogException:
+        return "no books were made. Run `partner-sync reconcile`"
+    return "" if is_evaluated else str(reason)
 
 
 def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
@@ -296,7 +308,7 @@ def list_closes(session: AppSession) -> list[Row]:
     `problem` says why a month is not compared with its copy, or that the copy is damaged.
     """
     states = dict[tuple[date, int], Row]()
-    problem = "The published version does not show it yet. Run `partner-sync versions build`."
+    problem = "The published books do not show it yet. Run `partner-sync reconcile`."
     try:
         with open_reconciled(session, "closes") as (_version, db):
             for each in fetch_rows(db, STATES):

@@ -18,7 +18,7 @@ from pipelines.config.home import Home
 from pipelines.config.values import PREFIX, read_toml
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
-from pipelines.core.text import printable
+from pipelines.core.text import printable, quote_text
 
 STOPPED = "Its output is above. If the port is taken, choose another one."
 READY = re.compile(r"sandbox ready: (\S+) \(client ([^,]+), audience ([^,]+),")
@@ -30,13 +30,13 @@ QUESTIONS = {
     """,
     "Does billing agree with usage? The last three months that are over:": """
         SELECT month, currency, used, billed, credited, difference, open_breaks
-        FROM finance.month_totals
+        FROM books.finance.month_totals
         WHERE month BETWEEN '2026-08-01' AND '2026-10-01' AND currency IN ('EUR', 'USD')
         ORDER BY month, currency
     """,
     "Which breaks are the most urgent?": """
         SELECT severity, partner, month, currency, cause, difference
-        FROM finance.open_breaks
+        FROM books.finance.open_breaks
         ORDER BY severity <> 'high', abs(difference) DESC, partner
         LIMIT 5
     """,
@@ -62,9 +62,10 @@ def prepare_home(folder: Path) -> Home:
     return Home(folder.absolute()).prepare()
 
 
-def answers(link: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+def answers(home: Home) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each question and its answer: rows of Python objects (`.df()` would make floats)."""
-    with duckdb.connect(link, read_only=True) as db:
+    with duckdb.connect(home.link, read_only=True) as db:
+        db.execute(f"ATTACH {quote_text(str(home.books_link))} AS books (READ_ONLY)")
         for question, sql in QUESTIONS.items():
             found = db.sql(sql)
             rows = [

@@ -14,6 +14,7 @@ import duckdb
 from pipelines.app.export_sql import write_database
 from pipelines.app.export_table import Column, ExportTable, describe_sources, list_tables
 from pipelines.app.export_xlsx import write_workbook
+from pipelines.app.reconciled import open_published
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, StorageFailed
@@ -66,12 +67,11 @@ def export_tables(
     Raises ConfigurationError for what is unknown, PartnerSyncError.
     """
     url = None if target in {*FORMATS, DBT} else _database_url(target, folder)
-    version = session.warehouse.require_published()
-    default = session.home.exports / f"{version.path.stem}-{target}"
     with (
         hold_lock(session.metadata.locks, "export"),
-        session.warehouse.open(version.number) as db,
+        open_published(session) as (version, db),
     ):
+        default = session.home.exports / f"{version.path.stem}-{target}"
         chosen = _choose(list_tables(db), tables)
         if url is not None:
             write_database(chosen, target, url, session.redactor)

@@ -1,4 +1,4 @@
-"""A table or view of the published version, as an export reads it."""
+"""A table or view of the published version or its books, as an export reads it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,8 @@ BATCH_ROWS: Final = 1_000
 EXACT: Final = "DECIMAL(38,0)"
 # Parquet holds these as floating point, and few databases have them.
 WIDE_INTEGERS: Final = ("UBIGINT", "HUGEINT")
-DBT_DATABASE: Final = "warehouse"  # as which a dbt profile attaches the published file
+# As which a dbt profile attaches the two files: as this program does.
+DATABASES: Final = ("warehouse", "books")
 TABLES: Final = """
 WITH relations AS (
     SELECT tables.database_name, tables.schema_name, tables.table_name, tables.comment
@@ -24,15 +25,16 @@ WITH relations AS (
     FROM duckdb_views() AS views
 )
 SELECT
-    columns.schema_name, columns.table_name, any_value(relations.comment),
+    columns.database_name, columns.schema_name, columns.table_name, any_value(relations.comment),
     list(
         (columns.column_name, columns.data_type, columns.comment) ORDER BY columns.column_index
     )
 FROM duckdb_columns() AS columns
 JOIN relations USING (database_name, schema_name, table_name)
-WHERE columns.database_name = current_database() AND NOT columns.internal
-GROUP BY columns.schema_name, columns.table_name
-ORDER BY columns.schema_name, columns.table_name
+WHERE columns.database_name IN ('warehouse', 'books', current_database())
+    AND NOT columns.internal
+GROUP BY columns.database_name, columns.schema_name, columns.table_name
+ORDER BY columns.schema_name, columns.table_name, columns.database_name
 """
 
 
@@ -75,6 +77,7 @@ class ExportTable:
     """A table or view. `title` is `schema.table`."""
 
     db: duckdb.DuckDBPyConnection
+    database: str
     schema: str
     table: str
     comment: str | None
@@ -109,26 +112,35 @@ class ExportTable:
 
     @property
     def _quoted(self) -> str:
-        return f"{quote_identifier(self.schema)}.{quote_identifier(self.table)}"
+        names = (self.database, self.schema, self.table)
+        return ".".join(map(quote_identifier, names))
 
 
 def list_tables(db: duckdb.DuckDBPyConnection) -> list[ExportTable]:
-    """Return the tables and views of a version."""
+    """Return the tables and views of what is open: a version and its books, or one database."""
     return [
-        ExportTable(db, schema, table, comment, tuple(Column(*each) for each in columns))
-        for schema, table, comment, columns in db.execute(TABLES).fetchall()
+        ExportTable(db, database, schema, table, comment, tuple(Column(*each) for each in columns))
+        for database, schema, table, comment, columns in db.execute(TABLES).fetchall()
     ]
 
 
 def describe_sources(tables: Iterable[ExportTable]) -> dict[str, Any]:
-    """Return `sources.yml` of a dbt project: a source for each schema, described by comments."""
-    schemas: dict[str, list[dict[str, Any]]] = {}
+    """Return `sources.yml` of a dbt project: a source for each schema, described by comments.
+
+    Schema `meta` is in both files; that of the books is source `books_meta`.
+    """
+    schemas: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in tables:
         columns = [column._asdict() for column in each.columns]
         described = {"name": each.table, "description": each.comment, "columns": columns}
-        schemas.setdefault(each.schema, []).append(described)
+        schemas.setdefault((each.database, each.schema), []).append(described)
     sources = [
-        {"name": schema, "database": DBT_DATABASE, "schema": schema, "tables": found}
-        for schema, found in schemas.items()
+        {
+            "name": "books_meta" if (database, schema) == ("books", "meta") else schema,
+            "database": database,
+            "schema": schema,
+            "tables": found,
+        }
+        for (database, schema), found in schemas.items()
     ]
     return {"version": 2, "sources": sources}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pipelines.archive import lines
 from pipelines.metadata import engine
 from pipelines.reconcile import months
-from pipelines.warehouse import formats
+from pipelines.warehouse import books, formats
 
 Numbers = Mapping[str, int | str | None]
 
@@ -15,6 +15,7 @@ def written() -> dict[str, int | str | None]:
     return {
         "scan_file": lines.FORMAT,
         "version": formats.newest(),
+        "books": books.FORMAT,
         "metadata": engine.HEAD,
         "close": months.FORMAT,
     }

@@ -7,20 +7,23 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from pipelines.app.nightly import erase_records as erase
+from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import rollback
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.finance.inputs import read_closes
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish import prune
-from pipelines.publish.build import rebuild
-from pipelines.publish.erase import ErasureRequest, erase
+from pipelines.publish.erase import ErasureRequest
 from pipelines.publish.left_over import left_over
-from pipelines.publish.reconciliation import read_closes
-from pipelines.publish.versions import checkpoint, require_unchanged, rollback
+from pipelines.publish.versions import checkpoint, require_unchanged
 from pipelines.reconcile.months import require_intact
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version
 
 EXPECTED = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # to have a file
@@ -79,6 +82,9 @@ def verify_files(session: AppSession) -> Row:
     versions = dict.fromkeys([session.warehouse.published(), *session.warehouse.versions()])
     readers: list[Callable[[], object]] = [session.metadata.verify]
     readers += [partial(_read_version, session, each) for each in versions if each]
+    folder = BooksFolder(session.warehouse)
+    books = dict.fromkeys([folder.published(), *folder.every()])
+    readers += [partial(folder.verify, each) for each in books if each]
     readers += [partial(require_intact, *each) for each in read_closes(session).items()]
     readers += [
         partial(session.archive.open_sealed, each)

@@ -22,7 +22,7 @@ WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit")
 OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")  # may well be none
 HEAD: Final = """\
 # Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
-# {}. After editing it, run `partner-sync versions build`. Rules that need a role without a field
+# {}. After editing it, run `partner-sync reconcile`. Rules that need a role without a field
 # are not evaluated."""
 
 

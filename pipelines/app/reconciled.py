@@ -1,4 +1,4 @@
-"""Reads the tables of reconciliation in the published version, where it has them."""
+"""Opens the published books with their version of the warehouse."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -7,12 +7,17 @@ from typing import Final, NamedTuple
 import duckdb
 
 from pipelines.app.session import AppSession
-from pipelines.config.mapping import REMEDY
+from pipelines.config.mapping import REMEDY, parse_mapping
+from pipelines.core.doubt import Doubt, of_another_version
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
+from pipelines.metadata.tables import BooksRow
+from pipelines.reconcile.engine import create_pair_view, create_row_views
 from pipelines.reconcile.statements import RULES
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Version
 
+MAPPING: Final = "SELECT books.mapping FROM meta.books AS books"
 SHOWN_VALUES: Final = 12
 EVALUATED: Final = """
 SELECT rules.evaluated, rules.reason
@@ -45,32 +50,97 @@ LIMIT $limit
 
 
 class Reconciled(NamedTuple):
-    """The published version, open."""
+    """Books, open with their version: names are joined."""
 
     version: Version
     db: duckdb.DuckDBPyConnection
 
 
 @contextmanager
+def open_books(session: AppSession) -> Iterator[Reconciled]:
+    """Open the published books with their version; without books, the published version.
+
+    Raises PartnerSyncError where nothing is published, or what is published cannot be read.
+    """
+    folder = BooksFolder(session.warehouse)
+    books = folder.published()
+    version = session.warehouse.version(books.version) if books else None
+    version = version or session.warehouse.require_published()
+    with folder.open(books, version) as db:
+        yield Reconciled(version, db)
+
+
+def require_books(session: AppSession) -> Version:
+    """Return the version of the published books. Raises PartnerSyncError without any."""
+    version = session.warehouse.require_published()
+    books = BooksFolder(session.warehouse).published()
+    if books is None:
+        raise ConfigurationError(
+            f"There are no books of version {version.number}: usage was not compared with billing.",
+            "Run `partner-sync reconcile`.",
+        )
+    return session.warehouse.version(books.version)
+
+
+def read_age(session: AppSession) -> list[Doubt]:
+    """Return that the books are not of the published version, if they are not."""
+    version = session.warehouse.published()
+    books = BooksFolder(session.warehouse).published()
+    if version is None or books is None or books.version == version.number:
+        return []
+    with session.metadata.transaction() as db:
+        about = db.get(BooksRow, (books.version, books.number))
+    text = of_another_version(books.version, version.number, about.made_at if about else None)
+    return [Doubt("", text, "Run `partner-sync reconcile`.")]
+
+
+@contextmanager
+def open_published(session: AppSession) -> Iterator[Reconciled]:
+    """Open the published version with the published books, if they are of this version.
+
+    Raises as `open_books` does.
+    """
+    folder = BooksFolder(session.warehouse)
+    version = session.warehouse.require_published()
+    books = folder.published()
+    with folder.open(books if books and books.version == version.number else None, version) as db:
+        yield Reconciled(version, db)
+
+
+@contextmanager
 def open_reconciled(
     session: AppSession, table: str, options: Mapping[str, str] | None = None
 ) -> Iterator[Reconciled]:
-    """Open the published version.
+    """Open the published books.
 
-    Raises ConfigurationError without this table, which says why, and with possible values for one
-    that an option cannot have.
+    Raises PartnerSyncError without books, ConfigurationError without this table, which says why,
+    and with possible values for one that an option cannot have.
     """
-    version, evaluated = session.warehouse.require_published(), False
-    with session.warehouse.open(version.number) as db:
-        reason, remedy = "It was built before there was any.", "Run `partner-sync versions build`."
-        with suppress(duckdb.CatalogException):
-            ((evaluated, reason),) = db.execute(EVALUATED, {"table": table}).fetchall()
+    require_books(session)
+    with open_books(session) as opened:
+        evaluated = False
+        reason = "Its books do not have it."
+        remedy = "Run `partner-sync reconcile`."
+        with suppress(ValueError):
+            ((evaluated, reason),) = opened.db.execute(EVALUATED, {"table": table}).fetchall()
             remedy = "" if "partner-sync" in (reason or "") else REMEDY
         if not evaluated:
-            text = f"Version {version.number} has no {table} of reconciliation. {reason}"
+            text = f"Version {opened.version.number} has no {table} of reconciliation. {reason}"
             raise ConfigurationError(text, remedy)
-        _require_known(db, {name: value for name, value in (options or {}).items() if value})
-        yield Reconciled(version, db)
+        given = {name: value for name, value in (options or {}).items() if value}
+        _require_known(opened.db, given)
+        yield opened
+
+
+def create_rows(db: duckdb.DuckDBPyConnection) -> None:
+    """Create temporary views of all rows of both sides, by the mapping of the open books.
+
+    Raises PartnerSyncError, duckdb.Error.
+    """
+    ((text,),) = db.execute(MAPPING).fetchall()
+    create_row_views(db, parse_mapping(text))
+    with suppress(duckdb.CatalogException):  # pairs were not evaluated
+        create_pair_view(db)
 
 
 def _require_known(db: duckdb.DuckDBPyConnection, given: Mapping[str, str]) -> None:
@@ -81,6 +151,6 @@ def _require_known(db: duckdb.DuckDBPyConnection, given: Mapping[str, str]) -> N
             text = ", ".join(printable(each, 40) for (each,) in found)
             more = ", …" if len(found) == SHOWN_VALUES else ""
             raise ConfigurationError(
-                f"The published version has no {name} `{printable(value)}`. "
+                f"The published books have no {name} `{printable(value)}`. "
                 f"Possible values: {text or 'none'}{more}."
             )

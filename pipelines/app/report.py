@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import duckdb
 
+from pipelines.app.reconciled import open_books, read_age, require_books
 from pipelines.app.session import AppSession
 from pipelines.core.doubt import Doubt
 from pipelines.core.errors import PartnerSyncError, StorageFailed
@@ -17,6 +18,7 @@ from pipelines.core.text import printable
 from pipelines.publish.versions import previous_versions
 from pipelines.reports.queries import EARLIER, Figures, read_figures
 from pipelines.reports.render import PastReport, render_index, render_report
+from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import DAMAGED
 from pipelines.warehouse.memory import is_refused
 
@@ -24,21 +26,21 @@ NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
 def read_published(session: AppSession) -> Figures:
-    """Return the figures of the published version, and what they were earlier.
+    """Return the figures of the published books, and what they were earlier.
 
-    Earlier is the newest version with older data that has figures, and the last close while its
-    version is kept.
-
+    Earlier are the books of the newest version with older data, and those of the last close.
     Raises PartnerSyncError.
     """
-    version = session.warehouse.require_published()
+    version = require_books(session)
     number = version.number
     try:
-        older = previous_versions(session, version)
-        found = (_read_earlier(session, each.number) for each in older)
+        folder = BooksFolder(session.warehouse)
+        older = (folder.newest_of(each.number) for each in previous_versions(session, version))
+        found = (_read_earlier(folder, each) for each in older if each)
         previous = next(filter(None, found), None)
-        with session.warehouse.open(number) as db:
+        with open_books(session) as (_version, db):
             figures = read_figures(db, number, previous=previous)
+            figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_refused(error):
             raise  # which `open_session` explains
@@ -46,7 +48,8 @@ def read_published(session: AppSession) -> Figures:
             f"The report of version {number} cannot be made: {printable(error)}.",
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
-    closes = (_read_earlier(session, each["version"]) for each in figures.tables["last_close"])
+    closed = (folder.newest_of(each["version"]) for each in figures.tables["last_close"])
+    closes = (_read_earlier(folder, each, alone=True) for each in closed if each)
     return replace(figures, closed=next(closes, None))
 
 
@@ -87,9 +90,10 @@ def not_known(figures: Figures) -> list[Doubt]:
     return [] if figures.problem else figures.doubts
 
 
-def _read_earlier(session: AppSession, number: int) -> Figures | None:
-    """Return the amounts of a version; None if it has none or cannot be read."""
-    with suppress(PartnerSyncError, duckdb.Error), session.warehouse.open(number) as db:
-        figures = read_figures(db, number, EARLIER)
+def _read_earlier(folder: BooksFolder, books: Books, *, alone: bool = False) -> Figures | None:
+    """Return the amounts of books; None if they have none or cannot be read."""
+    opened = folder.open_alone(books) if alone else folder.open(books)
+    with suppress(PartnerSyncError, duckdb.Error), opened as db:
+        figures = read_figures(db, books.version, EARLIER)
         return None if figures.problem else figures
     return None

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.description import read_description, sized
+from pipelines.app.nightly import publish
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.app.skipped import look_again
@@ -36,11 +37,9 @@ from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.runs import Outcome, close_dead_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
 from pipelines.publish.build import BuildResult
-from pipelines.publish.build import build as build_version
-from pipelines.publish.versions import Stores
 
-__all__ = ["ReadRequest", "build_version", "read_connection", "sync"]
-MakeVersion = Callable[[Stores], BuildResult]
+__all__ = ["ReadRequest", "read_connection", "sync"]
+MakeVersion = Callable[[AppSession], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
@@ -51,7 +50,7 @@ def sync(
     session: AppSession,
     requests: Collection[ReadRequest],
     on_progress: OnProgress,
-    make: MakeVersion | None = build_version,
+    make: MakeVersion | None = publish,
 ) -> SyncResult:
     """Read the requested lists; then, with `make`, publish a version of all that was read."""
     streams = list[StreamResult]()

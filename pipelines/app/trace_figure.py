@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any, Final
 
-from pipelines.app.reconciled import Reconciled, open_reconciled
+from pipelines.app.reconciled import Reconciled, create_rows, open_reconciled
 from pipelines.app.session import AppSession
 from pipelines.app.trace import Place, ScanName, raw_records
 from pipelines.archive.records import ERASED_RECORD
@@ -16,8 +16,8 @@ from pipelines.core.currencies import digits_of, lower_trimmed
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
+from pipelines.finance.books import is_outdated
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
-from pipelines.publish.reconciliation import is_outdated, read_inputs
 from pipelines.reconcile.roles import find_roles
 from pipelines.reconcile.spelled import round_number
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -49,13 +49,13 @@ WITH figures AS (
     WHERE $partner IN (summary.partner, summary.partner_name)
         AND strftime(summary.month, '%Y-%m') = $month AND $currency IN ('', summary.currency)
 ), rows AS (
-    SELECT 'used' AS part, 'usage' AS stream, used.* FROM reconciliation.used AS used
+    SELECT 'used' AS part, 'usage' AS stream, used.* FROM temp.used AS used
     UNION ALL BY NAME
     SELECT
         CASE WHEN billed.apart IS NULL THEN 'billed'
              WHEN billed.apart = 'credit note' THEN 'credited' ELSE 'not counted' END AS part,
         'billing' AS stream, billed.*
-    FROM reconciliation.billed AS billed
+    FROM temp.billed AS billed
 )
 SELECT
     figures.* EXCLUDE (month), rows.stream, rows.id, rows.amount, rows._scan_id AS scan_id,
@@ -70,8 +70,8 @@ ORDER BY figures.connection, figures.partner, figures.currency,
 """
 FIGURE: Final = ("part", "connection", "partner", "currency", "published")
 OUTDATED: Final = (
-    "The mapping, or a decision about breaks, is newer than this version. Run `partner-sync "
-    "versions build`, then trace again."
+    "The mapping, or the data, is newer than these books. Run `partner-sync reconcile`, then trace "
+    "again."
 )
 NOT_ADDED: Final = (
     "The rows of the version do not add up to the published figure. If records were erased, the "
@@ -143,6 +143,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
     """
     bound = {"partner": partner, "month": month, "currency": currency}
     with open_reconciled(session, "summary", bound) as opened:
+        create_rows(opened.db)
         found = fetch_rows(opened.db, MONTH, bound)
         if not found:
             raise ConfigurationError(
@@ -172,7 +173,7 @@ def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
     for row in rows:
         del row["published"]
     is_same = all(each["same"] for each in sums)
-    is_old = not is_same and is_outdated(session, opened.version, read_inputs(session))
+    is_old = not is_same and is_outdated(session)
     traced = {"version": opened.version.number, "rows": rows, "sums": sums}
     return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 

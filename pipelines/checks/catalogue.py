@@ -15,14 +15,14 @@ from sqlalchemy import func, select
 from pipelines.checks import money, skipped
 from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
-from pipelines.core.doubt import NOT_MAPPED
+from pipelines.core.doubt import NOT_MAPPED, of_another_version
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
+from pipelines.metadata.tables import ApiSpec, BooksRow, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
 ABSENT: Final = "No connection reads {}, so usage is not compared with billing."
@@ -89,6 +89,21 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
     for last in last_notifications(context.metadata):
         if last.error and last.channel in channels:
             yield f"Findings were not sent at {last.sent_at:{MINUTE}} UTC: {last.error}"
+
+
+@Check("partner-sync reconcile", Severity.ERROR, "warehouse")
+def books_outdated(context: CheckContext, _about: ListName) -> Iterator[str]:
+    """Are the published books of the published version?"""
+    version = context.version().number
+    books = context.published.books
+    problem = context.published.books_problem
+    if problem:
+        yield f"The books cannot be read. {problem}"
+    elif books is None:
+        yield f"There are no books of version {version}: nothing is reconciled."
+    elif books.version != version:
+        about = context.metadata.get(BooksRow, (books.version, books.number))
+        yield of_another_version(books.version, version, about.made_at if about else None)
 
 
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")

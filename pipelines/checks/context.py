@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -24,6 +24,7 @@ from pipelines.core.text import quote_identifier, quote_text
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
+from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version, Warehouse, fetch_rows
 from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory import say
@@ -168,7 +169,8 @@ class Published:
     `not_evaluated` says of rules of reconciliation why; None: the version has none. `notes` are
     about others, without which breaks are known all the same. `open_breaks` are rows of
     OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that cannot be
-    read. `format` is the number of its format, None where it cannot be read.
+    read. `format` is the number of its format, None where it cannot be read. All that is about
+    reconciliation is of the published `books`; `books_problem` says why they cannot be read.
     """
 
     version: Version | None = None
@@ -184,34 +186,56 @@ class Published:
     read_otherwise: list[Row] = field(default_factory=list)
     unread: list[Doubt] = field(default_factory=list)
     format: int | None = None
+    books: Books | None = None
+    books_problem: str = ""
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
     """Read the published version; a break of this amount or more is a large one (0: none is)."""
-    version, found = None, dict[str, Any]()
+    version = None
     try:
         version = warehouse.published()
         if version is None:
             return Published()
         with warehouse.open(version.number) as db:
-            found["format"] = read_format(db)
+            number = read_format(db)
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
+            published = Published(version, "", scan_ids, _read_lists(db), format=number)
+    except (PartnerSyncError, duckdb.Error) as error:
+        return Published(version, say(error))
+    return replace(published, **_read_books(BooksFolder(warehouse), version, break_amount))
+
+
+def _read_books(folder: BooksFolder, version: Version, break_amount: Decimal) -> dict[str, Any]:
+    """Return what the published books say, by the names of Published.
+
+    Those of another version say nothing of this one.
+    """
+    found = dict[str, Any]()
+    try:
+        books = folder.published()
+        if books is None:
+            return found
+        found["books"] = books
+        if books.version != version.number:
+            return found
+        with folder.open_alone(books) as db:
+            rules = read_not_evaluated(db)
+            found["not_evaluated"] = {
+                each["rule"]: each["reason"] for each in rules if each["is_needed"]
+            }
+            found["notes"] = notes_of(rules)
             # What was never evaluated has no table.
-            with suppress(duckdb.CatalogException, duckdb.BinderException):
-                rules = read_not_evaluated(db)
-                found["not_evaluated"] = {
-                    each["rule"]: each["reason"] for each in rules if each["is_needed"]
-                }
-                found["notes"] = notes_of(rules)
+            with suppress(duckdb.CatalogException):
                 found["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
                 found["unread"] = read_unread(db)
                 found["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})
                 found["unseen_values"] = fetch_rows(db, UNSEEN_VALUES)
                 found["unknown_currencies"] = fetch_rows(db, UNKNOWN_CURRENCIES)
                 found["read_otherwise"] = fetch_rows(db, READ_OTHERWISE)
-            return Published(version, "", scan_ids, _read_lists(db), **found)
     except (PartnerSyncError, duckdb.Error) as error:
-        return Published(version, say(error))
+        found["books_problem"] = say(error)
+    return found
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:
@@ -295,7 +319,9 @@ class CheckContext:
     def not_evaluated(self) -> dict[str, str]:
         """Return why rules are not evaluated. Raises CannotKnow if nothing is reconciled."""
         self.version()
-        return known(self.published.not_evaluated, "The published version is not reconciled.")
+        if self.published.books_problem:
+            raise CannotKnow(f"The books cannot be read: {self.published.books_problem}")
+        return known(self.published.not_evaluated, "There are no books of the published version.")
 
     def load(self, about: ListName) -> LoadedList:
         """Return what is published of a list. Raises CannotKnow if nothing is."""

@@ -43,7 +43,7 @@ SELECT rules.rule, rules.question, rules.reason, ({IS_NEEDED}) AS is_needed
 FROM reconciliation.rules AS rules
 WHERE NOT rules.evaluated
 """
-OLD: Final = "An earlier release built this version, which does not say what it could not read."
+OLD: Final = "These books do not say what could not be read."
 BY_MONTH: Final = (
     "Months are compared, as billing.line_usage is not mapped. Usage that is billed twice is a "
     "difference of its month."
@@ -55,9 +55,7 @@ DECLARE: Final = (
     "If all of its values mean the same, say its type in settings.toml: `{field} = {type}` below "
     "`[streams.{side}.types]`. Then run `partner-sync versions rebuild`. Otherwise ask the service."
 )
-MAP: Final = (
-    "Ask the service, or correct {role} in mapping.toml and run `partner-sync versions build`."
-)
+MAP: Final = "Ask the service, or correct {role} in mapping.toml and run `partner-sync reconcile`."
 TYPES: Final = {  # that a value may have, by its role; a period may also be an epoch
     "amount": '"decimal"',
     "quantity": '"decimal"',
@@ -94,7 +92,7 @@ def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
     try:
         return [*doubts, *read_unread(db)]
     except duckdb.CatalogException:
-        return [*doubts, Doubt("", OLD, "Run `partner-sync versions build`.")]
+        return [*doubts, Doubt("", OLD, "Run `partner-sync reconcile`.")]
 
 
 def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from pipelines import app
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
-from pipelines.cli.terminal import confirm, line, open_home, show, show_and_build, shown
+from pipelines.cli.terminal import confirm, line, open_home, show, show_and_reconcile, shown
 from pipelines.core.doubt import Doubt, as_json, sentences
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
@@ -122,14 +122,12 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
 
 
-def _record(
-    session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool, no_build: bool
-) -> int:
-    """Show what is about to be decided and ask; then record it, and build a version with it."""
+def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool) -> int:
+    """Show what is about to be decided and ask; then record it, and show it in the books."""
     owner = ["new_owner"] if any(each["new_owner"] for each in rows) else []
     show(_named(rows), (*DECISION, *owner, "new_reason"))
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
-    return show_and_build(session, app.breaks.record_decisions(session, rows), no_build=no_build)
+    return show_and_reconcile(session, app.breaks.record_decisions(session, rows))
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -147,13 +145,12 @@ def _add_command(kind: str, text: str) -> None:
         owner: Annotated[str, Option(help="Person to assign it to; only for assign.")] = "",
         reason: program.Reason,
         yes: Yes = False,
-        no_build: program.NoBuild = False,
     ) -> int:
         about = (severity.lower(), state.lower(), break_id)
         chosen = app.breaks.BreakFilter(rule, partner, month, *about)
         verdict, session = app.breaks.Verdict(kind, reason, owner), open_home()
         rows = app.breaks.choose_breaks(session, chosen, verdict)
-        return _record(session, rows, yes=yes, no_build=no_build)
+        return _record(session, rows, yes=yes)
 
 
 _add_command("assign", "Assign breaks to a person.")
@@ -166,9 +163,8 @@ def decide_from_file(
     file: Annotated[Path, Argument(help="Workbook of --xlsx, or CSV with its columns.")],
     *,
     yes: Yes = False,
-    no_build: program.NoBuild = False,
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()
     rows = app.breaks.read_decisions(session, file)
-    return _record(session, rows, yes=yes, no_build=no_build)
+    return _record(session, rows, yes=yes)

@@ -24,8 +24,8 @@ def demo(
         session = open_home(place)
         code = run_sync(session, [app.results.ReadRequest("demo")])
         line(app.mapping.accept(session))
-        app.sync.build_version(session)
-        for question, answer in app.demo.answers(place.link):
+        app.nightly.make_books(session)
+        for question, answer in app.demo.answers(place):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
         page = app.report.write_report(session, app.report.read_published(session))

@@ -1,6 +1,8 @@
 """Commands for people who work with the rows: mapping, closes, exports, report, traces."""
 
+import sys
 import webbrowser
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +11,18 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.terminal import line, open_home, show, show_and_build, show_table, shown
+from pipelines.cli.terminal import (
+    line,
+    open_home,
+    run_reconcile,
+    show,
+    show_and_reconcile,
+    show_error,
+    show_table,
+    shown,
+)
 from pipelines.core.doubt import NOT_MAPPED, as_json, sentences
-from pipelines.core.errors import ExitCode
+from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted
 
@@ -59,11 +70,58 @@ def accept(
     replace: Annotated[
         bool, Option("--replace", help="Replace a mapping.toml that differs.")
     ] = False,
-    no_build: program.NoBuild = False,
 ) -> int:
-    """Write the proposed fields to mapping.toml, then build a version with them."""
+    """Write the proposed fields to mapping.toml, then reconcile with them."""
     session = open_home()
-    return show_and_build(session, app.mapping.accept(session, replace=replace), no_build=no_build)
+    return show_and_reconcile(session, app.mapping.accept(session, replace=replace))
+
+
+@program.command(rich_help_panel=program.FINANCE)
+def reconcile(*, _json: program.Json = False) -> int:
+    """Compare usage with billing in the published version, and publish the books."""
+    return run_reconcile(open_home(), again=True)
+
+
+@program.command(rich_help_panel=program.FINANCE)
+def sql(
+    query: Annotated[
+        str, Argument(help="Query. Default: read queries that end in `;` from standard input.")
+    ] = "",
+    *,
+    _json: program.Json = False,
+) -> int:
+    """Query the published books and their version of the warehouse; changes nothing."""
+    with app.sql.open_for_queries(open_home()) as db:
+        if query:
+            show(app.sql.answer(db, query), if_empty="No rows.")
+            return ExitCode.DONE
+        code = ExitCode.DONE
+        for each in _queries():
+            try:
+                show(app.sql.answer(db, each), if_empty="No rows.")
+            except ConfigurationError as error:
+                show_error(error)
+                code = error.exit_code
+        return code
+
+
+def _queries() -> Iterator[str]:
+    """Yield the queries of standard input; ask for them on a terminal."""
+    is_asked = sys.stdin.isatty()
+    if is_asked:
+        line("End each query with `;`. Tables: current, history, finance, reconciliation, meta.")
+    lines = list[str]()
+    while True:
+        try:
+            text = input(("sql> " if not lines else "...> ") if is_asked else "")
+        except EOFError:
+            break
+        lines.append(text)
+        if text.rstrip().endswith(";"):
+            yield "\n".join(lines)
+            lines.clear()
+    if "".join(lines).strip():
+        yield "\n".join(lines)
 
 
 @program.close.command()
@@ -88,20 +146,19 @@ def close_month(
     preparer: Annotated[str, Option(help="Who prepared the close.")],
     reviewer: Annotated[str, Option(help="Who reviewed it; another person.")],
     remark: Annotated[str, Option("--note", help="Note to keep with the copy.")] = "",
-    no_build: program.NoBuild = False,
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
     text = app.close.close_month(session, month.date(), preparer, reviewer, remark)
-    return show_and_build(session, text, no_build=no_build)
+    return show_and_reconcile(session, text)
 
 
 @program.close.command()
-def reopen(month: Month, *, reason: program.Reason, no_build: program.NoBuild = False) -> int:
+def reopen(month: Month, *, reason: program.Reason) -> int:
     """Reopen a closed month. Its copy stays."""
     session = open_home()
     text = app.close.reopen_month(session, month.date(), user_name(), reason)
-    return show_and_build(session, text, no_build=no_build)
+    return show_and_reconcile(session, text)
 
 
 @program.close.command("list")

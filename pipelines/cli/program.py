@@ -17,7 +17,7 @@ INTERRUPTED = "Interrupted. Analysts see the version that was published last."
 RESUME = "Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."
 REPEATED = (
     "check", "close", "connections", "discover", "export", "notify", "plan", "prune", "report",
-    "runs", "status", "trace", "verify",
+    "reconcile", "runs", "status", "trace", "verify",
 )  # fmt: skip
 REPEAT = {  # by command; the others resume what was read
     "erase": "Files may still contain the value. Run the same `partner-sync erase` to finish.",

@@ -208,7 +208,7 @@ def run_sync(
     no_build: bool = False,
 ) -> int:
     """Read lists, make a version (by default, build it), print both; return the exit code."""
-    make = None if no_build else make or app.sync.build_version
+    make = None if no_build else make or app.nightly.publish
     gc.freeze()  # what was imported stays: the search for cycles need not visit it for each page
     with _shown_progress() as on_progress:
         result = app.sync.sync(session, requests, on_progress, make)
@@ -220,20 +220,47 @@ def run_sync(
         line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
     _show_findings(result.findings)
     _show_build(values["build"] if requests else values)
-    if session.settings.notify_summary and built and built.is_new:
-        app.notify.notify_summary(session, app.report.read_published(session))
+    code: int = result.exit_code
+    if built and built.is_new:
+        code = _report(session) or code
     if session.settings.notify:  # last: what was done is shown even if this fails
         app.notify.notify_findings(session)
-    return result.exit_code
+    return code
 
 
-def show_and_build(session: "app.session.AppSession", text: str, *, no_build: bool) -> int:
-    """Print what was changed, then build a version with it; return the exit code."""
+def _report(session: "app.session.AppSession") -> int:
+    """Write the report of the new books and send its summary; return an exit code if that fails."""
+    try:
+        figures = app.report.read_published(session)
+        line(f"Report: {app.report.write_report(session, figures)}")
+        if session.settings.notify_summary:
+            app.notify.notify_summary(session, figures)
+    except PartnerSyncError as error:  # the version is published all the same
+        show_error(error)
+        return ExitCode.NEEDS_ATTENTION
+    return ExitCode.DONE
+
+
+def show_and_reconcile(session: "app.session.AppSession", text: str) -> int:
+    """Print what was changed, then make books with it; return the exit code."""
     line(text)
-    if no_build:
-        line("The published version does not show it. Run `partner-sync versions build`.")
-        return ExitCode.DONE
-    return run_sync(session)
+    return run_reconcile(session)
+
+
+def run_reconcile(session: "app.session.AppSession", *, again: bool = False) -> int:
+    """Make books of the published version, print which are published; return the exit code."""
+    made = app.nightly.make_books(session, again=again)
+    if made.books is None:
+        show([], json_value={"books": None, "version": None, "is_new": False, "file": None})
+        line("Nothing is published yet, so there are no books. Run `partner-sync sync`.")
+        return ExitCode.NOTHING_PUBLISHED
+    found = {"books": made.books.number, "version": made.books.version, "is_new": made.is_new}
+    show([], json_value={**found, "file": str(session.home.books_link)})
+    if made.is_new:
+        line(f"Published books {made.books}: {session.home.books_link}")
+    else:
+        line(f"Nothing new. Books {made.books} are published.")
+    return ExitCode.DONE
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:

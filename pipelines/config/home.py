@@ -13,7 +13,7 @@ DEFAULT_HOME = Path("~/.partner-sync")
 
 
 class Home:
-    """Paths below one folder. Analysts read `link` and `versions`; the rest is private."""
+    """Paths below one folder. Analysts read links, `versions` and `books`; the rest is private."""
 
     def __init__(self, root: Path) -> None:
         self.root: Final = root
@@ -24,6 +24,8 @@ class Home:
         self.archive: Final = root / "archive"
         self.versions: Final = root / "versions"
         self.link: Final = root / "warehouse.duckdb"  # to the published version
+        self.books: Final = root / "books"
+        self.books_link: Final = root / "books.duckdb"  # to the published books
         self.reports: Final = root / "reports"
         self.closes: Final = root / "closes"
         self.exports: Final = root / "exports"
@@ -54,6 +56,7 @@ class Home:
         try:
             self.root.mkdir(mode=0o755, parents=True, exist_ok=True)
             self.versions.mkdir(mode=0o755, exist_ok=True)
+            self.books.mkdir(mode=0o755, exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
                 f"The home {self.root} cannot be created: {error.strerror}.",

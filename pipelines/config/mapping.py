@@ -4,6 +4,7 @@ The service does not document these fields, so none is assumed. A role without a
 and what needs it is not evaluated.
 """
 
+import tomllib
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -152,6 +153,14 @@ def read_mapping(file: Path) -> Mapping | None:
     if not content:
         return None
     return values.validate(TypeAdapter(Mapping), content, file, f"Correct {file}. {REMEDY}")
+
+
+def parse_mapping(text: str) -> Mapping:
+    """Return the mapping that a text is, which was valid before. Raises ConfigurationError."""
+    content = tomllib.loads(text)
+    if not content:
+        raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
+    return TypeAdapter(Mapping).validate_python(content)
 
 
 def mapping_digest(file: Path) -> str:

@@ -77,7 +77,7 @@ class Settings(values.Table):
     max_clock_difference_hours: float = Field(default=24, gt=0)
     """hours by which the clock of the service may differ from that of this machine"""
     keep_versions: int = Field(default=3, ge=1)
-    """number of sets of scans to keep, each in its newest version"""
+    """number of versions to keep"""
     keep_days: int = Field(default=0, ge=0, le=36_500)
     """days for which `prune` keeps scan files; 0: forever"""
     memory_limit: values.Memory | None = None

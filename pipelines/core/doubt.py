@@ -1,6 +1,7 @@
 """What is not known about breaks, and how people are told. It imports no database."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 NOT_MAPPED = "Nothing is mapped, so usage is not reconciled with billing."
@@ -13,6 +14,15 @@ class Doubt(NamedTuple):
     message: str
     remedy: str
     is_quarantine: bool = False
+
+
+def of_another_version(books: int, version: int, made_at: datetime | None) -> str:
+    """Return that books are not of the published version, as a sentence."""
+    since = f" They were made at {made_at:%Y-%m-%d %H:%M} UTC." if made_at else ""
+    return (
+        f"The books are of version {books}, and analysts see version {version}.{since} Breaks, "
+        "report and months do not show what is newer."
+    )
 
 
 def sentences(doubts: Iterable[Doubt]) -> list[str]:

@@ -230,3 +230,71 @@ class Close(Base, kw_only=True):
     reopened_at: Mapped[datetime | None] = mapped_column(default=None)
     reopened_by: Mapped[str | None] = mapped_column(default=None)
     reopened_reason: Mapped[str | None] = mapped_column(default=None)
+
+
+class BreakRow(Base, kw_only=True):
+    """What is remembered of a break since the books of `version`. Rows are only added.
+
+    The newest row of a break counts that is not undone: a rollback undoes those of later versions.
+    Amounts are exact, as text.
+    """
+
+    __tablename__ = "breaks"
+    __table_args__ = (
+        Index("breaks_by_break", "break_id", "number"),
+        {"sqlite_autoincrement": True},
+    )
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
+    version: Mapped[int]
+    undone_at: Mapped[datetime | None] = mapped_column(default=None)
+    break_id: Mapped[str]
+    rule: Mapped[str]
+    connection: Mapped[str]
+    subject: Mapped[str | None]
+    partner: Mapped[str | None]
+    month: Mapped[date | None]
+    currency: Mapped[str | None]
+    cause: Mapped[str | None]
+    used_amount: Mapped[str | None]
+    billed_amount: Mapped[str | None]
+    difference: Mapped[str | None]
+    rows: Mapped[int]
+    first_seen: Mapped[datetime]
+    last_seen: Mapped[datetime]
+    gone_at: Mapped[datetime | None]
+    returned_at: Mapped[datetime | None]
+
+
+class CorrectionRow(Base, kw_only=True):
+    """A correction of a closed month that was posted with the books of `version`, as `BreakRow`."""
+
+    __tablename__ = "corrections"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    number_of_row: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
+    version: Mapped[int]
+    undone_at: Mapped[datetime | None] = mapped_column(default=None)
+    month: Mapped[date]
+    number: Mapped[int]
+    side: Mapped[str]
+    connection: Mapped[str]
+    id: Mapped[str | None]
+    partner: Mapped[str | None]
+    currency: Mapped[str | None]
+    amount_before: Mapped[str | None]
+    amount_now: Mapped[str | None]
+    difference: Mapped[str | None]
+    posted_to: Mapped[date]
+    seen_at: Mapped[datetime]
+
+
+class BooksRow(Base, kw_only=True):
+    """One file of books: of which version, made when, from data that ends at `as_of`."""
+
+    __tablename__ = "books"
+
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    made_at: Mapped[datetime]
+    as_of: Mapped[datetime | None] = mapped_column(default=None)

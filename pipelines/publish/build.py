@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import duckdb
@@ -16,11 +16,11 @@ from pipelines.load.load import LoadResult, load_scan
 from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish import catalog, reconciliation, versions
+from pipelines.publish import catalog, versions
 from pipelines.publish.memory import with_memory
 from pipelines.publish.versions import Stores
-from pipelines.reconcile.engine import Inputs, reconcile
 from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.formats import newest
 
 # Checks show what the newest load of a list reported. What an earlier load of the build changed
 # would never be said.
@@ -47,10 +47,9 @@ class BuildResult:
 def build(stores: Stores) -> BuildResult:
     """Build and publish a version of every scan that waits for one.
 
-    Nothing new (no scan, no other mapping, no decision about breaks, no other format): return the
-    base. A base that cannot be upgraded to the format of now is rebuilt from the archive. A scan
-    that is held is left out, and so is one that cannot be loaded. Raises PartnerSyncError; the
-    published version is then untouched.
+    Nothing new (no scan, no other format): return the base. A base that cannot be upgraded to the
+    format of now is rebuilt from the archive. A scan that is held is left out, and so is one that
+    cannot be loaded. Raises PartnerSyncError; the published version is then untouched.
     """
     with versions.change_versions(stores):
         try:
@@ -65,11 +64,10 @@ def _build(stores: Stores) -> BuildResult:
     loaded = versions.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
         scans = buildable_scans(session, loaded)
-    inputs = reconciliation.read_inputs(stores)
-    is_outdated = base is not None and reconciliation.is_outdated(stores, base, inputs)
+    is_old = base is not None and versions.format_of(stores.warehouse, base) < newest()
 
     def write(stores: Stores) -> BuildResult:
-        return _Building(stores, base, inputs).run(scans, is_outdated=is_outdated)
+        return _Building(stores, base).run(scans, is_old=is_old)
 
     return with_memory(stores, write)
 
@@ -100,12 +98,9 @@ def _rebuild(stores: Stores) -> BuildResult:
                 scan.status = ScanStatus.SEALED
         scans = [scan for scan in every if scan.scan_id in needed]
         scans += buildable_scans(session, known)
-    inputs = reconciliation.read_inputs(stores)
-    inputs = replace(inputs, earlier=reconciliation.remembered(stores.warehouse))
 
     def write(stores: Stores) -> BuildResult:
-        building = _Building(stores, base, inputs, known=known)
-        return building.run(scans, is_outdated=bool(base))
+        return _Building(stores, base, known=known).run(scans, is_old=bool(base))
 
     return with_memory(stores, write)
 
@@ -128,43 +123,28 @@ def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | 
         )
 
 
-def finish(stores: Stores, db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
-    """Write what follows from the rows, and what the metadata database says now.
-
-    Raises duckdb.Error for memory that is refused, if there is a larger limit.
-    """
-    may_grow = stores.warehouse.memory_limit.larger() is not None
-    reconcile(db, replace(inputs, may_grow=may_grow))
-    catalog.write_state(db, stores.metadata)
-
-
 @dataclass(frozen=True)
 class _Building:
     """One build. `known` are scans that passed the guards in an earlier version."""
 
     stores: Stores
     base: Version | None
-    inputs: Inputs
     known: frozenset[str] = frozenset()
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
 
-    def run(self, scans: Sequence[Scan], *, is_outdated: bool = False) -> BuildResult:
-        """Build and publish a version, if a scan is loaded or the base is outdated.
-
-        `is_outdated`: the base was reconciled with other inputs.
-        """
-        if not scans and not is_outdated:
+    def run(self, scans: Sequence[Scan], *, is_old: bool = False) -> BuildResult:
+        """Build and publish a version, if a scan is loaded or the base is of an older format."""
+        if not scans and not is_old:
             return BuildResult(self.base, is_new=False)
         lists = sorted({f"{scan.connection}/{scan.stream}" for scan in scans})
-        note = "rebuilt from the archive" if self.known else ", ".join(lists) or "reconciled"
+        note = "rebuilt from the archive" if self.known else ", ".join(lists) or "upgraded"
         version = None
         with versions.write_version(self.stores, self.base, note) as (number, db):
             streams = self.stores.settings.streams
             written = read_older_rows(db, streams, declare=bool(self.known))
             results = tuple(filter(None, [self._load(db, number, scan) for scan in scans]))
-            if is_outdated or any(result.held is None for result in results):
-                logger.info("Version %s: reconciling.", number)
-                finish(self.stores, db, self.inputs)
+            if is_old or any(result.held is None for result in results):
+                catalog.write_state(db, self.stores.metadata)
                 new = {each.scan_id for each in results} - self.known
                 db.execute(MOVE_FINDINGS, {"scans": [*new]})
                 written |= {table for each in results for table in each.tables}

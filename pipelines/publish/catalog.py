@@ -89,9 +89,14 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
         db.register("shown", pa.Table.from_pylist(rows, pa.schema(columns)))
         db.execute(f"CREATE OR REPLACE TABLE meta.{table} AS FROM shown")
     db.execute(VIEWS)
+    comment(db)
+    db.commit()
+
+
+def comment(db: duckdb.DuckDBPyConnection) -> None:
+    """Comment on everything in the current database that has no comment yet."""
     # In one call: DuckDB needs half as much again for 450 calls of one statement.
     db.execute(";".join(_comment(*each) for each in db.execute(UNCOMMENTED).fetchall()))
-    db.commit()
 
 
 def _comment(kind: str, *parts: str) -> str:

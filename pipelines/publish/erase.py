@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core import stop
@@ -17,11 +17,18 @@ from pipelines.load.names import Path
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
-from pipelines.metadata.tables import Decision, FindingRow, Notification, Run, Scan
-from pipelines.publish.build import finish
+from pipelines.metadata.tables import (
+    BreakRow,
+    CorrectionRow,
+    Decision,
+    FindingRow,
+    Notification,
+    Run,
+    Scan,
+)
+from pipelines.publish import catalog
 from pipelines.publish.identifier import Identifier, map_paths
 from pipelines.publish.memory import with_memory
-from pipelines.publish.reconciliation import read_inputs
 from pipelines.publish.search import Found, SearchResult, find
 from pipelines.publish.versions import (
     Stores,
@@ -30,6 +37,7 @@ from pipelines.publish.versions import (
     publish_version,
     write_version,
 )
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version
 
 ERASED: Final = "[erased]"
@@ -121,6 +129,7 @@ def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision:
     with stores.metadata.transaction() as session:
         add_decision(session, replace(decision))
         _erase_texts(session, identifier, scans)  # before a version shows them
+    BooksFolder(stores.warehouse).drop_all()  # they are made again from the version
     _erase_versions(stores, identifier, found)
     _erase_scans(stores, identifier, scans)
     for folder in (stores.settings.home.exports, stores.settings.home.reports):
@@ -154,6 +163,7 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         contains = text.contains(identifier.text, autoescape=True)
         erased = func.replace(text, identifier.text, ERASED)
         session.execute(update(text.class_).where(contains).values({text: erased}))
+    _erase_memory(session, identifier.text)
     for run in session.scalars(select(Run)):  # JSON may spell the identifier otherwise
         run.lists = {
             stream: {name: each.replace(identifier.text, ERASED) for name, each in about.items()}
@@ -161,9 +171,32 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         }
 
 
+def _erase_memory(session: Session, text: str) -> None:
+    """Erase it from what finance remembers.
+
+    What was posted to a month is signed off with it, so it stays without a name.
+    """
+    is_about = or_(
+        BreakRow.partner == text,
+        BreakRow.subject == text,
+        BreakRow.subject.endswith(f"|{text}", autoescape=True),
+        BreakRow.cause.endswith(f" {text}", autoescape=True),
+    )
+    session.execute(delete(BreakRow).where(is_about))
+    for posted in session.scalars(select(CorrectionRow)):
+        record = posted.id
+        if record is not None and posted.side == "billing":  # a line is named after its bill
+            record = record.rpartition("#")[0] or record
+        if record == text:
+            posted.id = ERASED
+        if posted.partner == text:
+            posted.partner = ERASED
+
+
 def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) -> None:
     """Publish a version without the records, if the published one has them; delete the others."""
     base = stores.warehouse.published()
+    with_it = [each.source for each in found if isinstance(each.source, Version)]
     if positions := next((each.positions for each in found if each.source == base), None):
 
         def write(stores: Stores) -> Version:
@@ -171,13 +204,13 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
                 logger.info("Version %s: erasing records.", number)
                 identifier.delete_from(db, positions)
                 identifier.erase_texts(db)
-                finish(stores, db, read_inputs(stores))
+                catalog.write_state(db, stores.metadata)
                 return stores.warehouse.commit(db, number, rewrite=True)
 
-        publish_version(stores, with_memory(stores, write))
-    for each in found:
-        if isinstance(each.source, Version):
-            drop_version(stores, each.source.number)
+        publish_version(stores, with_memory(stores, write), without=with_it)
+    else:
+        for each in with_it:
+            drop_version(stores, each.number)
 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:

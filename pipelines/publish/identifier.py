@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -79,24 +78,10 @@ DELETE FROM quarantine.records USING positions
 WHERE (positions.scan_id, positions.page, positions.row)
     = (records.scan_id, records.page, records.row)
 """
-# Sentences, and what reconciliation remembers of earlier versions: what was posted to a month is
-# signed off with it, so it stays without a name.
-TEXTS: Final = (
-    """
-    DELETE FROM meta.load_findings AS texts
-    WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), replace($1, '\\', ''))
-    """,
-    """
-    DELETE FROM reconciliation.breaks AS breaks
-    WHERE breaks.partner = $1 OR breaks.subject = $1
-        OR ends_with(breaks.subject, '|' || $1) OR ends_with(breaks.cause, ' ' || $1)
-    """,
-    """
-    UPDATE reconciliation.corrections AS posted SET id = '[erased]'
-    WHERE $1 = if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''), posted.id)
-    """,
-    "UPDATE reconciliation.corrections SET partner = '[erased]' WHERE partner = $1",
-)
+TEXTS: Final = """
+DELETE FROM meta.load_findings AS texts
+WHERE contains(replace(CAST(texts AS VARCHAR), '\\', ''), replace($1, '\\', ''))
+"""
 
 
 @dataclass(frozen=True)
@@ -184,10 +169,8 @@ class Identifier:
         db.execute(DELETE_QUARANTINED)
 
     def erase_texts(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Erase it from sentences, and from what reconciliation remembers."""
-        for statement in TEXTS:
-            with suppress(duckdb.CatalogException):  # nothing is mapped
-                db.execute(statement, [self.text])
+        """Erase it from the sentences of a version."""
+        db.execute(TEXTS, [self.text])
 
 
 def map_paths(db: duckdb.DuckDBPyConnection) -> set[Path]:

@@ -18,7 +18,9 @@ from pipelines.metadata.locks import hold_lock
 PLACES: Final = {
     "build": (
         ".warehouse.duckdb.part",
+        ".books.duckdb.part",
         "versions/.v[0-9]*",
+        "books/.v[0-9]*",
         "closes/*/.*.part",
         "archive/*/*/.*.part",
         "archive/*/*/.*.part.open",  # of `erase`

@@ -14,22 +14,26 @@ from pipelines.publish.versions import (
     readable_versions,
     require_unchanged,
 )
+from pipelines.warehouse.books import published_version
 from pipelines.warehouse.duckdb_file import Row
 
 
 def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:
     """Delete versions that were built, and scans that began, before a time; return one row each.
 
-    The published version stays. A scan that a version holds goes only if all that stay hold it: the
-    oldest is the checkpoint, from which `rebuild` starts. `dry_run` deletes nothing. Raises
-    PartnerSyncError where a version that stays was changed, or the published one cannot be read.
+    The published version stays, and that of the published books. A scan that a version holds goes
+    only if all that stay hold it: the oldest is the checkpoint, from which `rebuild` starts.
+    `dry_run` deletes nothing. Raises PartnerSyncError where a version that stays was changed, or
+    the published one cannot be read.
     """
     with change_versions(stores):
         published, files = stores.warehouse.published(), stores.warehouse.versions()
+        of_books = published_version(stores.warehouse)
         with stores.metadata.transaction() as session:
             aged = select(VersionRow.number).where(VersionRow.created_at < before)
             numbers = set(session.scalars(aged))
-        old = [each for each in files if each.number in numbers and each != published]
+        old = [each for each in files if each.number in numbers]
+        old = [each for each in old if each != published and each.number != of_books]
         kept = set(files).difference(old)
         for each in kept:
             require_unchanged(stores.metadata, each)

@@ -1,7 +1,7 @@
 """Rows of `versions` and version files, kept in step. The symlink says what is published."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,9 +28,11 @@ from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus
-from pipelines.metadata.tables import Close, Decision, Scan, VersionRow, VersionStatus
+from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
 from pipelines.publish.left_over import remove_left_over
+from pipelines.warehouse.books import published_version
 from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory import is_refused
 
 LOADED = "SELECT loads.scan_id FROM meta.loads AS loads"
@@ -179,30 +181,31 @@ def storage_error(error: BaseException | None) -> BaseException | None:
     return found
 
 
-def publish_version(stores: Stores, version: Version) -> None:
-    """Swap the symlink to a new version; delete older ones.
+def publish_version(stores: Stores, version: Version, without: Collection[Version] = ()) -> None:
+    """Swap the symlink to a new version; delete older ones, and those in `without`.
 
-    What stays: for each of the newest `keep_versions` sets of scans, the newest version that holds
-    it; the checkpoint; the version of the last close. Versions with other scans than the new one
-    were rolled back: they all go, and so do those that cannot be read. So each version that stays
-    holds the scans of the one before.
+    What stays: the newest `keep_versions`, the checkpoint, and the version of the published books.
+    Versions with other scans than the new one were rolled back: they all go, and so do those that
+    cannot be read. So each version that stays holds the scans of the one before.
     """
     stop.raise_if_requested()  # for the last time: from here on, analysts see the version
     stores.warehouse.publish(version)
-    closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
-    with stores.metadata.transaction() as session:
-        closed = session.scalar(closes.limit(1))
-    newest, kept = loaded_scans(stores.warehouse, version), set[frozenset[str]]()
-    readable, keeper = readable_versions(stores.warehouse), checkpoint(stores)
+    for each in without:
+        drop_version(stores, each.number)
+    newest = loaded_scans(stores.warehouse, version)
+    readable = readable_versions(stores.warehouse)
+    keeper = checkpoint(stores)
+    of_books = published_version(stores.warehouse)
+    kept = 0
     for each in reversed(stores.warehouse.versions()):
-        scans = readable.get(each, newest)  # one that cannot be read has no scans of its own
+        scans = readable.get(each)
         if has_newer_format(stores.warehouse, each):
             continue  # it is for the partner-sync that wrote it
-        if not scans <= newest:
+        if scans is not None and not scans <= newest:
             drop_version(stores, each.number)
-        elif scans not in kept and len(kept) < stores.settings.keep_versions:
-            kept.add(scans)
-        elif each != keeper and each.number != closed:
+        elif scans is not None and kept < stores.settings.keep_versions:
+            kept += 1
+        elif each != keeper and each.number != of_books:
             drop_version(stores, each.number)
     _forget_lost(stores)
 
@@ -308,6 +311,12 @@ def has_newer_format(warehouse: Warehouse, version: Version) -> bool:
     except (PartnerSyncError, duckdb.Error):
         return False
     return False
+
+
+def format_of(warehouse: Warehouse, version: Version) -> int:
+    """Return the number of the format of a version. Raises PartnerSyncError."""
+    with warehouse.open(version.number) as db:
+        return read_format(db)
 
 
 def known_scans(stores: Stores) -> frozenset[str]:

@@ -7,6 +7,7 @@ lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pipelines.core.currencies import CODES, minor_unit, read_code
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.months import create_month_rows
 from pipelines.reconcile.normalize import VIEWS, Sides
-from pipelines.reconcile.statements import REMEMBERED, RULES, STATEMENTS, Statement, read_statement
+from pipelines.reconcile.statements import MEMORY, RULES, STATEMENTS, Statement, read_statement
 from pipelines.warehouse.memory import is_refused, say
 
 BY_MONTH: Final = tuple(
@@ -28,11 +29,8 @@ BY_MONTH: Final = tuple(
 # Roles without which nobody can tell with which rows a row belongs.
 BY_KEY: Final = ["id", "line_usage", "lines"]
 BY_TIME: Final = ["partner", "period", "currency"]
-# The schemas anew. What the statements read besides rows are variables.
+# What the statements read besides rows are variables.
 BEGIN: Final = """
-DROP SCHEMA IF EXISTS finance CASCADE;
-DROP SCHEMA IF EXISTS reconciliation CASCADE;
-CREATE SCHEMA reconciliation;
 CREATE TABLE reconciliation.rules (
     rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR
 );
@@ -41,26 +39,38 @@ SELECT
     -- Of the newest load: a clock that was ahead may have dated an earlier one later.
     coalesce(max_by(loads.ended_at, loads.valid_time), 'epoch') AS as_of,
     getvariable('match_by')::VARCHAR AS match_by, getvariable('time_zone')::VARCHAR AS time_zone,
-    getvariable('grace_days')::INTEGER AS grace_days, getvariable('digest')::VARCHAR AS digest
+    getvariable('grace_days')::INTEGER AS grace_days
 FROM meta.loads AS loads
 WHERE loads.stream IN ('partners', 'usage', 'billing');
+-- How the newest scan of each list ended. Of a connection that reads one of the lists that are
+-- compared, all of them are there, also those that were never read.
+CREATE TABLE reconciliation.lists AS
+WITH expected AS (
+    SELECT DISTINCT loads.connection, unnest(['partners', 'usage', 'billing']) AS stream
+    FROM meta.loads AS loads
+    WHERE loads.stream IN ('partners', 'usage', 'billing')
+    UNION
+    SELECT loads.connection, loads.stream
+    FROM meta.loads AS loads
+)
+SELECT
+    expected.connection, expected.stream,
+    expected.stream IN ('partners', 'usage', 'billing') AS is_compared,
+    max_by(loads.complete, loads.valid_time) AS complete,
+    max_by(loads.rows, loads.valid_time) AS rows,
+    max_by(loads.ended_at, loads.valid_time) AS ended_at,
+    max_by(loads.ended_at, loads.valid_time) FILTER (loads.complete) AS complete_at,
+    max_by(loads.sentence, loads.valid_time) AS sentence,
+    (SELECT count(*) FROM quarantine.records AS records
+        WHERE (records.connection, records.stream) = (expected.connection, expected.stream)
+    ) AS in_quarantine
+FROM expected
+LEFT JOIN meta.loads AS loads USING (connection, stream)
+GROUP BY expected.connection, expected.stream;
 SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
 """
-# Their amounts get the digits behind the point that those of this version and of earlier ones have.
-CREATE_REMEMBERED: Final = """
-CREATE TABLE IF NOT EXISTS reconciliation.breaks (
-    break_id VARCHAR, rule VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
-    month DATE, currency VARCHAR, cause VARCHAR, used_amount DECIMAL(38, 0),
-    billed_amount DECIMAL(38, 0), difference DECIMAL(38, 0), rows BIGINT, first_seen TIMESTAMPTZ,
-    last_seen TIMESTAMPTZ, gone_at TIMESTAMPTZ, returned_at TIMESTAMPTZ
-);
-CREATE TABLE IF NOT EXISTS reconciliation.corrections (
-    month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, partner VARCHAR,
-    currency VARCHAR, amount_before DECIMAL(38, 0), amount_now DECIMAL(38, 0),
-    difference DECIMAL(38, 0), posted_to DATE, seen_at TIMESTAMPTZ
-);
-"""
-WIDEN: Final = "ALTER TABLE reconciliation.{} ALTER COLUMN {} SET DATA TYPE {}"
+# Their amounts get the digits behind the point that those of now and of earlier books have.
+WIDEN: Final = "ALTER TABLE temp.memory_{} ALTER COLUMN {} SET DATA TYPE {}"
 # Besides the views, what the statements read and write.
 CREATE_TABLES: Final = """
 CREATE TABLE reconciliation.break_rows (
@@ -74,7 +84,7 @@ CREATE OR REPLACE TEMP TABLE tolerances (
     currency VARCHAR, partner VARCHAR, line_minor BIGINT, line_share DECIMAL(10, 8),
     month_minor BIGINT
 );
-CREATE OR REPLACE TEMP TABLE break_decisions (
+CREATE TABLE reconciliation.decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
@@ -100,29 +110,34 @@ INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $
 class Inputs:
     """What reconciliation rests on besides rows. Without `mapping`, `problem` says why.
 
-    `digest` is one of them all. `decisions` about breaks: number, break_id, kind, person,
-    decided_at, owner, reason, and the break's difference (as text) and rows of that time.
-    `earlier`: what another version remembers (an Arrow table by its name), where this one has no
-    base. `closes`: those of all months, by the folder of their copy. `erased`: digests of
-    identifiers that were erased. `may_grow`: a build that is refused memory begins again with more.
+    `digest` is one of them all but the decisions. `decisions` about breaks: number, break_id, kind,
+    person, decided_at, owner, reason, and the break's difference (as text) and rows of that time.
+    `memory`: what is remembered of earlier books, an Arrow table by its name; their data ended at
+    `last_as_of`. `closes`: those of all months, by the folder of their copy. `erased`: digests of
+    identifiers that were erased. `may_grow`: who is refused memory begins again with more.
     """
 
     mapping: Mapping | None = None
     problem: str = "Nothing is mapped."
     digest: str = ""
     decisions: Sequence[dict[str, Any]] = ()
-    earlier: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, pa.Table] = field(default_factory=dict)
+    last_as_of: datetime | None = None
     closes: dict[Path, Close] = field(default_factory=dict)
     erased: Sequence[str] = ()
     may_grow: bool = False
 
+    @property
+    def last_decision(self) -> int:
+        """The number of the newest decision; 0 without any."""
+        return int(self.decisions[-1]["number"]) if self.decisions else 0
+
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
-    """Replace schema `reconciliation`, but for what its breaks remember of earlier versions.
+    """Fill the schemas `reconciliation` and `finance` of new books, whose version is attached.
 
-    Raises nothing for what cannot be evaluated, so that the rows are published all the same; only
-    duckdb.Error for memory that is refused, if the build may have more. Where nothing can be
-    evaluated, only table `rules` is there, which says why.
+    Raises nothing for what cannot be evaluated; only duckdb.Error for memory that is refused, if
+    there may be more. Where nothing can be evaluated, only table `rules` is there, which says why.
     """
     problem = inputs.problem
     try:
@@ -135,34 +150,57 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         problem = f"Reconciliation failed: {say(error)}"
     finally:
         db.execute("SET TimeZone = 'UTC'")
+    db.execute("DROP SCHEMA finance CASCADE; DROP SCHEMA reconciliation CASCADE")
+    db.execute("CREATE SCHEMA reconciliation; CREATE SCHEMA finance")
     _begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
     for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
 
 
-def read_remembered(db: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """Return what a version remembers of earlier ones, by its table. Raises duckdb.Error."""
-    return {name: db.table(f"reconciliation.{name}").to_arrow_table() for name in REMEMBERED}
-
-
 def _begin(db: duckdb.DuckDBPyConnection, inputs: Inputs, terms: dict[str, Any]) -> None:
-    """Set terms as variables and create schema `reconciliation` with what is remembered."""
-    for name, value in {**terms, "digest": inputs.digest}.items():
+    """Set terms as variables; create the tables that are there whatever can be evaluated."""
+    for name, value in {**terms, "last_as_of": inputs.last_as_of}.items():
         db.execute(f"SET VARIABLE {name} = $1", [value])
-    remembered = inputs.earlier
-    with suppress(duckdb.CatalogException):
-        remembered = remembered or read_remembered(db)
     db.execute(BEGIN)
-    for table, rows in remembered.items():
-        db.from_arrow(rows).create(f"reconciliation.{table}")
+
+
+def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[str, Any]]) -> None:
+    """Replace the decisions in books. What they say of breaks is in views."""
+    try:
+        db.execute("DELETE FROM reconciliation.decisions")
+    except duckdb.CatalogException:
+        return  # nothing was evaluated, so there is no break
+    if decisions:
+        rows = db.from_arrow(pa.Table.from_pylist(list(decisions)))
+        rows.query("added", "INSERT INTO reconciliation.decisions BY NAME FROM added")
+
+
+def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
+    """Create temporary views of the rows of both sides, which books do not store.
+
+    `partners`, `used`, `bills`, `billed`, and each with its history. Raises duckdb.Error.
+    """
+    sides = Sides(db, mapping)
+    sides.create_bill_months()
+    for view in VIEWS:
+        db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
+        if view != "billed":  # which joins what holds now
+            history = sides.query(view, every_version=True)
+            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+    return sides
+
+
+def create_pair_view(db: duckdb.DuckDBPyConnection) -> None:
+    """Create temporary view `matches`: all pairs of rows, which books do not store."""
+    statement = read_statement("matches")
+    db.execute(CREATE_RESULT.format(f"{statement.kind} {statement.name}", statement.query))
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
-    """Create schema `finance`: views of reconciliation with names of partners.
+    """Fill schema `finance`: views of reconciliation with names of partners.
 
     A view of a table that could not be evaluated is left out: an empty one would be an answer.
     """
-    db.execute("DROP SCHEMA IF EXISTS finance CASCADE")
     for statement in db.extract_statements(read_statement("finance").query):
         if not any(f"reconciliation.{name} AS" in statement.query for name in failed):
             with suppress(duckdb.CatalogException, duckdb.BinderException):
@@ -188,19 +226,13 @@ class _Engine:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, inputs: Inputs, mapping: Mapping) -> None:
         self.db, self.inputs, self.mapping, self.failed = db, inputs, mapping, dict[str, str]()
-        self.sides = Sides(db, mapping, "reconciliation.")
+        # Days of times, such as that of a record, are those of the mapping's time zone.
+        db.execute(f"SET TimeZone = '{mapping.time_zone}'")
+        self.sides = create_row_views(db, mapping)
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
-        # Days of times, such as that of a record, are those of the mapping's time zone.
-        self.db.execute(f"SET TimeZone = '{self.mapping.time_zone}'")
         _begin(self.db, self.inputs, self._terms())
-        self.sides.create_bill_months()
-        for view in VIEWS:
-            self.db.execute(f"CREATE VIEW reconciliation.{view} AS {self.sides.query(view)}")
-            if view != "billed":  # which joins what holds now
-                history = self.sides.query(view, every_version=True)
-                self.db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
         self._create_tables()
         for name in STATEMENTS:
             self._evaluate(read_statement(name))
@@ -228,12 +260,15 @@ class _Engine:
 
     def _create_tables(self) -> None:
         """Create what the statements read and write besides the views."""
-        self.db.execute(CREATE_REMEMBERED)
+        for name, remembered in self.inputs.memory.items():
+            self.db.from_arrow(remembered).query(
+                "rows", f"CREATE OR REPLACE TEMP TABLE memory_{name} AS FROM rows"
+            )
         if reason := create_month_rows(self.db, self.inputs.closes):
             self.failed["month_rows"] = reason
-        rows = self.db.table("month_rows")
-        types = dict(zip(rows.columns, rows.types, strict=True))
-        for table, amounts in REMEMBERED.items():
+        month_rows = self.db.table("month_rows")
+        types = dict(zip(month_rows.columns, month_rows.types, strict=True))
+        for table, amounts in MEMORY.items():
             for amount in amounts:
                 self.db.execute(WIDEN.format(table, amount, types["amount"]))
         units = ", ".join(f"('{code}', {minor_unit(code)})" for code in sorted(CODES))
@@ -244,9 +279,7 @@ class _Engine:
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
         self.db.execute(CREATE_FIELDS)
         self.db.executemany(INSERT_FIELD, [*self._fields().items()])
-        if self.inputs.decisions:
-            decisions = self.db.from_arrow(pa.Table.from_pylist(list(self.inputs.decisions)))
-            decisions.query("added", "INSERT INTO break_decisions BY NAME FROM added")
+        replace_decisions(self.db, self.inputs.decisions)
 
     def _fields(self) -> dict[str, str]:
         """Return the field of each role, and of the list that holds the lines."""
@@ -273,7 +306,7 @@ class _Engine:
                 reason = f"The query of {name} failed: {say(error)}"
         if reason:
             self.failed[name] = reason
-            if name not in (*RULES, *REMEMBERED):
+            if name not in RULES:
                 with suppress(duckdb.Error):
                     self.db.execute(f"{sql} LIMIT 0")
         _insert_rule(self.db, statement, reason)

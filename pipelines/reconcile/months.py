@@ -19,19 +19,22 @@ from pipelines.core.files import durable_rename, private_folder, remove, sync_fi
 from pipelines.core.text import printable
 from pipelines.metadata.tables import Close
 from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.statements import REMEMBERED
+from pipelines.reconcile.statements import MEMORY
 from pipelines.warehouse.memory import is_refused, say
 
 FORMAT: Final = 2  # of a manifest; one that does not say a number has format 1
 SIGNED_FILE: Final = 0o400
 MANIFEST, MAPPING = "manifest.json", "mapping.toml"
 COPIED: Final = {  # table -> its month; corrections are those that the month takes
-    **dict.fromkeys(("used", "billed", "summary", "breaks", "rollforward"), "month"),
-    "corrections": "posted_to",
+    **dict.fromkeys(("temp.used", "temp.billed"), "month"),
+    **dict.fromkeys(
+        (f"reconciliation.{name}" for name in ("summary", "breaks", "rollforward")), "month"
+    ),
+    "reconciliation.corrections": "posted_to",
 }
 STATED: Final = ("number", "preparer", "reviewer", "note", "version")
 COPY: Final = """
-COPY (SELECT rows.* FROM reconciliation.{} AS rows WHERE rows.{} = DATE '{}')
+COPY (SELECT rows.* FROM {} AS rows WHERE rows.{} = DATE '{}')
 TO '{}' (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')
 """
 AS_OF: Final = "SELECT basis.as_of::VARCHAR FROM reconciliation.basis AS basis"
@@ -76,7 +79,7 @@ SELECT posted.* REPLACE (
 FROM {table} AS posted
 """
 # Of amounts of earlier versions: only their type counts.
-REMEMBERED_ROWS: Final = """
+MEMORY_ROWS: Final = """
 SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
 FROM {} AS rows
 WHERE false
@@ -110,7 +113,8 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         db.execute("SET preserve_insertion_order = false")  # needs less memory
         for name, month in COPIED.items():
             stop.raise_if_requested()
-            db.execute(COPY.format(name, month, close.month, _quoted(part / f"{name}.parquet")))
+            file = part / f"{name.partition('.')[2]}.parquet"
+            db.execute(COPY.format(name, month, close.month, _quoted(file)))
         (part / MAPPING).write_bytes(mapping)
         manifest = {
             "format": FORMAT,
@@ -183,12 +187,12 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         about = (close.month, close.number, close.preparer, close.reviewer, close.closed_at)
         state = (close.version, close.reopened_at is not None, posted_to)
         db.execute(INSERT_MONTH, (*about, *state))
-    of_today = _rows(1, {view: f"(FROM reconciliation.{view} LIMIT 0)" for view in VIEWS}, [])
-    no_rows = [of_today, *(REMEMBERED_ROWS.format(f"reconciliation.{each}") for each in REMEMBERED)]
+    of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [])
+    no_rows = [of_today, *(MEMORY_ROWS.format(f"temp.memory_{each}") for each in MEMORY)]
     files = [f"'{_quoted(folder / 'corrections.parquet')}'" for folder in standing]
-    signed = ["(FROM reconciliation.corrections LIMIT 0)", *files]
+    signed = ["(FROM temp.memory_corrections LIMIT 0)", *files]
     try:
-        rows = [*_month_rows(db, standing), *map(REMEMBERED_ROWS.format, files)]
+        rows = [*_month_rows(db, standing), *map(MEMORY_ROWS.format, files)]
         _create_view(db, [*no_rows, *rows])
         amount = db.table("month_rows").types[-1]
         queries = (SIGNED.format(table=each, amount=amount) for each in signed)
@@ -254,7 +258,7 @@ def require_intact(folder: Path, close: Close) -> None:
             raise ArchiveDamaged(
                 f"The copy of {close.month:%Y-%m} is damaged: {folder / name} is missing, was "
                 "changed after the month was closed, or cannot be read.",
-                "Restore it from a backup, then run `partner-sync versions rebuild`.",
+                "Restore it from a backup, then run `partner-sync reconcile`.",
             )
 
 

@@ -22,6 +22,9 @@ from pipelines.reconcile.readings import Readings
 from pipelines.reconcile.roles import find_roles
 from pipelines.reconcile.sent import table_kind
 
+TABLES: Final = """
+SELECT tables.table_name FROM duckdb_tables() AS tables WHERE tables.schema_name = 'history'
+"""
 PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
     record._valid_from, record._valid_to, record._end_reason
@@ -154,7 +157,7 @@ class Sides:
         self._months = f"{self._prefix}bill_months"
         self._has_months = True
         self.columns, self.unknown = find_roles(db, mapping)
-        self._tables = {table for (table,) in db.execute("SHOW TABLES FROM history").fetchall()}
+        self._tables = {table for (table,) in db.execute(TABLES).fetchall()}
 
     @property
     def by_usage(self) -> bool:

@@ -15,10 +15,12 @@ TABLES: Final = (
     "external_ids", "corrections", "closes", "unseen_values", "read_otherwise",
 )  # fmt: skip
 STATEMENTS: Final = (
-    "known_partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
-    "changes", "exceptions", "paired", "matches", *RULES, *TABLES,
+    "partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
+    "changes", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks", "month_facts",
+    "bill_totals", "without_usage", "usage_days", "missing_amounts",
+    *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
-REMEMBERED: Final = {  # tables that keep rows of earlier versions, with their amounts
+MEMORY: Final = {  # what is remembered of earlier books, with its amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }

@@ -78,13 +78,15 @@ def read_figures(
     queries: Sequence[str] = QUERIES,
     previous: Figures | None = None,
 ) -> Figures:
-    """Return the figures of a version. Raises duckdb.Error."""
+    """Return the figures of open books. Raises duckdb.Error."""
     db.execute("SET VARIABLE known_scans = $1", [previous and previous.scans])
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
     asked = WITHOUT_AMOUNTS if problem else queries
     tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
-    scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
+    scans = list[str]()
+    with suppress(duckdb.CatalogException):  # the books alone are open
+        scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
     breaks = {row["break_id"]: row for row in tables["breaks"]}
     found = [] if problem else read_not_evaluated(db)
     tables["not_checked"] = [each for each in found if each["is_needed"]]
@@ -98,7 +100,7 @@ def _find_problem(rules: dict[str, Row]) -> str:
     The summary needs all rules and tables without which no figure is right.
     """
     if not rules:
-        return "This version has no reconciliation. Run `partner-sync versions build`."
+        return "No books were made of this version. Run `partner-sync reconcile`."
     reason = (rules["summary"]["reason"] or "").rstrip(".")
     if not reason or "partner-sync" in reason:
         return reason and f"{reason}."

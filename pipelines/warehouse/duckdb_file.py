@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ import duckdb
 from pipelines.config.home import Home
 from pipelines.core.errors import LockHeld, NewerFormat, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, storing, swap_symlink, sync_file
-from pipelines.core.text import printable, quote_identifier
+from pipelines.core.text import printable, quote_identifier, quote_text
 from pipelines.warehouse.formats import newest, read_format, upgrade
 from pipelines.warehouse.interrupt import ended_by_stop
 from pipelines.warehouse.memory import MemoryLimit
@@ -35,6 +35,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a variable of ours is no table
 }
+ATTACH_VERSION: Final = "ATTACH {} AS warehouse (READ_ONLY)"
 LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
@@ -206,18 +207,8 @@ class Warehouse:
         file, also where the damage is met only in the block.
         """
         version = self.require_published() if number is None else self.version(number)
-        with self._reader(version) as db, _reading(version):
-            number_of_format = read_format(db)
-            if number_of_format > newest():
-                raise NewerFormat(
-                    f"Version {version.number} has format {number_of_format}, and this "
-                    f"partner-sync reads formats up to {newest()}: a newer one wrote "
-                    f"{version.path}. The file was not changed.",
-                    "Install the newer partner-sync.",
-                )
-            _require_whole(version, db)
-            with _older_named(version, number_of_format):
-                yield db
+        with self._reader(version) as db, self._checked(db, version):
+            yield db
 
     @contextmanager
     def open_upgraded(self, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -234,6 +225,41 @@ class Warehouse:
         ):
             upgrade(db)
             yield db
+
+    @contextmanager
+    def attach(self, db: duckdb.DuckDBPyConnection, version: Version) -> Iterator[None]:
+        """Attach a version to a connection as `warehouse`, read-only, for the block.
+
+        Raises as `open` does.
+        """
+        file = version.file()
+        with ExitStack() as held:
+            try:
+                db.execute(ATTACH_VERSION.format(quote_text(str(file))))
+            except duckdb.Error as error:
+                if LOCKED not in str(error):
+                    raise _not_opened(file, error) from error
+                copy = held.enter_context(_copied(file))
+                db.execute(ATTACH_VERSION.format(quote_text(str(copy))))
+            db.execute("USE warehouse")
+            held.enter_context(self._checked(db, version))
+            yield
+
+    @contextmanager
+    def _checked(self, db: duckdb.DuckDBPyConnection, version: Version) -> Iterator[None]:
+        """Check an open version, and explain what cannot be read of it in the block."""
+        with _reading(version):
+            number_of_format = read_format(db)
+            if number_of_format > newest():
+                raise NewerFormat(
+                    f"Version {version.number} has format {number_of_format}, and this "
+                    f"partner-sync reads formats up to {newest()}: a newer one wrote "
+                    f"{version.path}. The file was not changed.",
+                    "Install the newer partner-sync.",
+                )
+            _require_whole(version, db)
+            with _older_named(version, number_of_format):
+                yield
 
     def _reader(self, version: Version) -> duckdb.DuckDBPyConnection:
         """Open a version read-only. Raises PartnerSyncError.
@@ -300,12 +326,16 @@ def _connect(
     except duckdb.Error as error:
         if LOCKED in str(error) or isinstance(error, duckdb.ConnectionException):
             raise LockHeld(f"{file} cannot be shared: {printable(error)}.") from error
-        raise StorageFailed(
-            f"{file} cannot be opened: {printable(error).rstrip('.!')}. No other file is affected.",
-            f"If the file is damaged: {DAMAGED}",
-        ) from error
+        raise _not_opened(file, error) from error
     database.execute("SET TimeZone = 'UTC'")
     return database
+
+
+def _not_opened(file: Path, error: duckdb.Error) -> StorageFailed:
+    return StorageFailed(
+        f"{file} cannot be opened: {printable(error).rstrip('.!')}. No other file is affected.",
+        f"If the file is damaged: {DAMAGED}",
+    )
 
 
 @contextmanager

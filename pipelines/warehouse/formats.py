@@ -61,7 +61,13 @@ def add_types(db: duckdb.DuckDBPyConnection) -> None:
         db.execute(f"ALTER TABLE IF EXISTS meta.columns ADD COLUMN IF NOT EXISTS {column} VARCHAR")
 
 
-STEPS: tuple[Step, ...] = (add_format, add_chains, add_types)
+def drop_finance(db: duckdb.DuckDBPyConnection) -> None:
+    """From 4 to 5: finance has files of its own, and remembers in the metadata database."""
+    db.execute("DROP SCHEMA IF EXISTS finance CASCADE")
+    db.execute("DROP SCHEMA IF EXISTS reconciliation CASCADE")
+
+
+STEPS: tuple[Step, ...] = (add_format, add_chains, add_types, drop_finance)
 
 
 def newest() -> int:

@@ -17,9 +17,9 @@ from pipelines.app.breaks import (
     totals,
     write_file,
 )
+from pipelines.app.nightly import publish as build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
-from pipelines.publish.build import build
 from pipelines.warehouse.duckdb_file import Row
 from tests.app.conftest import BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
@@ -72,7 +72,7 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
     ):
         with pytest.raises(ConfigurationError) as error:
             take(books, RESOLVE, **{name: value})
-        assert f"has no {name} `{value}`" in str(error.value)
+        assert f"have no {name} `{value}`" in str(error.value)
         assert f"Possible values: {possible}" in str(error.value)
     with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
         take(books, Verdict("resolve", "why", "bob"), partner="jp")
@@ -231,7 +231,7 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     file = tmp_path / "breaks.xlsx"
     assert "difference: Excel keeps 15 digits" in cli("breaks", f"--xlsx={file}").stdout
     cli("breaks", "assign", found["breaks"][0]["break_id"], "--owner=bob", "--reason=why", "--yes")
-    cli("breaks", "resolve", "--partner=jp", "--reason=why", "--yes", "--no-build")
+    cli("breaks", "resolve", "--partner=jp", "--reason=why", "--yes")
     assert [each[0] for each in decided(books)] == ["break_assign", *["break_resolve"] * 2]
     assert subjects(books, state="assigned") == [MISSING]
     assert "no row has a decision" in cli("breaks", "decide", str(file), code=2).stderr

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.app.export import export_tables
+from pipelines.app.nightly import publish as build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
-from pipelines.publish.build import build
 from tests.publish.homes import OpenHome, Reading, Stores, read
 from tests.warehouse.versions import full_disk
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.app.nightly import publish as build
 from pipelines.app.trace import trace
 from pipelines.core.errors import ConfigurationError
-from pipelines.publish.build import build
 from tests.publish.homes import Reading, Record, Stores, read, usage
 
 

@@ -151,7 +151,7 @@ def test_another_mapping_than_the_published_one_is_named(books: Stores) -> None:
     other = MAPPING.replace('amount = "total"', 'amount = "month"')
     write_durably(books.home.mapping_file, other.encode())
     found = traced(books)
-    assert "is newer than this version. Run `partner-sync versions build`" in found["problem"]
+    assert "newer than these books. Run `partner-sync reconcile`" in found["problem"]
     books.home.mapping_file.unlink()
     with pytest.raises(ConfigurationError, match="The mapping is empty"):
         traced(books)
@@ -161,8 +161,8 @@ def test_what_is_not_there_is_refused(books: Stores, stores: Stores) -> None:
     with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         traced(stores)  # nothing is published
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: trace_break(books, "B1"), "has no break_id `B1`"),
-        (lambda: trace_month(books, "nobody", MONTH), "has no partner `nobody`"),
+        (lambda: trace_break(books, "B1"), "have no break_id `B1`"),
+        (lambda: trace_month(books, "nobody", MONTH), "have no partner `nobody`"),
         (lambda: trace_month(books, FIRST, "2026-10"), "Possible values: 2026-09."),
         (lambda: trace_month(books, FIRST, MONTH, "USD"), "Possible values: EUR, JPY."),
         (lambda: trace_month(books, FIRST, MONTH, "JPY"), "first has neither usage nor bills in"),

@@ -117,7 +117,7 @@ def test_publishing_again_rebuilding_and_maintenance_need_no_request(site: Site)
         assert result.success
         assert site.home.link.readlink().name == f"v0000000{version}.duckdb"
         assert site.shown(PUBLISHED)["None"]["version"] == version
-    assert "3 files were verified." in str(site.instance.all_logs(result.run_id))
+    assert "6 files were verified." in str(site.instance.all_logs(result.run_id))
     assert site.requests() == before
     assert rows(site.home, USAGE_ROWS) == [(60,)]
     damaged = next(site.home.archive.glob("acme/usage/*"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.app.nightly import publish as build
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_published
 from pipelines.core.errors import PartnerSyncError
@@ -15,7 +16,6 @@ from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run
-from pipelines.publish.build import build
 from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
 from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used

@@ -37,6 +37,6 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(command, (*path, name))
 
 
-FORMATS = r"Formats: scan file \d+, version \d+, metadata \d{4}, close \d+\."
+FORMATS = r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+\."
 GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
 ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox"}

@@ -170,7 +170,7 @@ def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
     for file in (files["billing"], unknown):
         file.write_bytes(files["partners"].read_bytes())
     printed = synced.json("verify", code=3)
-    assert printed["files"] == 6
+    assert printed["files"] == 7
     messages = [each["message"] for each in printed["damaged"]]
     assert len(messages) == 2
     assert re.search(rf"{files['billing']} .* not the file that was sealed", "".join(messages))

@@ -32,7 +32,7 @@ def test_the_demo_syncs_the_sandbox_and_says_how_long_it_took(tmp_path: Path) ->
     command = [*PROGRAM, "demo", f"--home={old.parent}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert not old.exists()
-    *_, (question, frame) = demo.answers(Home(old.parent).link)
+    *_, (question, frame) = demo.answers(Home(old.parent))
     assert question == "Which breaks are the most urgent?"
     assert [type(value) for value in frame["difference"]] == [Decimal] * 5
     assert all(str(value) in done.stdout for value in frame["difference"])

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from pipelines.app.mapping import accept
-from pipelines.app.sync import build_version
 from pipelines.config.home import Home
+from pipelines.finance.books import make_books
 from tests.homes import make_home, opened, rows, sync_once
 from tests.sandbox.running import started
 
@@ -33,7 +33,7 @@ SELECT
 FROM reconciliation.breaks
 """
 VERDICTS = "SELECT partner, month::VARCHAR, currency, verdict FROM reconciliation.summary"
-APART = "SELECT bill, apart, amount FROM reconciliation.bills WHERE apart IS NOT NULL"
+APART = "SELECT bill, apart, amount FROM temp.bills WHERE apart IS NOT NULL"
 Row = tuple[Any, ...]
 
 
@@ -55,7 +55,7 @@ def test_the_planted_errors_are_found_and_nothing_else(names: str, tmp_path: Pat
         sync_once(home)
     with opened(home) as session:
         accept(session)
-        assert build_version(session).is_new
+        assert make_books(session).is_new
     assert rows(home, "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
     wrong = [each for each in planted if each["kind"] in FOUND]
     assert len(wrong) >= 20

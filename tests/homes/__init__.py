@@ -5,9 +5,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
+from pipelines.app.reconciled import create_rows
 from pipelines.app.results import LoggedProgress, SyncResult
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, sync
@@ -15,6 +15,8 @@ from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
+from pipelines.warehouse.books import BooksFolder
+from pipelines.warehouse.duckdb_file import Warehouse
 from tests.sandbox.running import SECRET, Running
 
 LISTS = {"partners": 100, "usage": 500, "billing": 100, "plans": 100}
@@ -59,8 +61,12 @@ def sync_once(home: Home, *streams: str, connection: str = "acme") -> SyncResult
 
 
 def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
-    """Return a query's rows from the published version."""
-    with duckdb.connect(home.link, read_only=True) as db:
+    """Return a query's rows from the published version, joined with the books as `sql` does."""
+    warehouse = Warehouse(home)
+    folder = BooksFolder(warehouse)
+    with folder.open(folder.published(), warehouse.published()) as db:
+        if "temp." in sql:
+            create_rows(db)
         return db.sql(sql).fetchall()
 
 

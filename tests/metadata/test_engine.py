@@ -8,20 +8,21 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import insert, select, text
+from sqlalchemy import Connection, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.metadata import migrations
-from pipelines.metadata.engine import HEAD, Metadata, is_alive, new_id, this_process
-from pipelines.metadata.tables import Base, Decision, VersionRow
+from pipelines.metadata.engine import HEAD, Metadata, _migrate, is_alive, new_id, this_process
+from pipelines.metadata.tables import Base, Decision, Run, VersionRow
 from tests.metadata.rows import NOW
 
 CHILD = """
@@ -29,6 +30,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import VersionRow
 metadata = Metadata.open(Path(sys.argv[1]), *sys.argv[3:])
@@ -62,6 +64,39 @@ def check_children(children: list[subprocess.Popen[bytes]], file: Path, *url: st
 def test_two_processes_write_one_database_and_one_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "metadata.db"
     check_children([child(code, file, TIMES) for code in (CHILD, KILLED)], file)
+
+
+# Of each revision, the tables that it creates: a database of the one before has all others.
+CREATED = {"0006": ("breaks", "corrections", "books")}
+
+
+def test_a_database_of_the_revision_before_gets_the_same_tables(metadata: Metadata) -> None:
+    """On both engines; what is in the other tables stays."""
+    with metadata.transaction() as session:
+        session.add(Run(run_id="r", connection="a", trigger="t", started_at=NOW, owner="o"))
+    with metadata.engine.begin() as connection:
+        expected = _described(connection)
+        for table in CREATED[HEAD]:
+            connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{int(HEAD) - 1:04}'"))
+    _migrate(metadata.engine)
+    with metadata.engine.begin() as connection:
+        assert _described(connection) == expected
+    with metadata.transaction() as session:
+        assert [run.run_id for run in session.query(Run)] == ["r"]
+
+
+def _described(connection: Connection) -> dict[str, Any]:
+    """Return columns, keys and indexes of every table."""
+    seen = inspect(connection)
+    return {
+        table: (
+            [(c["name"], str(c["type"]), c["nullable"]) for c in seen.get_columns(table)],
+            seen.get_pk_constraint(table)["constrained_columns"],
+            sorted((i["name"], i["column_names"]) for i in seen.get_indexes(table)),
+        )
+        for table in seen.get_table_names()
+    }
 
 
 def test_the_tables_are_those_of_the_newest_revision(metadata: Metadata) -> None:

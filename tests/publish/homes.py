@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from pipelines.app.nightly import publish as build
+from pipelines.app.reconciled import create_rows
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.connections import add_connection
@@ -24,7 +26,7 @@ from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow
 from pipelines.publish import versions
-from pipelines.publish.build import build
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
 
@@ -80,8 +82,13 @@ class Stores(AppSession):
         add_connection(self.home.connections_file, connection, service or SERVICE)
 
     def rows(self, sql: str, number: int | None = None) -> list[tuple[Any, ...]]:
-        """Return a query's rows from a version, the published one by default."""
-        with self.warehouse.open(number) as db:
+        """Return a query's rows from a version and its books, the published ones by default."""
+        folder = BooksFolder(self.warehouse)
+        version = self.warehouse.version(number) if number else self.warehouse.published()
+        assert version
+        with folder.open(folder.newest_of(version.number), version) as db:
+            if "temp." in sql:
+                create_rows(db)
             return db.execute(sql).fetchall()
 
     def keys(self, number: int | None = None, stream: str = "usage") -> list[str]:

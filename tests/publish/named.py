@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+from pipelines.app import nightly
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import rollback
 from pipelines.publish import erase as erasing
-from pipelines.publish.build import build
-from pipelines.publish.versions import rollback
 from pipelines.warehouse.duckdb_file import Version
 from tests.archive.scans import decompressed
 from tests.publish.homes import Reading, Record, Stores, goes_on_from, publish_ten, read, usage
@@ -25,7 +26,7 @@ WITH_NAME: list[Record] = [
 
 def erase(stores: Stores, identifier: str = NAME, confirm: erasing.Confirm = dict) -> int:
     request = erasing.ErasureRequest(identifier, "they asked", force=True)
-    return len(erasing.erase(stores, request, repr, confirm))
+    return len(nightly.erase_records(stores, request, repr, confirm))
 
 
 def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:

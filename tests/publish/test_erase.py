@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
 from pipelines.cli.terminal import confirm
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run, Scan
-from pipelines.publish.build import build, rebuild
 from pipelines.publish.identifier import Identifier, raw_rows
 from pipelines.publish.prune import prune
 from tests.publish.homes import Reading, Record, Stores, list_state, read, usage

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.app import nightly
+from pipelines.app.nightly import publish as build
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.tables import Scan
 from pipelines.publish import erase as erasing
-from pipelines.publish.build import build
 from pipelines.publish.identifier import Identifier
 from pipelines.publish.search import SearchResult
 from tests.effort import EFFORT
@@ -44,7 +45,7 @@ PLACES: list[Callable[[Any], Record]] = [
 
 def erase(stores: Stores, text: str = VALUE, *, force: bool = True) -> SearchResult:
     shown = list[SearchResult]()
-    erasing.erase(stores, erasing.ErasureRequest(text, "law", force), shown.append, dict)
+    nightly.erase_records(stores, erasing.ErasureRequest(text, "law", force), shown.append, dict)
     return shown[0]
 
 
@@ -101,7 +102,7 @@ def test_no_file_says_the_value_afterwards_and_the_others_keep_everything(
         for number in (each.number for each in published.warehouse.versions()):
             raws = published.rows("SELECT raw FROM quarantine.records", number)
             assert not any(is_said(json.loads(raw)) for (raw,) in raws)
-            for (table,) in published.rows("SHOW TABLES FROM history", number):
+            for (table,) in published.rows("SHOW TABLES FROM warehouse.history", number):
                 rows = published.rows(f"FROM history.{table}", number)
                 assert not any(is_said(value) for row in rows for value in row)
 

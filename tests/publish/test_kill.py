@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from subprocess import run
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow.json
 import pytest
@@ -26,16 +28,23 @@ from sqlalchemy import Connection, Engine, event
 from pipelines.app.checkup import run_checks
 from pipelines.app.close import close_month, list_closes
 from pipelines.app.maintenance import verify_files
+from pipelines.app.nightly import make_books, rollback
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
+from pipelines.app.reconciled import open_books as open_published_books
 from pipelines.core.errors import PartnerSyncError
-from pipelines.publish.build import build, rebuild
+from pipelines.finance.books import is_outdated
+from pipelines.metadata.decisions import break_decisions
 from pipelines.publish.prune import prune
+from pipelines.warehouse.books import BooksFolder
 from tests.publish.homes import DAY, Reading, Stores, read, usage
 from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back
-from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
 FURTHER = usage(*range(1, 12), amount="2.20")
+HAS_USAGE = "SELECT 1 FROM meta.columns WHERE table_name = 'usage' AND column_name = 'amount'"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
 
 
@@ -116,6 +125,34 @@ def close_again(killed: Stores) -> None:
     assert [each.name for each in killed.home.closes.glob("*/*")] == ["001"]
 
 
+def open_more(stores: Stores) -> None:
+    """Read bills that leave one break less and one more; not published yet."""
+    open_books(stores)
+    bills = [bill("b", line("u", "5.00")), bill("c", line("gone", "7.00"))]
+    read(stores, Reading(bills, "billing", page_size=50))
+
+
+def assign(stores: Stores) -> None:
+    """Assign the break, if a killed process has not done it, and make books with it."""
+    ((break_id, state),) = stores.rows("SELECT break_id, state FROM reconciliation.breaks")
+    with stores.metadata.transaction() as session:
+        is_decided = bool(break_decisions(session))
+    if state == "open" and not is_decided:
+        decide(stores, "break_assign", break_id, owner="bob")
+    make_books(stores)
+
+
+def roll_back_books(stores: Stores) -> None:
+    if stores.warehouse.require_published().number > 1:
+        rollback(stores, 1, "wrong")
+    make_books(stores)
+
+
+def open_and_publish_more(stores: Stores) -> None:
+    open_more(stores)
+    build(stores)
+
+
 @dataclass(frozen=True)
 class Work:
     """What is killed in a home (a fixture) that is prepared for it, and the commands after that."""
@@ -132,6 +169,9 @@ WORK = {
     "prune": Work("named", repr, prune_old, prune_again),
     "erase": Work("published", read_name, erase, erase_again),
     "close": Work("stores", open_books, close_september, close_again),
+    "books": Work("stores", open_more, build, build),
+    "decision": Work("stores", open_books, assign, assign),
+    "rollback with books": Work("stores", open_and_publish_more, roll_back_books, roll_back_books),
 }
 
 
@@ -162,6 +202,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     for killed in killed_homes(stores, name, capsys):
         seen += [] if expected else [killed.keys()]  # of the one that was not killed
         assert killed.keys() in seen
+        require_named(killed)
         work.again(killed)
         build(killed)
         expected = expected or state(killed)
@@ -170,6 +211,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
         numbers = {version.number for version in killed.warehouse.versions()}
         assert {n for n, status in killed.versions().items() if status != "deleted"} == numbers
         assert len([*killed.home.versions.iterdir()]) == len(numbers)
+        require_books(killed)
 
 
 def state(stores: Stores) -> tuple[Any, ...]:
@@ -177,7 +219,39 @@ def state(stores: Stores) -> tuple[Any, ...]:
     loads = stores.rows("SELECT scan_id, rows FROM meta.loads ORDER BY ALL")
     files = sorted(file.name for file in stores.archive.folder.glob("*/*/*"))
     named = files_with(stores.home.root)
-    return stores.rows(HISTORY), loads, stores.statuses(), files, len(named)
+    has_usage = bool(stores.rows(HAS_USAGE))
+    history = stores.rows(HISTORY) if has_usage else []
+    return history, loads, stores.statuses(), files, len(named), breaks(stores)
+
+
+def breaks(stores: Stores) -> list[tuple[Any, ...]]:
+    """Return what books say of breaks; nothing where nothing is mapped."""
+    query = "SELECT subject, state, owner, first_seen, last_seen, gone_at FROM {} ORDER BY 1"
+    with suppress(duckdb.CatalogException):
+        return stores.rows(query.format("reconciliation.breaks"))
+    return []
+
+
+def require_named(stores: Stores) -> None:
+    """Require that what is read names the version that the books are of, and has it."""
+    books = BooksFolder(stores.warehouse).published()
+    if books:
+        with open_published_books(stores) as (version, db):
+            assert version.number == books.version
+            ((number,),) = db.execute("SELECT books.version FROM meta.books AS books").fetchall()
+            assert number == books.version
+
+
+def require_books(stores: Stores) -> None:
+    """Require that the published books are those of the published version, and no other ones."""
+    folder = BooksFolder(stores.warehouse)
+    books = folder.published()
+    assert books
+    assert books.version == stores.warehouse.require_published().number
+    assert not is_outdated(stores)
+    of_each = Counter(each.version for each in folder.every())
+    assert {*of_each.values()} == {1}
+    assert len([*stores.home.books.iterdir()]) == of_each.total()
 
 
 def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:

@@ -10,8 +10,8 @@ from subprocess import PIPE, Popen
 import pytest
 
 from pipelines.app.maintenance import verify_files
+from pipelines.app.nightly import publish as build
 from pipelines.metadata.locks import hold_lock
-from pipelines.publish.build import build
 from pipelines.publish.versions import change_versions
 from tests.publish.homes import Reading, Stores, read, usage
 

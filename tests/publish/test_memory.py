@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.app.nightly import publish as build
 from pipelines.core.errors import MemoryRefused
-from pipelines.publish.build import BuildResult, build
+from pipelines.publish.build import BuildResult
 from pipelines.warehouse.memory import MemoryLimit
 from tests.publish.homes import Reading, Stores, read
 

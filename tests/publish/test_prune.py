@@ -7,13 +7,14 @@ import pytest
 from sqlalchemy import delete
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.maintenance import rollback, verify_files
+from pipelines.app.maintenance import verify_files
+from pipelines.app.nightly import make_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
-from tests.publish.homes import BEGIN, DAY, Reading, Stores, read
+from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
 from tests.publish.named import load, roll_back
 
 
@@ -71,26 +72,20 @@ def test_a_file_that_is_no_version_of_ours_hinders_nothing(published: Stores) ->
 
 
 @pytest.mark.long
-def test_decisions_do_not_use_up_the_versions_that_a_rollback_needs(published: Stores) -> None:
-    published = published.changed(keep_versions=2)
-
-    def map_again(field: str) -> None:
-        published.home.mapping_file.write_text(f"[usage]\nid = '{field}'\n")
-        assert build(published).is_new
-
-    load(published, *range(1, 12))
-    with published.warehouse.open(2) as analyst:
-        for field in "abc":
-            map_again(field)
-        kept = {1: "published", 5: "published"}
-        assert published.versions() == dict.fromkeys((2, 3, 4), "deleted") | kept
-        assert analyst.execute("SELECT count(*) FROM current.usage").fetchall() == [(11,)]
-    rollback(published, None, "bad load")
-    assert len(published.keys()) == 10
-    map_again("d")  # 5 is what was rolled back, and 1 has the same scans
-    assert published.versions() == dict.fromkeys(range(1, 6), "deleted") | {6: "published"}
-    with pytest.raises(PartnerSyncError, match="There is no older version of the data"):
-        rollback(published, None, "once more")
+def test_the_version_of_the_published_books_stays(published: Stores) -> None:
+    few = published.changed(keep_versions=1)
+    make_books(few)
+    for last in (11, 12, 13):  # and no books, as if they could not be made
+        read(few, Reading(usage(*range(1, last + 1))))
+        build(few)
+    assert [each.number for each in few.warehouse.versions()] == [1, 4]
+    later = BEGIN + 300 * DAY
+    assert "1" not in {
+        each["name"] for each in prune(few, later, dry_run=True) if each["kind"] == "version"
+    }
+    make_books(few)
+    load(few, *range(1, 15))
+    assert [each.number for each in few.warehouse.versions()] == [4, 5]
 
 
 def test_the_newest_scan_of_a_list_stays_and_one_that_never_ended_goes(published: Stores) -> None:

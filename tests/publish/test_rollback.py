@@ -4,9 +4,10 @@ from datetime import date
 
 import pytest
 
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
-from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from pipelines.publish.versions import change_versions, previous_versions, rollback
 from pipelines.warehouse.duckdb_file import Row

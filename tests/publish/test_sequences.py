@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run
 from pipelines.publish import versions
-from pipelines.publish.build import build, rebuild
 from pipelines.publish.prune import prune
 from tests.effort import EFFORT
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, add_run, read
@@ -139,18 +140,20 @@ class Home:
             self.build()
 
     def publish(self, scans: Scans, what: Callable[[Stores], Any], *, is_new: bool) -> None:
-        before, keeper = [*self.readable().values()][::-1], self.keeper()
+        keeper = self.keeper()
+        before = [*self.readable()][::-1]
         assert what(self.stores).is_new == is_new
         if not is_new:
             return
         self.number = self.stores.warehouse.require_published().number
         self.held[self.number], self.built[self.number] = scans, self.stores.clock.now
-        states = dict.fromkeys(each for each in [scans, *before] if each <= scans)
-        limit, kept = self.stores.settings.keep_versions, {*self.readable().values()}
-        assert {*[*states][:limit]} <= kept
-        assert all(each <= scans for each in kept)
-        assert keeper is None or self.held[keeper] in kept
-        assert len(kept) <= limit + 1  # with the checkpoint
+        older = [each for each in before if self.held[each] <= scans]
+        limit = self.stores.settings.keep_versions
+        kept = {*self.readable()}
+        assert {*[self.number, *older][:limit]} <= kept
+        assert all(self.held[each] <= scans for each in kept)
+        assert keeper is None or keeper in kept or not self.held[keeper] <= scans
+        assert len(kept) <= limit + 2  # with the checkpoint and the version of the books
 
     def build(self) -> None:
         base = self.held[self.number]

@@ -5,10 +5,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from pipelines.app.nightly import publish as build
 from pipelines.core.files import write_durably
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Decision
-from pipelines.publish.build import build
 from tests.publish.homes import Reading, Record, Stores, home_of, read
 
 MAPPING = """

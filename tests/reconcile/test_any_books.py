@@ -36,7 +36,7 @@ WHERE months.used_rows > 0 OR months.bills > 0 OR months.credited_amount IS NOT 
 USED = """
 SELECT used.id, used.partner, strftime(used.month, '%Y-%m'), used.currency, used.quantity,
     used.amount, used.unread IS NOT NULL
-FROM reconciliation.used AS used
+FROM temp.used AS used
 """
 
 

@@ -1,16 +1,18 @@
 """What becomes of a break: found, decided about, gone, back; and what is not certain."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import pytest
 
-from pipelines.config.mapping import read_mapping
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
 from pipelines.core.files import write_durably
-from pipelines.publish.build import build, rebuild
-from pipelines.reconcile.engine import Inputs, reconcile
+from pipelines.finance.books import make_books
+from pipelines.reconcile import engine
+from pipelines.reconcile.statements import Statement, read_statement
 from tests.publish.homes import Reading, Stores, read
 from tests.publish.named import erase
 from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
@@ -48,8 +50,10 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     for (break_id, _), kinds in zip(known, decisions, strict=True):
         for kind in kinds:
             decide(stores, f"break_{kind}", break_id, owner="bob")
-    assert build(stores).is_new  # for the decisions alone
-    assert not build(stores).is_new
+    published = stores.warehouse.published()
+    assert make_books(stores).is_new  # for the decisions alone
+    assert not make_books(stores).is_new
+    assert stores.warehouse.published() == published
     assert breaks(stores) == [assigned, *[resolved] * 4]
     decide(stores, "break_reopen", known[2][0])
     bill_all(x="5.02", y="5.00")
@@ -128,12 +132,12 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -
         ("[usage", "is not valid TOML"),
     ):
         write_durably(file, mapping.encode())
-        assert build(stores).is_new
+        assert make_books(stores).is_new
         assert stores.keys() == ["u"]
         ((found,),) = {*stores.rows(f"SELECT reason FROM ({NOT_EVALUATED})")}
         assert reason in found
-        tables = stores.rows("SHOW TABLES FROM reconciliation")
-        assert tables == [("basis",), ("breaks",), ("corrections",), ("rules",)]
+        tables = stores.rows("SHOW TABLES FROM books.reconciliation")
+        assert tables == [("basis",), ("lists",), ("rules",)]
     write_durably(file, MAPPING.encode())
     build(stores)
     assert breaks(stores) == [("open", None, None)]
@@ -163,7 +167,7 @@ def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) 
             assert reason in found[rule]
             rows = ROWS.get(rule, rule)
             assert stores.rows(f"SELECT count(*) FROM reconciliation.{rows}") == [(0,)]
-        views = {name for (name,) in stores.rows("SHOW TABLES FROM finance")}
+        views = {name for (name,) in stores.rows("SHOW TABLES FROM books.finance")}
         assert ("month_totals" in views) == (found["summary"] is None)
 
 
@@ -189,16 +193,23 @@ def test_numbers_whose_sum_no_decimal_holds_are_not_read(stores: Stores) -> None
     assert stores.rows(found) == [("x", "0.01")]
 
 
-def test_a_query_that_fails_is_not_evaluated_and_the_rows_are_published(stores: Stores) -> None:
-    version = stores.warehouse.require_published()
-    version.path.chmod(0o600)
-    with duckdb.connect(version.path) as db:
-        db.execute("ALTER TABLE meta.loads RENAME complete TO is_complete")
-        reconcile(db, Inputs(read_mapping(stores.home.mapping_file)))
-        found = dict(db.execute(NOT_EVALUATED).fetchall())
-        assert found["breaks"].startswith("The query of breaks failed: ")
-        assert found.keys() >= {"breaks", "summary", "ageing", "gaps"}
-        assert db.execute("SELECT count(*) FROM current.usage").fetchall() == [(1,)]
+def test_a_query_that_fails_is_not_evaluated_and_all_else_is_published(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_broken(name: str) -> Statement:
+        statement = read_statement(name)
+        return replace(statement, query="SELECT nothing") if name == "different" else statement
+
+    monkeypatch.setattr(engine, "read_statement", read_broken)
+    publish(stores, usage=[used("u"), used("v")])
+    assert stores.keys() == ["u", "v"]
+    found = dict(stores.rows(NOT_EVALUATED))
+    assert found.keys() == {"different"}
+    assert found["different"].startswith("The query of different failed: ")
+    assert breaks(stores, "rule, state, uncertain IS NULL") == [
+        ("different", "open", False),  # nobody knows whether it is gone
+        ("not_billed", "open", True),
+    ]
 
 
 @pytest.mark.long

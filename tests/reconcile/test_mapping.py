@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from pipelines.app.mapping import accept, propose
+from pipelines.app.nightly import publish as build
 from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.publish.build import build
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, home_of, read
 from tests.reconcile.made_up import Lists, usual
@@ -113,12 +113,11 @@ def test_commands(session: Stores) -> None:
     cli = Cli(session.home)
     keys = {"role", "field", "evidence", "current_mapping", "problem"}
     assert all(each.keys() == keys for each in cli.json("mapping", "propose"))
-    assert "Wrote" in cli("mapping", "accept", "--no-build").output
-    assert "Published version 2" in cli("mapping", "accept").output
-    with session.warehouse.open() as db:
-        assert db.execute("SELECT count(*) > 0 FROM reconciliation.matches").fetchone() == (True,)
+    assert "Wrote" in cli("mapping", "accept").output
+    assert "Nothing new. Books 1-2 are published." in cli("mapping", "accept").output
+    assert session.rows("SELECT count(*) > 0 FROM temp.matches") == [(True,)]
     session.home.mapping_file.write_text(OWN.replace('"unitPrice"', '"unitprice"'))
     shown = cli("mapping", "propose", code=3).output
     assert "No record of usage has a field unitprice. The nearest is unitPrice." in shown
     assert "mapping accept --replace" in cli("mapping", "accept", code=2).output
-    assert "Wrote" in cli("mapping", "accept", "--replace", "--no-build").output
+    assert "Wrote" in cli("mapping", "accept", "--replace").output

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from pipelines.app.nightly import publish as build
 from pipelines.core.files import write_durably
-from pipelines.publish.build import build
 from tests.effort import EFFORT
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import MAPPING, bill, line, partners, used

@@ -15,7 +15,7 @@ from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish,
 
 FACTORS = {"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "XXX": 2}  # of the last one nobody knows
 NO_BREAKS = "SELECT rule, cause, subject FROM reconciliation.breaks WHERE rule <> 'unknown_partner'"
-MONTHS = "SELECT id, month, month_from FROM reconciliation.billed WHERE bill = '{}' ORDER BY id"
+MONTHS = "SELECT id, month, month_from FROM temp.billed WHERE bill = '{}' ORDER BY id"
 SEPTEMBER, AUGUST, JULY = date(2026, 9, 1), date(2026, 8, 1), date(2026, 7, 1)
 
 

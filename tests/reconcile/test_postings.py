@@ -6,9 +6,10 @@ import duckdb
 import pytest
 
 from pipelines.app.close import close_month, reopen_month
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
-from pipelines.publish.build import build, rebuild
 from tests.publish.homes import Stores, goes_on_from, home_of
 from tests.publish.named import erase, roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
@@ -71,7 +72,7 @@ def test_what_a_month_took_is_not_posted_again(
 
 @pytest.mark.long
 def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
-    roll_back(taken, 2)
+    roll_back(taken, 1)
     build(taken)
     back = ("usage", "u", "EUR", "8.00", "5.00", "-3.00", "11")
     assert sorted(taken.rows(POSTED)) == sorted([TAKEN, back])

@@ -215,7 +215,7 @@ def test_breaks_of_a_situation(books: Stores) -> None:
     }
 
 
-KEYS = "SELECT connection, key, currency FROM reconciliation.{}"
+KEYS = "SELECT connection, key, currency FROM temp.{}"
 MONTHS = "SELECT connection, partner, month, currency"
 # What must be in no row of a version.
 FAULTS = {
@@ -224,19 +224,18 @@ FAULTS = {
         {KEYS.format("used")} UNION {KEYS.format("billed")} WHERE key IS NOT NULL AND apart IS NULL
         EXCEPT {KEYS.format("matches")}
     ) WHERE currency IS NOT NULL""",
-    "balanced with a difference": "FROM reconciliation.matches "
-    "WHERE status = 'balanced' AND difference <> 0",
+    "balanced with a difference": "FROM temp.matches WHERE status = 'balanced' AND difference <> 0",
     "two breaks with one identifier": "SELECT break_id FROM reconciliation.breaks "
     "GROUP BY break_id HAVING count(*) > 1",
     "a bill that is not the sum of its lines": """
-        SELECT bill FROM reconciliation.bills JOIN reconciliation.billed AS lines USING (bill)
+        SELECT bill FROM temp.bills JOIN temp.billed AS lines USING (bill)
         GROUP BY bill, bills.amount
         HAVING coalesce(sum(lines.amount), 0) IS DISTINCT FROM coalesce(bills.amount, 0)""",
     "a month that is not the sum of its usage": f"""
-        {MONTHS}, sum(amount) FROM reconciliation.used GROUP BY ALL
+        {MONTHS}, sum(amount) FROM temp.used GROUP BY ALL
         EXCEPT {MONTHS}, used_amount FROM reconciliation.summary""",
     "a month that is not the sum of its bills": f"""
-        {MONTHS}, sum(amount) FROM reconciliation.bills WHERE apart IS NULL GROUP BY ALL
+        {MONTHS}, sum(amount) FROM temp.bills WHERE apart IS NULL GROUP BY ALL
         EXCEPT {MONTHS}, billed_amount FROM reconciliation.summary""",
     "a roll-forward that does not close": "FROM reconciliation.rollforward WHERE difference <> 0",
 }
@@ -248,16 +247,14 @@ def test_no_version_has_faults(books: Stores) -> None:
 
 def test_every_rule_and_pair_is_there(books: Stores) -> None:
     assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(21,)]
-    pairs = "SELECT key, status, used_amount, billed_amount FROM reconciliation.matches "
+    pairs = "SELECT key, status, used_amount, billed_amount FROM temp.matches "
     for partner, expected in {
         "balanced": ("balanced u", "balanced", 5, 5),
         "credit note alone": ("credit note alone u", "not used", None, None),
         "no identifier": ("?no identifier u", "not billed", 5, None),  # it has a key all the same
     }.items():
         assert books.rows(f"{pairs} WHERE partner = '{partner}'") == [expected]
-    month = (
-        "SELECT month FROM reconciliation.matches WHERE key = 'fee beside usage of another month u'"
-    )
+    month = "SELECT month FROM temp.matches WHERE key = 'fee beside usage of another month u'"
     assert books.rows(month) == [(date(2026, 9, 1),)]  # that of the usage
 
 

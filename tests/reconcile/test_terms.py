@@ -43,7 +43,7 @@ def test_differences_within_tolerance_are_no_breaks(stores: Stores) -> None:
     )
     found = stores.rows("""
         SELECT pairs.key, pairs.status, min(months.verdict), max(months.verdict)
-        FROM reconciliation.matches AS pairs
+        FROM temp.matches AS pairs
         JOIN reconciliation.summary AS months ON months.partner = pairs.partner
         GROUP BY ALL ORDER BY ALL""")
     assert found == sorted((name, status, v, v) for name, *_, status, v in PAIRS)
@@ -64,7 +64,7 @@ def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Sto
         usage=[used("u", **nobody), used("v", **nobody), used("w", day="2026-07-10")],
         billing=[bill("b", line("u"), **nobody), bill("c", line("v"), month="2026-08-01")],
     )
-    pairs = "SELECT key, status FROM reconciliation.matches WHERE key <> 'w' ORDER BY key"
+    pairs = "SELECT key, status FROM temp.matches WHERE key <> 'w' ORDER BY key"
     assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "balanced")]
     months = "SELECT partner, strftime(month, '%m') FROM reconciliation.summary ORDER BY month"
     assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]
@@ -107,8 +107,9 @@ TABLES = (
 
 
 def of_acme(stores: Stores) -> dict[str, list[tuple[Any, ...]]]:
-    rows = "FROM reconciliation.{} WHERE connection = 'acme' ORDER BY ALL"
-    return {table: stores.rows(rows.format(table)) for table in TABLES}
+    rows = "FROM {} WHERE connection = 'acme' ORDER BY ALL"
+    schemas = {table: "temp" if table == "matches" else "reconciliation" for table in TABLES}
+    return {name: stores.rows(rows.format(f"{schemas[name]}.{name}")) for name in TABLES}
 
 
 def publish_all(stores: Stores, connection: str, *states: Lists) -> None:

@@ -67,7 +67,7 @@ odd = home_of(_odd)
 def test_what_is_spelled_otherwise_counts_and_what_cannot_be_read_is_no_difference(
     odd: Stores,
 ) -> None:
-    read = odd.rows("SELECT amount, month FROM reconciliation.used WHERE unread IS NULL")
+    read = odd.rows("SELECT amount, month FROM temp.used WHERE unread IS NULL")
     assert read == [(5, date(2026, 9, 1))] * len(READABLE)
     found = odd.rows("SELECT sent, any_partner FROM reconciliation.unreadable")
     assert {*found} == {(None, False), *((sent, sent == '["first"]') for sent in UNREADABLE)}
@@ -148,7 +148,7 @@ times = home_of(_times)
 
 
 def test_a_moment_is_of_the_month_that_it_has_in_the_time_zone(times: Stores) -> None:
-    months = times.rows("SELECT id, month FROM reconciliation.used ORDER BY id")
+    months = times.rows("SELECT id, month FROM temp.used ORDER BY id")
     september, october = date(2026, 9, 1), date(2026, 10, 1)
     assert months == [("u0", september), ("u1", october), ("u2", september)]
 

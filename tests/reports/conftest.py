@@ -7,6 +7,7 @@ import pytest
 from pipelines.app.report import read_published
 from pipelines.reports.queries import Figures, read_figures
 from pipelines.reports.render import render_report
+from pipelines.warehouse.books import BooksFolder
 from tests.publish.homes import Record, Stores, home_of, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
@@ -61,7 +62,8 @@ stores = home_of(publish_books)
 
 
 def figures_of(stores: Stores, number: int = 2) -> Figures:
-    with stores.warehouse.open(number) as db:
+    folder = BooksFolder(stores.warehouse)
+    with folder.open(folder.newest_of(number), stores.warehouse.version(number)) as db:
         return read_figures(db, number)
 
 

@@ -6,14 +6,14 @@ from decimal import Context, Decimal
 from functools import reduce
 from typing import Any
 
-import duckdb
 import pytest
 
 from pipelines.app.breaks import BreakFilter, read_breaks, totals
 from pipelines.reconcile.statements import RULES
-from pipelines.reports.queries import Figures, read_figures
+from pipelines.reports.queries import Figures
 from pipelines.reports.render import render_report
 from pipelines.reports.text import format_amount
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
 from tests.publish.homes import Record, Stores, home_of
@@ -127,14 +127,14 @@ def test_uncertain_breaks_are_apart(figures: Figures, stores: Stores) -> None:
 
 
 def test_every_rule_that_could_not_be_checked_is_named(stores: Stores) -> None:
-    path = stores.warehouse.versions()[1].path
-    path.chmod(0o600)
-    with duckdb.connect(path) as db:
+    folder = BooksFolder(stores.warehouse)
+    version = stores.warehouse.require_published()
+    with folder.write(version, folder.newest_of(2)) as (_books, db):
         db.execute(
             "UPDATE reconciliation.rules SET evaluated = false, reason = 'usage.id is not mapped' "
             f"WHERE rules.rule IN {RULES}"
         )
-        found = read_figures(db, 2)
+    found = figures_of(stores)
     page = render_report(found)
     assert len(found.tables["not_checked"]) == len(RULES)
     for rule in RULES:

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from pipelines.reconcile.engine import create_finance_views
+from pipelines.warehouse.books import BooksFolder
 from tests.publish.homes import Stores
 
 PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
@@ -18,10 +19,10 @@ QUESTIONS = re.findall(r"\?\n\n```sql\n(.*?)```", SECTION, re.DOTALL)
 
 @pytest.fixture
 def db(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A version that can be written."""
-    file = stores.warehouse.require_published().path
-    file.chmod(0o600)
-    with duckdb.connect(file) as opened:
+    """Books that are open for writing, with their version."""
+    folder = BooksFolder(stores.warehouse)
+    version = stores.warehouse.require_published()
+    with folder.write(version, folder.newest_of(version.number)) as (_books, opened):
         yield opened
 
 
@@ -75,13 +76,17 @@ def test_every_column_is_explained_in_its_own_words(db: duckdb.DuckDBPyConnectio
     assert [name for name, text in columns if not text or text in tables] == []
     for name, text in columns:
         assert text.startswith(COMMENTS.get(name, "")), name
-    macros = db.execute(
+
+
+def test_macros_are_explained(stores: Stores) -> None:
+    macros = stores.rows(
         "SELECT DISTINCT comment FROM duckdb_functions() WHERE function_name = 'usage_as_of'"
-    ).fetchall()
+    )
     assert macros == [("Rows of list usage that were valid at a moment.",)]
 
 
 def views(db: duckdb.DuckDBPyConnection, *failed: str) -> set[str]:
+    db.execute("DROP SCHEMA IF EXISTS finance CASCADE; CREATE SCHEMA finance")
     create_finance_views(db, failed)
     query = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'finance'"
     return {name for (name,) in db.execute(query).fetchall()}

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from pipelines.app.close import close_month
+from pipelines.app.nightly import publish as build
 from pipelines.app.report import read_published
-from pipelines.publish.build import build
 from pipelines.reports.render import render_report
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, home_with, line, publish, used

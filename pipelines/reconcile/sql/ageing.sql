@@ -1,3 +1,4 @@
+-- kind: VIEW
 -- question: How old are unresolved breaks?
 -- needs: breaks
 -- remedy: Assign or resolve the oldest breaks first.

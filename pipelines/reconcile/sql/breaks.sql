@@ -1,129 +1,31 @@
+-- kind: VIEW
 -- question: Which breaks are there, since when, how severe are they, and what was decided?
--- needs: doubts
+-- needs: break_facts
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
-WITH found AS (
-    SELECT
-        found.break_id, found.rule, found.connection, found.subject,
-        min(found.partner) AS partner, min(found.month) AS month, found.currency,
-        min(found.cause) AS cause,
-        sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
-        sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
-        -- What disappeared counts nowhere any more.
-        CASE WHEN found.rule = 'disappeared' THEN 0
-             WHEN count(found.amount) > 0
-                THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END AS difference,
-        coalesce(sum(found.quantity) FILTER (found.side = 'billing'), 0)
-            - coalesce(sum(found.quantity) FILTER (found.side = 'usage'), 0) AS more_quantity,
-        count(*) AS rows
-    FROM reconciliation.break_rows AS found
-    GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
-), known AS (
-    SELECT
-        found.*, coalesce(before.first_seen, getvariable('as_of')) AS first_seen,
-        getvariable('as_of') AS last_seen, NULL::TIMESTAMPTZ AS gone_at,
-        CASE WHEN before.gone_at IS NULL THEN before.returned_at
-             ELSE getvariable('as_of') END AS returned_at
-    FROM found
-    LEFT JOIN reconciliation.breaks AS before USING (break_id)
-    UNION ALL BY NAME
-    SELECT
-        before.break_id, before.rule, before.connection, before.subject, before.partner,
-        before.month, before.currency, before.cause, before.used_amount, before.billed_amount,
-        before.difference, before.rows, before.first_seen, before.last_seen,
-        CASE WHEN rules.evaluated THEN coalesce(before.gone_at, getvariable('as_of'))
-             ELSE before.gone_at END AS gone_at,
-        before.returned_at
-    FROM reconciliation.breaks AS before
-    LEFT JOIN reconciliation.rules AS rules USING (rule)
-    ANTI JOIN found USING (break_id)
-), billed AS (
-    SELECT
-        bills.connection, bills.partner, bills.month, bills.currency, sum(bills.amount) AS amount
-    FROM reconciliation.bills AS bills
-    WHERE bills.apart IS NULL
-    GROUP BY ALL
-), decided AS (
+-- A decision is about a break as it was then: once it returned or has another difference, it is open.
+WITH decided AS (
     SELECT
         decisions.break_id,
         max_by(decisions.owner, decisions.number) FILTER (decisions.kind = 'break_assign') AS owner,
         max_by(decisions, decisions.number) FILTER (decisions.kind <> 'break_assign') AS last
-    FROM break_decisions AS decisions
+    FROM reconciliation.decisions AS decisions
     GROUP BY decisions.break_id
 ), judged AS (
     SELECT
-        known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
-            known.billed_amount), known.difference)) AS at_stake,
-        decided.owner, decided.last.person, decided.last.reason,
-        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
-            AS age_days,
-        CASE WHEN at_stake IS NULL THEN 2
-             WHEN at_stake * 10 >= coalesce(abs(billed.amount), 0) THEN 3
-             WHEN at_stake * 100 >= abs(billed.amount) THEN 2
-             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
+        facts.*, decided.owner, decided.last.person, decided.last.reason,
         coalesce(decided.last.kind = 'break_resolve'
-            AND decided.last.decided_at >= coalesce(known.returned_at, known.first_seen)
-            AND decided.last.difference IS NOT DISTINCT FROM known.difference
-            AND decided.last.rows = known.rows, false) AS is_resolved,
-        -- The list of which a row that is absent may only not have been seen.
-        CASE known.rule WHEN 'not_billed' THEN 'billing' WHEN 'not_used' THEN 'usage'
-            WHEN 'unknown_partner' THEN 'partners'
-            WHEN 'different' THEN CASE WHEN known.difference < 0 THEN 'billing'
-                WHEN getvariable('match_by') <> 'month' THEN NULL
-                WHEN known.difference > 0 OR known.more_quantity > 0 THEN 'usage'
-                WHEN known.more_quantity < 0 THEN 'billing' END
-            END AS stream
-    FROM known
-    LEFT JOIN billed USING (connection, partner, month, currency)
+            AND decided.last.decided_at >= coalesce(facts.returned_at, facts.first_seen)
+            AND decided.last.difference IS NOT DISTINCT FROM facts.difference
+            AND decided.last.rows = facts.rows, false) AS is_resolved
+    FROM reconciliation.break_facts AS facts
     LEFT JOIN decided USING (break_id)
-), explained AS (
-    SELECT DISTINCT judged.break_id
-    FROM judged
-    CROSS JOIN (SELECT DISTINCT doubts.any_partner, doubts.any_currency FROM doubts) AS kinds
-    JOIN doubts
-        ON doubts.connection = judged.connection AND doubts.side = judged.stream
-        AND doubts.any_partner = kinds.any_partner AND doubts.any_currency = kinds.any_currency
-        AND doubts.doubt_partner IS NOT DISTINCT FROM if(kinds.any_partner, NULL, judged.partner)
-        AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, judged.currency)
-    WHERE (doubts.amount <= coalesce(judged.at_stake, doubts.amount)
-        OR (doubts.no_quantity AND judged.at_stake = 0)) AND (
-        getvariable('match_by') = 'usage' OR doubts.any_month
-        OR doubts.doubt_month IS NOT DISTINCT FROM judged.month
-    )
-), lists AS (
-    SELECT
-        loads.connection, loads.stream,
-        max_by(loads.complete, loads.valid_time) AS is_complete,
-        max_by(loads.ended_at, loads.valid_time)::DATE AS read_on,
-        max(max_by(loads.ended_at, loads.valid_time))
-            OVER (PARTITION BY loads.connection)::DATE AS others_read_on
-    FROM meta.loads AS loads
-    WHERE loads.stream IN ('partners', 'usage', 'billing')
-    GROUP BY loads.connection, loads.stream
 )
 SELECT
-    judged.break_id, judged.rule,
-    CASE WHEN judged.level >= 3 THEN 'high' WHEN judged.level = 2 THEN 'medium'
-         ELSE 'low' END AS severity,
-    judged.connection, judged.partner, partners.name AS partner_name, judged.month,
-    judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
-    judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
-    judged.returned_at, judged.age_days,
+    judged.* EXCLUDE (owner, person, reason, is_resolved, uncertain, doubt),
     CASE WHEN judged.gone_at IS NOT NULL OR judged.is_resolved THEN 'resolved'
          WHEN judged.owner IS NOT NULL THEN 'assigned' ELSE 'open' END AS state,
     judged.owner,
     CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
-    judged.reason,
-    CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
-         WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'
-         WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
-         WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
-            THEN concat(lists.stream, ' was read before the month was due') END AS uncertain,
-    if(explained.break_id IS NULL, NULL, concat('may be explained by ', judged.stream,
-        ' that cannot be read')) AS doubt
+    judged.reason, judged.uncertain, judged.doubt
 FROM judged
-LEFT JOIN explained USING (break_id)
-JOIN reconciliation.rules AS rules USING (rule)
-LEFT JOIN known_partners AS partners USING (connection, partner)
-LEFT JOIN lists USING (connection, stream)

@@ -24,11 +24,11 @@ WITH odd AS (
     SELECT
         'usage' AS side, used.connection, used._key, used._valid_from,
         used._valid_from AS known_from
-    FROM reconciliation.used AS used
+    FROM temp.used AS used
     UNION ALL
     SELECT
         'billing', billed.connection, billed._key, billed._valid_from, max(billed.known_from)
-    FROM reconciliation.billed AS billed
+    FROM temp.billed AS billed
     GROUP BY ALL
 )
 SELECT

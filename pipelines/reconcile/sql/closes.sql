@@ -1,6 +1,6 @@
 -- question: Which months are closed, who closed them, and which records changed afterwards?
 -- needs: changes
--- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
+-- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 WITH sums AS (
     SELECT
         changes.month, changes.side, changes.currency, count(*) AS records,

@@ -6,7 +6,7 @@
 WITH odd_keys AS (
     SELECT sides.hash
     FROM sides
-    LEFT JOIN known_partners AS known USING (connection, partner)
+    LEFT JOIN reconciliation.partners AS known USING (connection, partner)
     GROUP BY sides.hash
     HAVING bool_or(sides.apart IS NOT NULL) OR bool_or(sides.unread IS NOT NULL)
         OR NOT getvariable('has_amount')
@@ -36,5 +36,5 @@ SELECT
     getvariable('match_by') = 'usage' AND bool_or(sides.unread IS NOT NULL) OVER one AS is_unread
 FROM sides
 SEMI JOIN odd_keys USING (hash)
-LEFT JOIN known_partners AS known USING (connection, partner)
+LEFT JOIN reconciliation.partners AS known USING (connection, partner)
 WINDOW one AS (PARTITION BY sides.connection, sides.key)

@@ -1,12 +1,12 @@
 -- question: What changed in closed months, and to which month is it posted?
 -- needs: changes
--- remedy: Restore a damaged copy from a backup, then run `partner-sync versions rebuild`.
+-- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.
 WITH posted AS (
-    FROM reconciliation.corrections
+    FROM temp.memory_corrections
     UNION ALL
-    (FROM signed_corrections EXCEPT ALL FROM reconciliation.corrections)
+    (FROM signed_corrections EXCEPT ALL FROM temp.memory_corrections)
 ), parts AS (
     SELECT
         changes.* EXCLUDE (is_otherwise) RENAME (amount_then AS signed_off), closes.number,

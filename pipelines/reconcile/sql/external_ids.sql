@@ -6,7 +6,7 @@ WITH earlier AS (
         partners.connection, partners.partner,
         max_by(partners.external_id, partners._valid_to) AS external_id
     FROM partners_history AS partners
-    JOIN reconciliation.partners AS now USING (connection, partner)
+    JOIN temp.partners AS now USING (connection, partner)
     WHERE partners._valid_to IS NOT NULL AND partners.external_id IS DISTINCT FROM now.external_id
     GROUP BY partners.connection, partners.partner
 ), active AS (
@@ -23,7 +23,7 @@ SELECT
             THEN 'duplicate'
          WHEN earlier.partner IS NOT NULL THEN 'changed' END AS finding,
     active.last_month
-FROM reconciliation.partners AS partners
+FROM temp.partners AS partners
 LEFT JOIN earlier USING (connection, partner)
 LEFT JOIN active USING (connection, partner)
 ORDER BY finding NULLS LAST, partners.connection, partners.partner

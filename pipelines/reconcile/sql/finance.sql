@@ -1,12 +1,9 @@
 -- Views for people: names of partners in place of identifiers.
 -- Each ends with the identifiers that say exactly whose row it is.
-CREATE SCHEMA IF NOT EXISTS finance;
-
 CREATE OR REPLACE VIEW finance.names AS
-SELECT partners.connection, partners.partner AS partner_id, min(partners.name) AS partner
+SELECT partners.connection, partners.partner AS partner_id, partners.name AS partner
 FROM reconciliation.partners AS partners
-WHERE partners.partner IS NOT NULL
-GROUP BY partners.connection, partners.partner;
+WHERE partners.partner IS NOT NULL;
 
 -- A month can be out of balance without a break of its partner: a pair with another partner is in the
 -- months of both, and is a break of one of them.
@@ -91,13 +88,10 @@ SELECT
     coalesce((exceptions.month + INTERVAL 1 MONTH)::DATE + basis.grace_days
         <= ((
             SELECT coalesce(
-                max_by(lists.ended_at, lists.valid_time)
-                    FILTER (lists.stream = 'billing' AND lists.complete),
-                max_by(lists.ended_at, lists.valid_time)
+                max(lists.complete_at) FILTER (lists.stream = 'billing'), max(lists.ended_at)
             )
-            FROM meta.loads AS lists
-            WHERE lists.connection = exceptions.connection
-                AND lists.stream IN ('partners', 'usage', 'billing')
+            FROM reconciliation.lists AS lists
+            WHERE lists.connection = exceptions.connection AND lists.is_compared
         ) AT TIME ZONE basis.time_zone)::DATE, true) AS is_due,
     exceptions.key AS usage, exceptions.connection, exceptions.partner AS partner_id
 FROM reconciliation.exceptions AS exceptions
@@ -109,18 +103,13 @@ WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0
 
 CREATE OR REPLACE VIEW finance.bills AS
 SELECT
-    billed.bill, any_value(billed.number) AS number,
-    coalesce(any_value(names.partner), any_value(billed.partner), 'no partner') AS partner,
-    max(billed.month) AS month, max(billed.month_from) AS month_from,
-    any_value(billed.currency) AS currency, any_value(billed.issued_at) AS issued_at,
-    count(*) FILTER (billed.reference IS NOT NULL) AS usage_lines,
-    sum(billed.amount) AS billed,
-    any_value(billed.apart) AS set_apart, billed.connection,
-    any_value(billed.partner) AS partner_id
-FROM reconciliation.billed AS billed
+    bills.bill, bills.number, coalesce(names.partner, bills.partner, 'no partner') AS partner,
+    bills.month, bills.month_from, bills.currency, bills.issued_at, bills.usage_lines,
+    bills.amount AS billed, bills.apart AS set_apart, bills.connection,
+    bills.partner AS partner_id
+FROM reconciliation.bill_totals AS bills
 LEFT JOIN finance.names AS names
-    ON names.connection = billed.connection AND names.partner_id = billed.partner
-GROUP BY billed.connection, billed.bill, billed._key;
+    ON names.connection = bills.connection AND names.partner_id = bills.partner;
 
 CREATE OR REPLACE VIEW finance.changes AS
 SELECT

@@ -7,7 +7,7 @@ WITH lags AS (
         greatest(0, used.recorded_on - used.day)::INTEGER AS lag,
         greatest(0, used.recorded_on - (used.month + INTERVAL 1 MONTH)::DATE + 1)::INTEGER
             AS after
-    FROM reconciliation.used AS used
+    FROM temp.used AS used
     WHERE used.day IS NOT NULL AND used.recorded_on IS NOT NULL
 )
 SELECT

@@ -1,12 +1,12 @@
--- kind: VIEW
+-- kind: TEMP VIEW
 -- question: Does each used record, or each partner's month, agree with what is billed?
 -- needs: exceptions
 -- remedy: See the breaks of the partner and month.
 -- What is no exception is balanced to the last digit.
 WITH rows AS (
-    SELECT 'usage' AS side, used.* FROM reconciliation.used AS used WHERE used.unread IS NULL
+    SELECT 'usage' AS side, used.* FROM temp.used AS used WHERE used.unread IS NULL
     UNION ALL BY NAME
-    SELECT 'billing' AS side, billed.* FROM reconciliation.billed AS billed
+    SELECT 'billing' AS side, billed.* FROM temp.billed AS billed
     WHERE billed.key IS NOT NULL AND billed.apart IS NULL AND billed.unread IS NULL
 )
 SELECT exceptions.* FROM reconciliation.exceptions AS exceptions

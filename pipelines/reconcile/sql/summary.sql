@@ -1,112 +1,39 @@
+-- kind: VIEW
 -- question: Does billing agree with usage, for each partner, month and currency?
--- needs: exceptions breaks doubts usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: month_facts breaks
 -- remedy: See the breaks of the partner and month.
-WITH sides AS (
-    SELECT
-        used.connection, used.partner, used.month, used.currency, count(*) AS used_rows,
-        sum(used.quantity) AS used_quantity, sum(used.amount) AS used_amount
-    FROM reconciliation.used AS used
-    GROUP BY ALL
-    UNION ALL BY NAME
-    SELECT
-        bills.connection, bills.partner, bills.month, bills.currency,
-        count(*) FILTER (bills.apart IS NULL) AS bills,
-        sum(bills.amount) FILTER (bills.apart IS NULL) AS billed_amount,
-        sum(bills.amount) FILTER (bills.apart = 'credit note') AS credited_amount,
-        sum(bills.amount) FILTER (bills.apart <> 'credit note') AS not_counted_amount
-    FROM reconciliation.bills AS bills
-    GROUP BY ALL
-    UNION ALL BY NAME
-    -- What a total and its lines differ by may be rounding, as it may be of a pair.
-    SELECT
-        billed.connection, billed.partner, billed.month, billed.currency,
-        coalesce(sum(billed.amount) FILTER (
-            billed.apart IS NULL AND billed.id LIKE '%#rest'
-            AND TRY_CAST(abs(billed.amount) AS DECIMAL(38, 18)) < currencies.minor_unit * 0.001
-        ), 0) AS small_rest,
-        if(abs(small_rest) < min(currencies.minor_unit), nullif(small_rest, 0), NULL) AS rounding,
-        sum(billed.amount) FILTER (billed.apart IS NULL) - coalesce(rounding, 0) AS fees,
-        coalesce(fees, 0) + least(coalesce(sum(billed.amount) FILTER (
-            billed.apart IS NOT NULL), 0), 0) AS without_usage
-    FROM reconciliation.billed AS billed
-    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-    WHERE billed.key IS NULL AND billed.unread IS NULL
-        AND (billed.apart IS NULL OR billed.apart = 'credit note')
-    GROUP BY ALL
-    UNION ALL BY NAME
-    SELECT
-        exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
-        exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding', 'unreadable')
-            AS is_wrong,
-        exceptions.status = 'tentative' AS is_tentative,
-        if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated,
-        if(exceptions.status = 'rounding', exceptions.difference, NULL) AS rounding
-    FROM reconciliation.exceptions AS exceptions
-    WHERE exceptions.status <> 'balanced'
-    UNION ALL BY NAME
+WITH unresolved AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency,
-        breaks.rule <> 'disappeared' AND breaks.uncertain IS NULL AS is_wrong,
-        (breaks.uncertain IS NULL)::INTEGER AS open_breaks
+        count(*) FILTER (breaks.uncertain IS NULL) AS breaks,
+        bool_or(breaks.rule <> 'disappeared' AND breaks.uncertain IS NULL) AS is_wrong
     FROM reconciliation.breaks AS breaks
     WHERE breaks.state <> 'resolved'
+    GROUP BY ALL
 ), found AS (
     SELECT
-        sides.connection, sides.partner, sides.month, sides.currency,
-        coalesce(sum(sides.used_rows), 0)::BIGINT AS used_rows,
-        sum(sides.used_quantity) AS used_quantity,
-        sum(sides.used_amount) AS used_amount,
-        coalesce(sum(sides.bills), 0)::BIGINT AS bills,
-        sum(sides.billed_amount) AS billed_amount,
-        sum(sides.fees) AS fees,
-        sum(sides.credited_amount) AS credited_amount,
-        sum(sides.not_counted_amount) AS not_counted_amount,
-        sum(sides.tolerated) AS tolerated,
-        sum(sides.rounding) AS rounding,
-        coalesce(sum(sides.open_breaks), 0)::BIGINT AS open_breaks,
-        partners.name AS partner_name,
-        coalesce(sum(sides.billed_amount), 0) + coalesce(sum(sides.credited_amount), 0)
-            - coalesce(sum(sides.used_amount), 0) AS difference,
-        difference - coalesce(sum(sides.rounding), 0) AS exact,
+        facts.*, coalesce(unresolved.breaks, 0) AS open_breaks,
         CASE
-            WHEN bool_or(sides.is_tentative) THEN 'tentative'
-            WHEN bool_or(sides.is_wrong) OR abs(exact - greatest(coalesce(sum(sides.without_usage), 0), 0))
-                > coalesce(any_value(by_partner.month_minor), any_value(by_currency.month_minor),
-                    getvariable('month_minor')) * coalesce(any_value(currencies.minor_unit), 0.01)
-                + abs(coalesce(sum(sides.tolerated), 0)) THEN 'out of balance'
-            WHEN exact = 0 THEN 'balanced'
-            WHEN exact = sum(sides.without_usage) THEN 'fees'
+            WHEN facts.is_tentative THEN 'tentative'
+            WHEN facts.is_wrong OR coalesce(unresolved.is_wrong, false) THEN 'out of balance'
+            WHEN facts.is_balanced THEN 'balanced'
+            WHEN facts.is_fees THEN 'fees'
             ELSE 'within tolerance'
-        END AS verdict
-    FROM sides
-    LEFT JOIN known_partners AS partners USING (connection, partner)
-    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-    LEFT JOIN tolerances AS by_partner ON by_partner.partner = sides.partner
-    LEFT JOIN tolerances AS by_currency ON by_currency.currency = sides.currency
-    GROUP BY sides.connection, sides.partner, sides.month, sides.currency, partners.name
-), doubted AS (
-    SELECT DISTINCT found.connection, found.partner, found.month, found.currency
-    FROM found
-    CROSS JOIN (
-        SELECT DISTINCT doubts.any_partner, doubts.any_month, doubts.any_currency FROM doubts
-    ) AS kinds
-    JOIN doubts
-        ON doubts.connection = found.connection AND doubts.side <> 'partners'
-        AND doubts.any_partner = kinds.any_partner AND doubts.any_month = kinds.any_month
-        AND doubts.any_currency = kinds.any_currency
-        AND doubts.doubt_partner IS NOT DISTINCT FROM if(kinds.any_partner, NULL, found.partner)
-        AND doubts.doubt_month IS NOT DISTINCT FROM if(kinds.any_month, NULL, found.month)
-        AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, found.currency)
+        END AS likely_verdict
+    FROM reconciliation.month_facts AS facts
+    LEFT JOIN unresolved ON unresolved.connection = facts.connection
+        AND unresolved.partner IS NOT DISTINCT FROM facts.partner
+        AND unresolved.month IS NOT DISTINCT FROM facts.month
+        AND unresolved.currency IS NOT DISTINCT FROM facts.currency
+    WHERE facts.has_rows OR unresolved.connection IS NOT NULL
 )
 SELECT
-    found.* EXCLUDE (exact) REPLACE (
-        -- Of a month within its tolerance, all of it but fees is covered.
-        if(found.verdict = 'within tolerance', found.exact - greatest(coalesce(found.fees, 0), 0),
-            found.tolerated) AS tolerated,
-        if(doubted.connection IS NULL, found.verdict, 'not proven') AS verdict
-    )
+    found.connection, found.partner, found.month, found.currency, found.used_rows,
+    found.used_quantity, found.used_amount, found.bills, found.billed_amount, found.fees,
+    found.credited_amount, found.not_counted_amount,
+    -- Of a month within its tolerance, all of it but fees is covered.
+    if(found.likely_verdict = 'within tolerance',
+        found.exact - greatest(coalesce(found.fees, 0), 0), found.tolerated) AS tolerated,
+    found.rounding, found.open_breaks, found.partner_name, found.difference,
+    if(found.is_doubted, 'not proven', found.likely_verdict) AS verdict
 FROM found
-LEFT JOIN doubted ON doubted.connection = found.connection
-    AND doubted.partner IS NOT DISTINCT FROM found.partner
-    AND doubted.month IS NOT DISTINCT FROM found.month
-    AND doubted.currency IS NOT DISTINCT FROM found.currency

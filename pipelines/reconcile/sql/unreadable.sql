@@ -8,28 +8,28 @@ WITH records AS (
         'partners' AS side, partners.connection, partners.partner AS id, partners.partner,
         partners.unread AS roles,
         partners.unread_text AS sent, partners._scan_id, partners._page, partners._row
-    FROM reconciliation.partners AS partners
+    FROM temp.partners AS partners
     WHERE partners.unread IS NOT NULL
     UNION ALL BY NAME
     SELECT
         'usage' AS side, used.connection, used.id, used.partner, used.month, used.currency,
         used.amount, used.unread AS roles, used.unread_text AS sent, used._scan_id, used._page,
         used._row
-    FROM reconciliation.used AS used
+    FROM temp.used AS used
     WHERE used.unread IS NOT NULL
     UNION ALL BY NAME
     SELECT
         'billing' AS side, bills.connection, bills.bill AS id, bills.partner, bills.month,
         bills.currency, bills.amount, bills.unread AS roles, bills.unread_text AS sent,
         getvariable('match_by') = 'usage' AS is_whole, bills._scan_id, bills._page, bills._row
-    FROM reconciliation.bills AS bills
+    FROM temp.bills AS bills
     WHERE bills.unread IS NOT NULL AND coalesce(bills.apart, 'credit note') = 'credit note'
     UNION ALL BY NAME
     SELECT
         'billing' AS side, billed.connection, billed.id, billed.partner, billed.month,
         billed.currency, billed.amount, billed.unread AS roles, billed.unread_text AS sent,
         billed._scan_id, billed._page, billed._row
-    FROM reconciliation.billed AS billed
+    FROM temp.billed AS billed
     WHERE contains(billed.unread, 'line_') AND coalesce(billed.apart, 'credit note') = 'credit note'
     UNION ALL BY NAME
     SELECT records.*, getvariable('match_by') = 'usage' AND records.side = 'billing' AS is_whole

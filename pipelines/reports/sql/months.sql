@@ -1,12 +1,7 @@
 -- A month in which an amount is missing is not known to be balanced.
 WITH unknown AS (
-    SELECT used.month, used.currency, true AS is_unknown
-    FROM reconciliation.used AS used
-    WHERE used.amount IS NULL
-    UNION
-    SELECT bills.month, bills.currency, true AS is_unknown
-    FROM reconciliation.bills AS bills
-    WHERE bills.amount IS NULL AND coalesce(bills.apart, 'credit note') = 'credit note'
+    SELECT DISTINCT missing.month, missing.currency, true AS is_unknown
+    FROM reconciliation.missing_amounts AS missing
 )
 SELECT
     summary.currency, summary.month,

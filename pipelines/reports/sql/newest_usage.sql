@@ -8,6 +8,6 @@ WITH read AS (
 SELECT
     max(used.day) AS day, bool_or(day(used.day) > 1) AS has_days,
     date_diff('day', max(used.day), any_value(read.day)) AS days_before
-FROM reconciliation.used AS used
+FROM reconciliation.usage_days AS used
 CROSS JOIN read
 WHERE used.day <= coalesce(read.day, DATE '9999-12-31')

@@ -4,20 +4,14 @@ WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,
         CASE breaks.outcome WHEN 'open' THEN 'open breaks' WHEN 'now uncertain' THEN 'uncertain breaks'
-             ELSE breaks.outcome END AS reason
+             ELSE breaks.outcome END AS reason, 1 AS number
     FROM breaks
     WHERE breaks.outcome <> 'no longer found'
     UNION ALL BY NAME
     SELECT
-        billed.connection, billed.partner, billed.month, billed.currency,
-        billed.amount AS difference, if(billed.unread IS NULL,
-            coalesce(billed.apart, 'lines') || ' without usage', 'records that cannot be read')
-            AS reason
-    FROM reconciliation.billed AS billed
-    ANTI JOIN reconciliation.break_rows AS rows  -- a break of an unknown partner has whole bills
-        ON rows.rule = 'unknown_partner' AND rows.connection = billed.connection
-        AND (rows._scan_id, rows._page, rows._row) = (billed._scan_id, billed._page, billed._row)
-    WHERE billed.key IS NULL AND (billed.apart IS NULL OR billed.apart = 'credit note')
+        lines.connection, lines.partner, lines.month, lines.currency,
+        lines.amount AS difference, lines.reason, lines.lines AS number
+    FROM reconciliation.without_usage AS lines
 ), explained AS (
     SELECT
         found.connection, found.partner, found.month, found.currency,
@@ -25,7 +19,7 @@ WITH found AS (
     FROM found
     GROUP BY ALL
 ), parts AS (
-    SELECT found.month, found.currency, found.reason, found.difference
+    SELECT found.month, found.currency, found.reason, found.difference, found.number
     FROM found
     UNION ALL BY NAME
     SELECT
@@ -40,7 +34,7 @@ WITH found AS (
                 THEN 'counterpart of breaks with other partners'
              WHEN explained.connection IS NOT NULL
                 THEN 'months with breaks and other reasons'
-             ELSE months.cause END AS reason
+             ELSE months.cause END AS reason, 1 AS number
     FROM finance.partner_months AS months
     FULL JOIN explained ON explained.connection = months.connection
         AND explained.partner IS NOT DISTINCT FROM months.partner_id
@@ -48,7 +42,7 @@ WITH found AS (
         AND explained.currency IS NOT DISTINCT FROM months.currency
 )
 SELECT
-    parts.reason, parts.currency, places.place, count(*) AS number,
+    parts.reason, parts.currency, places.place, sum(parts.number)::BIGINT AS number,
     sum(parts.difference) AS difference
 FROM parts
 LEFT JOIN places ON places.month IS NOT DISTINCT FROM parts.month

@@ -4,7 +4,7 @@
 -- Rounding that adds up is one break of the month.
 WITH new_values AS (
     SELECT billed.connection, billed.key, min(billed.unseen) AS value
-    FROM reconciliation.billed AS billed
+    FROM temp.billed AS billed
     WHERE billed.unseen IS NOT NULL AND billed.apart IS NOT NULL AND billed.key IS NOT NULL
     GROUP BY billed.connection, billed.key
 )

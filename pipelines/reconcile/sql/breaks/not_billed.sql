@@ -3,18 +3,18 @@
 -- remedy: Request the missing bill, or late usage on the next one. Find out what a bill lacks.
 WITH new_values AS (
     SELECT billed.connection, billed.key, min(billed.unseen) AS value
-    FROM reconciliation.billed AS billed
+    FROM temp.billed AS billed
     WHERE billed.unseen IS NOT NULL AND billed.apart IS NOT NULL AND billed.key IS NOT NULL
     GROUP BY billed.connection, billed.key
 ), issued AS (
     SELECT bills.connection, bills.partner, bills.month, max(bills.issued_at) AS last
-    FROM reconciliation.bills AS bills
+    FROM temp.bills AS bills
     WHERE bills.apart IS NULL
     GROUP BY bills.connection, bills.partner, bills.month
 ), withdrawn AS (
     SELECT DISTINCT gone.connection, gone.partner, gone.month
     FROM versions AS gone
-    ANTI JOIN reconciliation.bills AS now
+    ANTI JOIN temp.bills AS now
         ON now.connection = gone.connection AND now.bill = gone.id
     WHERE gone.side = 'billing' AND gone._end_reason = 'deleted' AND gone.apart IS NULL
 )

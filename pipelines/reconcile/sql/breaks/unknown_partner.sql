@@ -7,7 +7,7 @@ SELECT
     records.side || if(records.partner IS NULL, ' without a partner', ' of an unknown partner')
         AS cause
 FROM versions AS records
-ANTI JOIN known_partners AS known USING (connection, partner)
+ANTI JOIN reconciliation.partners AS known USING (connection, partner)
 WHERE records._valid_to IS NULL
     AND NOT coalesce(list_contains(string_split(records.unread, ','), 'partner'), false)
     AND (records.apart IS NULL OR records.apart = 'credit note')

@@ -1,0 +1,215 @@
+"""Makes the books of the published version, and publishes them.
+
+Books hold what follows from one version of the warehouse, the mapping, closes of months, and what
+finance remembers: facts, in tables. What follows from decisions about breaks is in views over these
+facts, so after a decision they are copied and only the table of decisions changes.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import duckdb
+from sqlalchemy import select
+
+from pipelines.config.mapping import mapping_content
+from pipelines.core import stop
+from pipelines.core.errors import MemoryRefused, PartnerSyncError
+from pipelines.core.text import printable
+from pipelines.finance import memory
+from pipelines.finance.inputs import read_inputs
+from pipelines.metadata.tables import Close
+from pipelines.publish.catalog import comment
+from pipelines.publish.memory import with_memory
+from pipelines.publish.versions import Stores, change_versions, storage_error
+from pipelines.reconcile.engine import Inputs, reconcile, replace_decisions
+from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
+from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.memory import is_refused
+
+CREATE_ABOUT: Final = """
+CREATE OR REPLACE TABLE meta.books AS
+SELECT
+    $version::INTEGER AS version, $number::INTEGER AS number, $made_at::TIMESTAMPTZ AS made_at,
+    $format::INTEGER AS format, $digest::VARCHAR AS digest, $decisions::BIGINT AS decisions,
+    $mapping::VARCHAR AS mapping
+"""
+ABOUT: Final = """
+SELECT books.version, books.digest, books.decisions FROM books.meta.books AS books
+"""
+logger = logging.getLogger(__name__)
+
+
+class BooksState(NamedTuple):
+    """What books are of: a version, all inputs but decisions, the number of the last decision."""
+
+    version: int
+    digest: str
+    decisions: int
+
+
+@dataclass(frozen=True)
+class BooksResult:
+    """The published books, None where there are none; `problem` says why no new ones were made."""
+
+    books: Books | None
+    is_new: bool = False
+    problem: str = ""
+    remedy: str = ""
+
+
+def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
+    """Make and publish books of the published version, if the published ones are outdated.
+
+    With `again` also if they are not, as after a file was restored. Raises PartnerSyncError; the
+    published books are then untouched.
+    """
+    with change_versions(stores):
+        return _make(stores, again=again)
+
+
+def try_books(stores: Stores) -> BooksResult:
+    """Do so; where that fails, return why. The version is published all the same."""
+    try:
+        return make_books(stores)
+    except PartnerSyncError as error:
+        books = None
+        with suppress(PartnerSyncError):
+            books = BooksFolder(stores.warehouse).published()
+        return BooksResult(books, problem=str(error), remedy=error.remedy)
+
+
+def wanted(version: Version, inputs: Inputs) -> BooksState:
+    """Return what books of a version with these inputs would be of."""
+    return BooksState(version.number, inputs.digest, inputs.last_decision)
+
+
+def state_of(stores: Stores, books: Books | None) -> BooksState | None:
+    """Return what books are of; None for none, and for some that cannot be read."""
+    if books is None:
+        return None
+    with (
+        suppress(PartnerSyncError, duckdb.Error),
+        BooksFolder(stores.warehouse).open_alone(books) as db,
+    ):
+        ((version, digest, decisions),) = db.execute(ABOUT).fetchall()
+        return BooksState(version, digest, decisions)
+    return None
+
+
+def _whole_state(stores: Stores, books: Books | None) -> BooksState | None:
+    """Return what books are of; None for some of which a part cannot be read."""
+    try:
+        if books is not None:
+            BooksFolder(stores.warehouse).verify(books)
+    except PartnerSyncError as error:
+        logger.warning("%s They are made again.", error)
+        return None
+    return state_of(stores, books)
+
+
+def is_outdated(stores: Stores) -> bool:
+    """Return whether the published books are not of the published version and today's inputs."""
+    version = stores.warehouse.published()
+    if version is None:
+        return False
+    books = BooksFolder(stores.warehouse).published()
+    return state_of(stores, books) != wanted(version, read_inputs(stores))
+
+
+def _make(stores: Stores, *, again: bool) -> BooksResult:
+    version = stores.warehouse.published()
+    if version is None:
+        return BooksResult(None)
+    folder = BooksFolder(stores.warehouse)
+    memory.settle(stores)
+    inputs = read_inputs(stores)
+    published = folder.published()
+    state = None if again else _whole_state(stores, published)
+    aim = wanted(version, inputs)
+    if published is not None and state == aim:
+        _drop_older(stores, folder, published)  # a killed process may have left them
+        return BooksResult(published)
+    base = published if state is not None and state[:2] == aim[:2] else None
+    if base is None:
+        tables, last_as_of = memory.read(stores)
+        inputs = replace(inputs, memory=tables, last_as_of=last_as_of)
+
+    def write(stores: Stores) -> tuple[Books, memory.NewMemory]:
+        return _write(stores, version, inputs, base)
+
+    books, new = with_memory(stores, write)
+    memory.record(stores, books, new)
+    stop.raise_if_requested()
+    folder.publish(books)
+    _drop_older(stores, folder, books)
+    return BooksResult(books, is_new=True)
+
+
+def _write(
+    stores: Stores, version: Version, inputs: Inputs, base: Books | None
+) -> tuple[Books, memory.NewMemory]:
+    """Write books, from `base` where only decisions are new; return what they add to memory."""
+    new = memory.NewMemory([], [], inputs.last_as_of)
+    with _explained(stores, version), BooksFolder(stores.warehouse).write(version, base) as opened:
+        books, db = opened
+        about = {
+            "version": version.number,
+            "number": books.number,
+            "format": FORMAT,
+            "made_at": stores.clock.utc_now(),
+            "digest": inputs.digest,
+            "decisions": inputs.last_decision,
+            "mapping": _mapping(stores),
+        }
+        if base is None:
+            logger.info("Books of version %s: reconciling.", version.number)
+            may_grow = stores.warehouse.memory_limit.larger() is not None
+            reconcile(db, replace(inputs, may_grow=may_grow))
+            new = memory.find_new(db)
+            db.execute(CREATE_ABOUT, about)
+            comment(db)
+        else:
+            replace_decisions(db, inputs.decisions)
+            db.execute(CREATE_ABOUT, about)
+    return books, new
+
+
+def _mapping(stores: Stores) -> str:
+    content = mapping_content(stores.settings.home.mapping_file) or b""
+    return content.decode("utf-8", "replace")
+
+
+@contextmanager
+def _explained(stores: Stores, version: Version) -> Iterator[None]:
+    """Raise PartnerSyncError for what DuckDB or the disk refuses."""
+    try:
+        yield
+    except (duckdb.Error, OSError, MemoryError) as error:
+        stop.raise_if_requested()
+        if is_refused(error):
+            raise MemoryRefused(
+                f"The books of version {version.number} cannot be made: DuckDB needs more memory "
+                f"than it may use (memory_limit, now {stores.warehouse.memory_limit.text}). The "
+                "books before them stay published.",
+                "Set a larger memory_limit in settings.toml, then run `partner-sync reconcile`.",
+            ) from error
+        raise PartnerSyncError(
+            f"The books of version {version.number} cannot be made: "
+            f"{printable(storage_error(error) or error)}. The books before them stay published.",
+            f"Make room on the disk if that is the reason. {MAKE_AGAIN}",
+        ) from error
+
+
+def _drop_older(stores: Stores, folder: BooksFolder, published: Books) -> None:
+    """Delete books, but for the newest of each version that is kept, and of the last close."""
+    closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
+    with stores.metadata.transaction() as session:
+        closed = session.scalar(closes.limit(1))
+    kept = {each.number for each in stores.warehouse.versions()} | {closed}
+    newest = {each.version: each for each in folder.every()}
+    for each in folder.every():
+        if each != published and (each != newest[each.version] or each.version not in kept):
+            folder.drop(each)

@@ -1,0 +1,194 @@
+"""What finance remembers of earlier books: since when a break is there, what was posted.
+
+Rows of the metadata database, only added. Those of versions that were rolled back are undone.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.orm import Session
+
+from pipelines.core.errors import PartnerSyncError
+from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow
+from pipelines.publish.versions import Stores
+from pipelines.reconcile.statements import MEMORY
+from pipelines.warehouse.books import Books
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+
+TABLES: Final[dict[str, type[BreakRow] | type[CorrectionRow]]] = {
+    "breaks": BreakRow,
+    "corrections": CorrectionRow,
+}
+OWN: Final = {"number_of_row", "version", "undone_at"}  # of a row, not of what it remembers
+ARROW: Final = {
+    "month": pa.date32(),
+    "posted_to": pa.date32(),
+    "rows": pa.int64(),
+    "number": pa.int32(),
+    **dict.fromkeys(
+        ("first_seen", "last_seen", "gone_at", "returned_at", "seen_at"),
+        pa.timestamp("us", tz="UTC"),
+    ),
+}
+DIGITS: Final = 38
+# Breaks that are not as they are remembered. `last_seen` changes each time, and is known otherwise.
+CHANGED: Final = """
+SELECT {columns}
+FROM reconciliation.break_facts AS facts
+LEFT JOIN temp.memory_breaks AS before USING (break_id)
+WHERE before.break_id IS NULL OR row({now}) IS DISTINCT FROM row({then})
+ORDER BY facts.break_id
+"""
+POSTED: Final = """
+SELECT {columns}
+FROM (FROM reconciliation.corrections EXCEPT ALL FROM temp.memory_corrections) AS facts
+ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """What new books add to memory, and the end of their data."""
+
+    breaks: list[Row]
+    corrections: list[Row]
+    as_of: datetime | None
+
+
+def settle(stores: Stores) -> None:
+    """Undo what books of versions remember that were rolled back; take over an old memory."""
+    published = stores.warehouse.published()
+    if published is None:
+        return
+    now = stores.clock.utc_now()
+    with stores.metadata.transaction() as session:
+        for table in TABLES.values():
+            undone = update(table).where(
+                table.version > published.number, table.undone_at.is_(None)
+            )
+            session.execute(undone.values(undone_at=now))
+        is_begun = bool(session.scalar(select(func.count()).select_from(BooksRow)))
+        is_begun |= any(
+            session.scalar(select(func.count()).select_from(each))
+            for each in (
+                BreakRow,
+                CorrectionRow,
+            )
+        )
+    if not is_begun:
+        _take_over(stores, published.number)
+
+
+def _take_over(stores: Stores, published: int) -> None:
+    """Take over what the newest readable version remembers, as versions did until 0.2.0."""
+    for version in reversed(stores.warehouse.versions()):
+        if version.number > published:
+            continue
+        with (
+            suppress(PartnerSyncError, duckdb.Error),
+            stores.warehouse.open(version.number) as db,
+        ):
+            found = {name: fetch_rows(db, f"FROM reconciliation.{name}") for name in TABLES}
+            with stores.metadata.transaction() as session:
+                for name, rows in found.items():
+                    _add(session, name, rows, version.number)
+            return
+
+
+def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
+    """Return what is remembered, by table, and the end of the data of the newest books."""
+    published = stores.warehouse.published()
+    number = published.number if published else 0
+    newest = select(func.max(BreakRow.number)).where(BreakRow.undone_at.is_(None))
+    newest = newest.group_by(BreakRow.break_id)
+    breaks = select(*_columns("breaks")).where(BreakRow.number.in_(newest))
+    corrections = select(*_columns("corrections")).where(CorrectionRow.undone_at.is_(None))
+    last = select(BooksRow.as_of).where(BooksRow.version <= number)
+    last = last.order_by(BooksRow.version.desc(), BooksRow.number.desc()).limit(1)
+    with stores.metadata.transaction() as session:
+        tables = {
+            "breaks": _arrow("breaks", session.execute(breaks).mappings().all()),
+            "corrections": _arrow(
+                "corrections",
+                session.execute(corrections.order_by(CorrectionRow.number_of_row)).mappings().all(),
+            ),
+        }
+        return tables, session.scalar(last)
+
+
+def _columns(name: str) -> list[Any]:
+    table = TABLES[name]
+    hidden = OWN | ({"number"} if table is BreakRow else set())
+    return [each for each in table.__table__.columns if each.name not in hidden]
+
+
+def _arrow(name: str, rows: Iterable[Any]) -> pa.Table:
+    """Return rows with amounts as decimals, of as many digits behind the point as they need."""
+    rows = list(rows)
+    amounts = MEMORY[name]
+    columns = dict[str, pa.Array]()
+    for column in _columns(name):
+        values = [row[column.name] for row in rows]
+        of_type = ARROW.get(column.name, pa.string())
+        if column.name in amounts:
+            values = [None if value is None else Decimal(value) for value in values]
+            scale = max((_scale(each) for each in values if each is not None), default=0)
+            of_type = pa.decimal128(DIGITS, scale)
+        columns[column.name] = pa.array(values, of_type)
+    return pa.table(columns)
+
+
+def _scale(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
+    """Return what open books, which are being made, add to memory; nothing where they failed."""
+    names = [each.name for each in _columns("breaks")]
+    compared = [each for each in names if each not in {"break_id", "last_seen"}]
+    changed = CHANGED.format(
+        columns=", ".join(f"facts.{name}" for name in names),
+        now=", ".join(f"facts.{name}" for name in compared),
+        then=", ".join(f"before.{name}" for name in compared),
+    )
+    posted = POSTED.format(
+        columns=", ".join(f"facts.{each.name}" for each in _columns("corrections"))
+    )
+    breaks = list[Row]()
+    corrections = list[Row]()
+    as_of = None
+    with suppress(duckdb.CatalogException, duckdb.BinderException):
+        breaks = fetch_rows(db, changed)
+    with suppress(duckdb.CatalogException, duckdb.BinderException):
+        corrections = fetch_rows(db, posted)
+    with suppress(duckdb.CatalogException):
+        ((as_of,),) = db.execute("SELECT basis.as_of FROM reconciliation.basis AS basis").fetchall()
+    return NewMemory(breaks, corrections, as_of)
+
+
+def record(stores: Stores, books: Books, new: NewMemory) -> None:
+    """Record books, and what they add, in one transaction."""
+    about = BooksRow(version=books.version, number=books.number, made_at=stores.clock.utc_now())
+    about.as_of = new.as_of
+    with stores.metadata.transaction() as session:
+        session.merge(about)
+        _add(session, "breaks", new.breaks, books.version)
+        _add(session, "corrections", new.corrections, books.version)
+
+
+def _add(session: Session, name: str, rows: list[Row], version: int) -> None:
+    names = [each.name for each in _columns(name)]
+    added = [{"version": version, **{each: row.get(each) for each in names}} for row in rows]
+    for row in added:
+        for amount in MEMORY[name]:
+            row[amount] = None if row[amount] is None else f"{row[amount]:f}"
+    if added:
+        session.execute(insert(TABLES[name]), added)

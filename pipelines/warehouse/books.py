@@ -1,0 +1,259 @@
+"""Here: the files of the books beside the version files, and the symlink to the published ones.
+
+Not here: what is in them (finance). Books are of one version of the warehouse, whose number their
+name begins with. A file is never changed after it has its name. Its views read nothing but itself,
+so that it can be copied, renamed and attached under any name.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
+from pipelines.core.files import durable_rename, remove, storing, swap_symlink, sync_file
+from pipelines.core.text import printable, quote_text
+from pipelines.warehouse.duckdb_file import (
+    DAMAGE,
+    PUBLISHED_FILE,
+    SETTINGS,
+    Version,
+    Warehouse,
+)
+from pipelines.warehouse.interrupt import ended_by_stop
+from pipelines.warehouse.memory import MemoryLimit
+
+FORMAT: Final = 1  # of the books. Those of an older one are made anew, never changed.
+NAME: Final = re.compile(r"v(\d{8,})-(\d{4,})\.duckdb")
+RECONCILE: Final = "`partner-sync reconcile`"
+MAKE_AGAIN: Final = f"Run {RECONCILE}, which makes them again from the published version."
+SCHEMAS: Final = ("reconciliation", "finance", "meta")
+READ_FORMAT: Final = "SELECT books.format FROM books.meta.books AS books"
+# Of each name that is not qualified, the schema says in which of the two files it is.
+PATHS: Final = """
+SELECT concat(schemas.database_name, '.', schemas.schema_name)
+FROM duckdb_schemas() AS schemas
+WHERE schemas.database_name IN ('books', 'warehouse')
+    AND schemas.schema_name NOT IN ('pg_catalog', 'information_schema')
+ORDER BY schemas.database_name, schemas.schema_name <> 'main', schemas.schema_name
+"""
+TABLES: Final = """
+SELECT concat('books.', tables.schema_name, '.', tables.table_name)
+FROM duckdb_tables() AS tables
+WHERE tables.database_name = 'books'
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Books:
+    """One file of books: the `number`-th of a version."""
+
+    version: int
+    number: int
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{self.version}-{self.number}"
+
+
+class BooksFolder:
+    """The books of one home."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        self._home = warehouse.home
+
+    def every(self) -> list[Books]:
+        """Return the books that are there, oldest first."""
+        names = (NAME.fullmatch(file.name) for file in self._home.books.glob("v*.duckdb"))
+        return sorted(self._named(int(name[1]), int(name[2])) for name in names if name)
+
+    def published(self) -> Books | None:
+        """Return the books that the symlink names, whose file may be lost.
+
+        Raises StorageFailed where something else has the symlink's name.
+        """
+        link = self._home.books_link
+        try:
+            found = NAME.fullmatch(link.readlink().name)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            found = None
+        if found is None:
+            raise StorageFailed(
+                f"{link} is not a symlink to books. It was not changed. No books can be published "
+                "until it is moved.",
+                f"Move {link} away, then run {RECONCILE}.",
+            )
+        return self._named(int(found[1]), int(found[2]))
+
+    def newest_of(self, version: int) -> Books | None:
+        """Return the newest books of a version, if there are any."""
+        found = [each for each in self.every() if each.version == version]
+        return found[-1] if found else None
+
+    @contextmanager
+    def write(
+        self, version: Version, base: Books | None = None
+    ) -> Iterator[tuple[Books, duckdb.DuckDBPyConnection]]:
+        """Open new books of a version for writing; after the block, the file has its name.
+
+        They begin as a copy of `base`, or empty and with the version attached. Not published yet.
+        The caller holds the lock `build`. Raises PartnerSyncError, and duckdb.Error for what cannot
+        be written.
+        """
+        last = self.newest_of(version.number)
+        books = self._named(version.number, 1 + (last.number if last else 0))
+        part = books.path.with_name(f".{books.path.stem}.building")
+        with storing(books.path, RECONCILE):
+            self._home.books.mkdir(mode=0o755, exist_ok=True)
+        try:
+            _remove_all(part)
+            if base is not None:
+                with storing(part, RECONCILE):
+                    shutil.copyfile(base.path, part)
+                    part.chmod(0o600)
+            with self._memory(f"{part}.spill") as db:
+                db.execute(f"ATTACH {quote_text(str(part))} AS books")
+                if base is None:
+                    self._create(db)
+                    with self._warehouse.attach(db, version):
+                        _set_paths(db)
+                        yield books, db
+                else:
+                    _set_paths(db)
+                    yield books, db
+                db.execute("CHECKPOINT books")
+            with storing(books.path, RECONCILE):
+                part.chmod(PUBLISHED_FILE)
+                sync_file(part)
+                durable_rename(part, books.path)
+        finally:
+            _remove_all(part)
+
+    def publish(self, books: Books) -> None:
+        """Point the symlink to books. Raises StorageFailed."""
+        link = self._home.books_link
+        self.published()  # refuses to overwrite a file that is not our symlink
+        with storing(link, RECONCILE):
+            swap_symlink(link, str(books.path.relative_to(self._home.root)))
+
+    def drop(self, books: Books) -> None:
+        """Delete books. Raises StorageFailed."""
+        remove(books.path)
+
+    def drop_all(self) -> None:
+        """Delete all books and the symlink. Raises StorageFailed."""
+        remove(self._home.books_link)
+        for each in self.every():
+            self.drop(each)
+
+    @contextmanager
+    def open(
+        self, books: Books | None, version: Version | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open books with a version (None: theirs) read-only for the block, names joined.
+
+        Without books, the version alone. Raises PartnerSyncError.
+        """
+        if version is None:
+            if books is None:
+                raise ValueError("neither books nor a version")
+            version = self._warehouse.version(books.version)
+        with self._memory("") as db, self._warehouse.attach(db, version):
+            if books is None:
+                _set_paths(db)
+                yield db
+                return
+            self._attach(db, books)
+            _set_paths(db)
+            yield db
+
+    @contextmanager
+    def open_alone(self, books: Books) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open books without their version, which may be gone. Raises PartnerSyncError."""
+        with self._memory("") as db:
+            self._attach(db, books)
+            _set_paths(db)
+            yield db
+
+    def verify(self, books: Books) -> None:
+        """Read books whole. Raises StorageFailed for damaged ones, NewerFormat."""
+        with self.open_alone(books) as db, _explained(books):
+            for (table,) in db.execute(TABLES).fetchall():
+                db.execute(f"SELECT bit_xor(hash(rows)) FROM {table} AS rows").fetchall()
+
+    def _named(self, version: int, number: int) -> Books:
+        return Books(version, number, self._home.books / f"v{version:08}-{number:04}.duckdb")
+
+    @contextmanager
+    def _memory(self, spill: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a database in memory, to which files are attached."""
+        limit: MemoryLimit = self._warehouse.memory_limit
+        settings: dict[str, Any] = {**SETTINGS, "memory_limit": limit.text}
+        settings["temp_directory"] = spill
+        with duckdb.connect(config=settings) as db, ended_by_stop(db):
+            db.execute("SET TimeZone = 'UTC'")
+            yield db
+
+    @staticmethod
+    def _create(db: duckdb.DuckDBPyConnection) -> None:
+        for schema in SCHEMAS:
+            db.execute(f"CREATE SCHEMA books.{schema}")
+
+    @staticmethod
+    def _attach(db: duckdb.DuckDBPyConnection, books: Books) -> None:
+        """Attach books read-only. Raises StorageFailed, NewerFormat."""
+        if not books.path.is_file():
+            raise StorageFailed(
+                f"The books {books} have no file: {books.path} does not exist. The warehouse is "
+                "not affected.",
+                MAKE_AGAIN,
+            )
+        with _explained(books):
+            db.execute(f"ATTACH {quote_text(str(books.path))} AS books (READ_ONLY)")
+            ((number,),) = db.execute(READ_FORMAT).fetchall()
+        if number > FORMAT:
+            raise NewerFormat(
+                f"The books {books} have format {number}, and this partner-sync reads formats up "
+                f"to {FORMAT}: a newer one wrote {books.path}. The file was not changed.",
+                "Install the newer partner-sync.",
+            )
+
+
+def published_version(warehouse: Warehouse) -> int | None:
+    """Return the version that the published books are of, which must be kept."""
+    with suppress(PartnerSyncError):
+        if books := BooksFolder(warehouse).published():
+            return books.version
+    return None
+
+
+@contextmanager
+def _explained(books: Books) -> Iterator[None]:
+    """Raise StorageFailed for books that cannot be read."""
+    try:
+        yield
+    except (*DAMAGE, duckdb.CatalogException) as error:
+        raise StorageFailed(
+            f"The books {books} cannot be read: {printable(error).rstrip('.!')}. {books.path} is "
+            "damaged. The warehouse is not affected.",
+            MAKE_AGAIN,
+        ) from error
+
+
+def _set_paths(db: duckdb.DuckDBPyConnection) -> None:
+    """Let names resolve in both files, by their schemas; new tables are made in the books."""
+    paths = [path for (path,) in db.execute(PATHS).fetchall()]
+    db.execute(f"SET search_path = {quote_text(','.join(paths))}")
+
+
+def _remove_all(part: Path) -> None:
+    for path in part.parent.glob(f"{part.name}*"):
+        remove(path)

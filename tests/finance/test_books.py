@@ -1,0 +1,191 @@
+"""The files of the books: what they are of, what stays, and what they remember."""
+
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from pipelines.app.checkup import run_checks
+from pipelines.app.nightly import make_books, rollback
+from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import republish as rebuild
+from pipelines.app.reconciled import open_books
+from pipelines.cli.main import program
+from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
+from pipelines.metadata.tables import BreakRow
+from pipelines.warehouse.books import Books, BooksFolder
+from tests.cli.conftest import Cli
+from tests.publish.homes import Stores
+from tests.reconcile.books import bill, decide, home_with, line, publish, used
+
+BREAKS = """
+SELECT subject, state, owner, first_seen, gone_at, returned_at, difference
+FROM reconciliation.breaks ORDER BY subject
+"""
+
+with_break = home_with([used("u")], [bill("b", line("u", "5.01"))])  # one break: a cent more
+
+
+@pytest.fixture
+def stores(with_break: Stores) -> Stores:
+    with_break.configure()
+    return with_break
+
+
+def published(stores: Stores) -> Books:
+    books = BooksFolder(stores.warehouse).published()
+    assert books
+    return books
+
+
+def codes(stores: Stores) -> set[str]:
+    return {each.check.code for each in run_checks(stores) if each.findings}
+
+
+def bill_at(stores: Stores, amount: str) -> None:
+    publish(stores, billing=[bill("b", line("u", amount))])
+
+
+def test_every_view_works_in_a_copy_under_any_name(stores: Stores, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    copy = shutil.copy(published(stores).path, tmp_path / "empty" / "år 2026.duckdb")
+    with duckdb.connect() as db:
+        db.execute(f"ATTACH '{copy}' AS \"any name\" (READ_ONLY)")
+        views = db.execute(
+            "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'any name'"
+        ).fetchall()
+        assert {("finance", "open_breaks"), ("reconciliation", "summary")} <= {*views}
+        for schema, view in views:
+            db.execute(f'FROM "any name".{schema}.{view}').fetchall()
+        months = db.execute('SELECT difference FROM "any name".finance.month_totals').fetchall()
+        assert months == [(Decimal("0.01"),)]
+
+
+def test_a_decision_changes_the_table_of_decisions_and_nothing_else(stores: Stores) -> None:
+    before = published(stores)
+    version = stores.warehouse.published()
+    with BooksFolder(stores.warehouse).open_alone(before) as db:
+        tables = contents(db)
+    ((break_id,),) = stores.rows("SELECT break_id FROM reconciliation.breaks")
+    decide(stores, "break_resolve", break_id)
+    make_books(stores)
+    assert stores.warehouse.published() == version
+    now = published(stores)
+    assert (now.version, now.number) == (before.version, before.number + 1)
+    assert [*BooksFolder(stores.warehouse).every()] == [now]
+    with BooksFolder(stores.warehouse).open_alone(now) as db:
+        changed = {name for name, rows in contents(db).items() if rows != tables[name]}
+    assert changed == {"reconciliation.decisions", "meta.books"}
+    assert stores.rows("SELECT state FROM reconciliation.breaks") == [("resolved",)]
+    assert stores.rows("SELECT open_breaks FROM reconciliation.summary") == [(0,)]
+    assert stores.rows("SELECT count(*) FROM reconciliation.ageing") == [(0,)]
+
+
+def contents(db: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
+    tables = db.execute(
+        "SELECT concat(schema_name, '.', table_name) FROM duckdb_tables() "
+        "WHERE database_name = 'books'"
+    ).fetchall()
+    return {name: db.execute(f"FROM books.{name} ORDER BY ALL").fetchall() for (name,) in tables}
+
+
+def test_a_rollback_undoes_what_later_versions_remember(stores: Stores) -> None:
+    first = stores.rows(BREAKS)
+    bill_at(stores, "5.00")  # the break is gone
+    gone = stores.rows(BREAKS)
+    assert gone[0][4] is not None
+    rollback(stores, 1, "wrong")
+    assert stores.rows(BREAKS) == first
+    with stores.metadata.transaction() as session:
+        undone = [row.undone_at is not None for row in session.query(BreakRow)]
+    assert undone == [False, True]
+    rebuild(stores)
+    assert stores.rows(BREAKS) == first
+    bill_at(stores, "5.00")
+    bill_at(stores, "5.01")
+    (again,) = stores.rows(BREAKS)
+    assert again[3] == first[0][3]
+    assert again[5] is not None
+
+
+def test_memory_is_written_only_where_it_changes(stores: Stores) -> None:
+    for amount in ("5.01", "5.01", "5.02", "5.02"):
+        bill_at(stores, amount)
+    with stores.metadata.transaction() as session:
+        rows = [(row.version, row.difference) for row in session.query(BreakRow)]
+    assert [difference for _, difference in rows] == ["0.01", "0.02"]
+
+
+def test_books_that_cannot_be_made_leave_the_last_ones_and_say_so(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = Cli(stores.home)
+    before = published(stores)
+    with monkeypatch.context() as patched:
+        patched.setattr(BooksFolder, "publish", refuse)
+        bill_at(stores, "5.02")
+        assert stores.warehouse.require_published().number == 2
+    assert published(stores) == before
+    with open_books(stores) as (version, _db):
+        assert version.number == 1  # which is kept as long as the books are of it
+    assert stores.rows(BREAKS, 1)[0][-1] == Decimal("0.01")
+    assert "books_outdated" in codes(stores)
+    said = " ".join(cli("breaks", code=3).output.split())
+    assert "The books are of version 1, and analysts see version 2." in said
+    assert "They were made at" in said
+    assert "The books are of version 1" in " ".join(cli("report", code=3).output.split())
+    build(stores)  # which finds no scan, but makes the books
+    assert published(stores).version == 2
+    assert stores.rows(BREAKS)[0][-1] == Decimal("0.02")
+    assert "books_outdated" not in codes(stores)
+
+
+def refuse(*_arguments: object) -> None:
+    raise StorageFailed("The disk is full.", "Make room.")
+
+
+def test_damaged_lost_and_newer_books_are_named_and_made_again(stores: Stores) -> None:
+    cli = Cli(stores.home)
+    folder = BooksFolder(stores.warehouse)
+    for harm in (truncate, Path.unlink, write_newer):
+        books = published(stores)
+        books.path.chmod(0o600)
+        harm(books.path)
+        for command in ("breaks", "report", "verify", "status"):
+            result = CliRunner().invoke(
+                program.root, [command], env={"PARTNER_SYNC_HOME": str(stores.home.root)}
+            )
+            assert result.exit_code in {1, 2, 3}, (command, result.output)
+            assert "Traceback" not in result.output
+            assert "ooks" in result.output
+        with pytest.raises((StorageFailed, NewerFormat, PartnerSyncError)):
+            folder.verify(books)
+        assert "Published books" in cli("reconcile").output
+        assert cli("breaks").exit_code == 0
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def write_newer(file: Path) -> None:
+    with duckdb.connect(file) as db:
+        db.execute("UPDATE meta.books SET format = 99")
+
+
+def test_sql_joins_both_files(stores: Stores) -> None:
+    cli = Cli(stores.home)
+    query = """
+        SELECT used.partner, used.amount, count(*) AS rows FROM used_records AS used
+        JOIN current.usage AS usage ON usage._key = used._key
+        JOIN finance.open_breaks AS breaks ON breaks.partner_id = used.partner_id GROUP BY ALL
+    """
+    assert cli.json("sql", query) == [{"partner": "first Ltd", "amount": "5.00", "rows": 1}]
+    assert cli.json("sql", "SELECT count(*) AS n FROM matches") == [{"n": 1}]
+    assert cli.json("sql", "SELECT bill, set_apart FROM billed_lines")[0]["set_apart"] is None
+    for change in ("DELETE FROM current.usage", "DROP TABLE reconciliation.rules"):
+        assert "DuckDB:" in cli("sql", change, code=2).stderr
