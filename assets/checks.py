@@ -13,7 +13,7 @@ from pipelines.checks.catalogue import CHECKS, CheckResult, State
 from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
-from pipelines.reconcile.statements import RULES, read_statement
+from pipelines.finance.reconcile.statements import RULES, read_statement
 
 MOST_SHOWN = 20
 BREAKS = reconciliation_key("breaks")

@@ -15,14 +15,14 @@ from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
 from pipelines.app.nightly import publish, republish
 from pipelines.app.notify import notify_summary
-from pipelines.app.reconciled import open_published
-from pipelines.app.report import read_published, write_report
 from pipelines.app.session import AppSession
 from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
+from pipelines.finance.reconcile.statements import TABLES, read_statement
+from pipelines.finance.reconciled import open_published
+from pipelines.finance.report import read_published, write_report
 from pipelines.publish.build import BuildResult
-from pipelines.reconcile.statements import TABLES, read_statement
 from pipelines.warehouse.duckdb_file import Version
 
 REBUILD_JOB = "rebuild"

@@ -8,26 +8,20 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every module that the command line uses
-    from pipelines.app import breaks as breaks
     from pipelines.app import checkup as checkup
-    from pipelines.app import close as close
     from pipelines.app import connect as connect
     from pipelines.app import demo as demo
     from pipelines.app import discover as discover
     from pipelines.app import export as export
     from pipelines.app import formats as formats
     from pipelines.app import maintenance as maintenance
-    from pipelines.app import mapping as mapping
     from pipelines.app import nightly as nightly
     from pipelines.app import notify as notify
     from pipelines.app import plan as plan
-    from pipelines.app import report as report
     from pipelines.app import results as results
     from pipelines.app import session as session
-    from pipelines.app import sql as sql
     from pipelines.app import sync as sync
     from pipelines.app import trace as trace
-    from pipelines.app import trace_figure as trace_figure
 
 
 def __getattr__(name: str) -> ModuleType:

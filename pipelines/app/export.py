@@ -12,16 +12,16 @@ from typing import Final
 import duckdb
 
 from pipelines.app.export_sql import write_database
-from pipelines.app.export_table import Column, ExportTable, describe_sources, list_tables
-from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import open_published
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove, sync_file
 from pipelines.core.person import expand_user
 from pipelines.core.text import printable
+from pipelines.finance.reconciled import open_published
 from pipelines.metadata.locks import hold_lock
+from pipelines.publish.export_table import Column, ExportTable, describe_sources, list_tables
+from pipelines.publish.export_xlsx import write_workbook
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory import is_refused
 

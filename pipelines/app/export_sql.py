@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from pipelines.app.export_table import Column, ExportTable
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.text import Redactor, printable
+from pipelines.publish.export_table import Column, ExportTable
 
 MYSQL: Final = ("mysql", "mariadb")
 TEXT: Final = sa.UnicodeText().with_variant(mysql.LONGTEXT(), *MYSQL)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pipelines.archive import lines
+from pipelines.finance.reconcile import months
 from pipelines.metadata import engine
-from pipelines.reconcile import months
 from pipelines.warehouse import books, formats
 
 Numbers = Mapping[str, int | str | None]

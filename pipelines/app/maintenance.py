@@ -14,6 +14,7 @@ from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.inputs import read_closes
+from pipelines.finance.reconcile.months import require_intact
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
@@ -22,7 +23,6 @@ from pipelines.publish import prune
 from pipelines.publish.erase import ErasureRequest
 from pipelines.publish.left_over import left_over
 from pipelines.publish.versions import checkpoint, require_unchanged
-from pipelines.reconcile.months import require_intact
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version
 

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import apprise
 
-from pipelines.app.report import key_figures, not_known
 from pipelines.app.session import AppSession
-from pipelines.core.doubt import sentences
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
+from pipelines.finance.doubt import sentences
+from pipelines.finance.report import key_figures, not_known
+from pipelines.finance.reports.queries import Figures
 from pipelines.metadata.findings import due_findings, open_severities
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import FindingRow, Notification
-from pipelines.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
 REPEAT: Final = timedelta(hours=24)

@@ -1,6 +1,6 @@
 """Everything one command or one Dagster step needs, opened once."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ import duckdb
 
 from pipelines.archive.scan_file import Archive
 from pipelines.config.home import Home
-from pipelines.config.settings import Stream, load_settings
+from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError, MemoryRefused
+from pipelines.core.errors import MemoryRefused
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
-from pipelines.publish.versions import Stores
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Warehouse
 from pipelines.warehouse.memory import MemoryLimit, is_refused
 
@@ -23,39 +23,6 @@ class AppSession(Stores):
     """Settings and open stores of one home. `redactor` knows the credentials of this process."""
 
     redactor: Redactor
-
-    @property
-    def home(self) -> Home:
-        """The folders."""
-        return self.settings.home
-
-    def lists(
-        self, connections: Collection[str] | None = None, streams: Collection[str] | None = None
-    ) -> dict[str, list[Stream]]:
-        """Return, by connection (none named: all), those of the streams (none named: all) it has.
-
-        A connection that has none of them is left out. Raises ConfigurationError, with the possible
-        names, for one that is not configured, and where there is none at all.
-        """
-        names, read = connections or self.settings.connections(), self.settings.streams_of
-        known = {name: read(self.settings.connection(name)) for name in names}
-        possible = list(dict.fromkeys(each.name for found in known.values() for each in found))
-        if unknown := sorted(set(streams or ()).difference(possible)):
-            others = any(each in self.settings.streams for each in unknown)
-            raise ConfigurationError(
-                f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
-                f"{'It is in `skip`, or of another surface. Nothing was read. ' if others else ''}"
-                f"Possible streams: {', '.join(possible) or 'none'}."
-            )
-        asked = streams or possible
-        chosen = {name: [each for each in has if each.name in asked] for name, has in known.items()}
-        if connections and not any(chosen.values()):
-            raise ConfigurationError(
-                f"Connection `{'`, `'.join(chosen)}` reads no list. Nothing was requested.",
-                f"Run `partner-sync discover {next(iter(chosen))}`: it prints the lines to add to "
-                "settings.toml.",
-            )
-        return {name: has for name, has in chosen.items() if has}
 
 
 @contextmanager

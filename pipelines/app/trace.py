@@ -1,31 +1,23 @@
 """Follows one record of the published version back to the bytes that the service sent."""
 
 import shlex
-from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pipelines.app.session import AppSession
-from pipelines.archive.records import join_digests, parse_page
+from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.context import ListName
 from pipelines.core.errors import (
     ArchiveDamaged,
     ConfigurationError,
     PartnerSyncError,
-    UnexpectedAnswer,
 )
 from pipelines.core.text import printable, quote_identifier
-from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Scan
+from pipelines.publish.raw_records import damaged, raw_records
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
-Place = tuple[int, int]
-"""Page and row of a record in its scan file."""
-ScanName = tuple[str, str, str]
-"""Connection, stream and identifier of a scan."""
 VERSIONS: Final = """
 WITH found AS (
     SELECT
@@ -122,7 +114,7 @@ class _Record:
             place = (found["page"], found["row"])
             raw = raw_records(self.session, (*self.about, found["scan_id"]), {place}).get(place)
             if raw is None:
-                raise _damaged(file, f"has no row {place[1]} on page {place[0]}")
+                raise damaged(file, f"has no row {place[1]} on page {place[0]}")
             message = self._proof(found, raw)
         except ArchiveDamaged as error:
             message, remedy = f"Not proven. {error} {UNPROVEN}", error.remedy
@@ -144,7 +136,7 @@ class _Record:
             return "Proven: the record in the scan file has the digest of the row."
         elif copy := self._later_copy(found):
             return copy
-        raise _damaged(self._file(found["scan_id"]), "has another record in its place")
+        raise damaged(self._file(found["scan_id"]), "has another record in its place")
 
     def _later_copy(self, found: Row) -> str | None:
         """Return which scan has the bytes of a row that was sent again, with the same values."""
@@ -169,27 +161,3 @@ class _Record:
             f'Look the key up: duckdb -readonly {link} "SELECT _key FROM '
             f'history.{self.about.stream}".',
         )
-
-
-def raw_records(
-    session: AppSession, scan: ScanName, places: Collection[Place]
-) -> dict[Place, bytes]:
-    """Return, of some records, those that a scan's file has, as received. Raises ArchiveDamaged."""
-    file = session.archive.folder / scan_file(*scan)
-    if not file.exists():
-        with session.metadata.transaction() as db:
-            row = db.get(Scan, scan[-1])
-        is_pruned = row is not None and row.status == ScanStatus.PRUNED
-        raise _damaged(file, "was pruned" if is_pruned else "is missing")
-    pages, found = {page for page, _row in places}, dict[Place, bytes]()
-    for exchange in SealedScan.open(file).exchanges():
-        if exchange.page in pages:
-            with suppress(UnexpectedAnswer):  # the file is another one
-                records = enumerate(parse_page(exchange.body or b"").records)
-                rows = (((exchange.page, row), raw) for row, raw in records)
-                found |= {place: raw for place, raw in rows if place in places}
-    return found
-
-
-def _damaged(file: Path, why: str) -> ArchiveDamaged:
-    return ArchiveDamaged(f"Scan file {file} {why}.", "Restore the scan file from a backup.")

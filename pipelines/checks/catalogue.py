@@ -15,9 +15,9 @@ from sqlalchemy import func, select
 from pipelines.checks import money, skipped
 from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
-from pipelines.core.doubt import NOT_MAPPED, of_another_version
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
+from pipelines.finance.doubt import NOT_MAPPED, of_another_version
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread

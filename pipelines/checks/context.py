@@ -14,13 +14,13 @@ import msgspec
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from pipelines.checks.unread import notes_of, read_not_evaluated, read_unread
 from pipelines.config.settings import Settings
 from pipelines.config.types import DeclaredType
-from pipelines.core.doubt import Doubt
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier, quote_text
+from pipelines.finance.doubt import Doubt
+from pipelines.finance.unread import notes_of, read_not_evaluated, read_unread
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from pipelines import app
+from pipelines import app, finance
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
 from pipelines.cli.terminal import confirm, line, open_home, show, show_and_reconcile, shown
-from pipelines.core.doubt import Doubt, as_json, sentences
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
+from pipelines.finance.doubt import Doubt, as_json, sentences
 
 COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
@@ -45,7 +45,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     json: program.Json = False,
 ) -> int | None:
     """List unresolved breaks, most severe first; assign, resolve or reopen them."""
-    chosen = app.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
+    chosen = finance.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
     if context.invoked_subcommand is not None:
         if any(chosen) or xlsx or json:
             raise ConfigurationError(
@@ -54,15 +54,15 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
             )
         return None
     session = open_home()
-    found = app.breaks.read_breaks(session, chosen)
-    covered = app.breaks.read_covered(session, chosen)
-    code = _list(chosen, (found, covered), app.breaks.read_doubts(session), xlsx)
+    found = finance.breaks.read_breaks(session, chosen)
+    covered = finance.breaks.read_covered(session, chosen)
+    code = _list(chosen, (found, covered), finance.breaks.read_doubts(session), xlsx)
     show_covered(covered)
     return code
 
 
 def _list(
-    chosen: "app.breaks.BreakFilter",
+    chosen: "finance.breaks.BreakFilter",
     read: tuple[Any, list[dict[str, Any]]],
     about: tuple[Sequence[Doubt], Sequence[Doubt]],
     xlsx: Path | None,
@@ -70,9 +70,9 @@ def _list(
     """Print what is not known and notes, then breaks, or write them; return the exit code."""
     doubts, notes = about
     found, covered = read
-    rounded = app.breaks.write_file(found, xlsx) if xlsx else []
+    rounded = finance.breaks.write_file(found, xlsx) if xlsx else []
     rows = found.to_pylist()
-    sums = app.breaks.totals(rows)
+    sums = finance.breaks.totals(rows)
     for text in sentences(doubts):
         line(text, style="yellow")
     for each in notes:
@@ -91,7 +91,7 @@ def _list(
 
 
 def _show_rest(
-    chosen: "app.breaks.BreakFilter",
+    chosen: "finance.breaks.BreakFilter",
     rows: list[dict[str, Any]],
     sums: list[dict[str, Any]],
     *,
@@ -127,7 +127,7 @@ def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, ye
     owner = ["new_owner"] if any(each["new_owner"] for each in rows) else []
     show(_named(rows), (*DECISION, *owner, "new_reason"))
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
-    return show_and_reconcile(session, app.breaks.record_decisions(session, rows))
+    return show_and_reconcile(session, finance.breaks.record_decisions(session, rows))
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -147,9 +147,9 @@ def _add_command(kind: str, text: str) -> None:
         yes: Yes = False,
     ) -> int:
         about = (severity.lower(), state.lower(), break_id)
-        chosen = app.breaks.BreakFilter(rule, partner, month, *about)
-        verdict, session = app.breaks.Verdict(kind, reason, owner), open_home()
-        rows = app.breaks.choose_breaks(session, chosen, verdict)
+        chosen = finance.breaks.BreakFilter(rule, partner, month, *about)
+        verdict, session = finance.breaks.Verdict(kind, reason, owner), open_home()
+        rows = finance.breaks.choose_breaks(session, chosen, verdict)
         return _record(session, rows, yes=yes)
 
 
@@ -166,5 +166,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()
-    rows = app.breaks.read_decisions(session, file)
+    rows = finance.breaks.read_decisions(session, file)
     return _record(session, rows, yes=yes)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from pipelines import app
+from pipelines import app, finance
 from pipelines.cli import program
 from pipelines.cli.terminal import OUT, line, open_home, run_sync
 
@@ -23,12 +23,12 @@ def demo(
     with app.demo.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
         session = open_home(place)
         code = run_sync(session, [app.results.ReadRequest("demo")])
-        line(app.mapping.accept(session))
+        line(finance.proposals.accept(session))
         app.nightly.make_books(session)
         for question, answer in app.demo.answers(place):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
-        page = app.report.write_report(session, app.report.read_published(session))
+        page = finance.report.write_report(session, finance.report.read_published(session))
         line(f"The finance report: {page}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     return code

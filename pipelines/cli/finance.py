@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from pipelines import app
+from pipelines import app, finance
 from pipelines.cli import program
 from pipelines.cli.terminal import (
     line,
@@ -21,10 +21,10 @@ from pipelines.cli.terminal import (
     show_table,
     shown,
 )
-from pipelines.core.doubt import NOT_MAPPED, as_json, sentences
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted
+from pipelines.finance.doubt import NOT_MAPPED, as_json, sentences
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
@@ -58,7 +58,7 @@ def show_covered(rows: list[dict[str, Any]]) -> None:
 @program.mapping.command()
 def propose(*, _json: program.Json = False) -> int:
     """Propose a field for each role in reconciliation, and show the evidence."""
-    rows = app.mapping.propose(open_home())
+    rows = finance.proposals.propose(open_home())
     show(rows, [name for name in rows[0] if any(row[name] for row in rows)])
     line("Run `partner-sync mapping accept` to use these fields.")
     return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
@@ -73,7 +73,7 @@ def accept(
 ) -> int:
     """Write the proposed fields to mapping.toml, then reconcile with them."""
     session = open_home()
-    return show_and_reconcile(session, app.mapping.accept(session, replace=replace))
+    return show_and_reconcile(session, finance.proposals.accept(session, replace=replace))
 
 
 @program.command(rich_help_panel=program.FINANCE)
@@ -91,14 +91,14 @@ def sql(
     _json: program.Json = False,
 ) -> int:
     """Query the published books and their version of the warehouse; changes nothing."""
-    with app.sql.open_for_queries(open_home()) as db:
+    with finance.sql.open_for_queries(open_home()) as db:
         if query:
-            show(app.sql.answer(db, query), if_empty="No rows.")
+            show(finance.sql.answer(db, query), if_empty="No rows.")
             return ExitCode.DONE
         code = ExitCode.DONE
         for each in _queries():
             try:
-                show(app.sql.answer(db, each), if_empty="No rows.")
+                show(finance.sql.answer(db, each), if_empty="No rows.")
             except ConfigurationError as error:
                 show_error(error)
                 code = error.exit_code
@@ -127,9 +127,9 @@ def _queries() -> Iterator[str]:
 @program.close.command()
 def prepare(month: Month, *, _json: program.Json = False) -> int:
     """Show what keeps a month from being closed, and what its proofs rest on. Changes nothing."""
-    found = app.close.prepare_month(open_home(), month.date())
+    found = finance.close.prepare_month(open_home(), month.date())
     show(found["lists"], json_value=found, if_empty="No list has a record of the month.")
-    if basis := app.close.basis_of(found["lists"]):
+    if basis := finance.close.basis_of(found["lists"]):
         line(basis, PASSES)
     for each in found["refusals"]:
         line(each["message"], each["remedy"], style="yellow")
@@ -149,7 +149,7 @@ def close_month(
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
-    text = app.close.close_month(session, month.date(), preparer, reviewer, remark)
+    text = finance.close.close_month(session, month.date(), preparer, reviewer, remark)
     return show_and_reconcile(session, text)
 
 
@@ -157,14 +157,14 @@ def close_month(
 def reopen(month: Month, *, reason: program.Reason) -> int:
     """Reopen a closed month. Its copy stays."""
     session = open_home()
-    text = app.close.reopen_month(session, month.date(), user_name(), reason)
+    text = finance.close.reopen_month(session, month.date(), user_name(), reason)
     return show_and_reconcile(session, text)
 
 
 @program.close.command("list")
 def list_closes(*, _json: program.Json = False) -> int:
     """List closed months, and whether their records have changed since the sign-off."""
-    show(rows := app.close.list_closes(open_home()), CLOSES, if_empty="No month is closed.")
+    show(rows := finance.close.list_closes(open_home()), CLOSES, if_empty="No month is closed.")
     problems = {row["problem"] for row in rows if row["problem"]}
     for problem in sorted(problems):
         line(problem, style="yellow")
@@ -200,11 +200,11 @@ def report(
 ) -> int:
     """Write the finance report of the published version as one HTML page."""
     session = open_home()
-    figures = app.report.read_published(session)
-    file = app.report.write_report(session, figures)
-    rows = app.report.key_figures(figures)
+    figures = finance.report.read_published(session)
+    file = finance.report.write_report(session, figures)
+    rows = finance.report.key_figures(figures)
     found = {"version": figures.version, "file": str(file), "currencies": rows}
-    doubts = app.report.not_known(figures)
+    doubts = finance.report.not_known(figures)
     covered = figures.tables["covered"]
     found |= {"problem": figures.problem or None, **as_json(doubts, figures.notes)}
     found |= {"covered": covered}
@@ -246,7 +246,7 @@ def trace_break(
     _json: program.Json = False,
 ) -> int:
     """Show the records of a break, and recalculate its amounts from what the service sent."""
-    return _show_figure(app.trace_figure.trace_break(open_home(), break_id))
+    return _show_figure(finance.trace_figure.trace_break(open_home(), break_id))
 
 
 @program.trace.command()
@@ -258,7 +258,7 @@ def month(
     _json: program.Json = False,
 ) -> int:
     """Show the records of a partner's month, and recalculate it from what the service sent."""
-    return _show_figure(app.trace_figure.trace_month(open_home(), partner, month, currency))
+    return _show_figure(finance.trace_figure.trace_month(open_home(), partner, month, currency))
 
 
 def _show_figure(found: dict[str, Any]) -> int:

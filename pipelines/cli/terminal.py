@@ -21,7 +21,7 @@ from rich.filesize import decimal as readable_size
 from rich.table import Table
 from rich.text import Text
 
-from pipelines import app
+from pipelines import app, finance
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
@@ -231,8 +231,8 @@ def run_sync(
 def _report(session: "app.session.AppSession") -> int:
     """Write the report of the new books and send its summary; return an exit code if that fails."""
     try:
-        figures = app.report.read_published(session)
-        line(f"Report: {app.report.write_report(session, figures)}")
+        figures = finance.report.read_published(session)
+        line(f"Report: {finance.report.write_report(session, figures)}")
         if session.settings.notify_summary:
             app.notify.notify_summary(session, figures)
     except PartnerSyncError as error:  # the version is published all the same

@@ -1,0 +1,26 @@
+"""Here: the wing of finance: books of a version of the warehouse, and what people do with them.
+
+Not here: reading, loading and publishing, which know nothing of it. `finance.MODULE` is imported
+when it is first used, as in `app`.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # every module that the command line uses
+    from pipelines.finance import breaks as breaks
+    from pipelines.finance import close as close
+    from pipelines.finance import proposals as proposals
+    from pipelines.finance import report as report
+    from pipelines.finance import sql as sql
+    from pipelines.finance import trace_figure as trace_figure
+
+
+def __getattr__(name: str) -> ModuleType:
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":  # it is there, and needs what is not installed
+            raise
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`") from error

@@ -14,17 +14,18 @@ from typing import Final, NamedTuple
 import duckdb
 from sqlalchemy import select
 
-from pipelines.config.mapping import mapping_content
 from pipelines.core import stop
 from pipelines.core.errors import MemoryRefused, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
 from pipelines.finance.inputs import read_inputs
+from pipelines.finance.mapping import mapping_content
+from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import Close
 from pipelines.publish.catalog import comment
 from pipelines.publish.memory import with_memory
-from pipelines.publish.versions import Stores, change_versions, storage_error
-from pipelines.reconcile.engine import Inputs, reconcile, replace_decisions
+from pipelines.publish.stores import Stores
+from pipelines.publish.versions import change_versions, storage_error
 from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Version
 from pipelines.warehouse.memory import is_refused

@@ -7,13 +7,13 @@ from typing import Final
 
 from sqlalchemy import select
 
-from pipelines.config.mapping import REMEDY, mapping_digest, read_mapping
-from pipelines.core.doubt import NOT_MAPPED
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.doubt import NOT_MAPPED
+from pipelines.finance.mapping import REMEDY, mapping_digest, read_mapping
+from pipelines.finance.reconcile.engine import Inputs
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
-from pipelines.publish.versions import Stores
-from pipelines.reconcile.engine import Inputs
+from pipelines.publish.stores import Stores
 
 RULES_OF: Final = 3  # grows with what reconciliation concludes: books are then made again
 

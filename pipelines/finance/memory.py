@@ -16,9 +16,9 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core.errors import PartnerSyncError
+from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow
-from pipelines.publish.versions import Stores
-from pipelines.reconcile.statements import MEMORY
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import Books
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 

@@ -18,7 +18,7 @@ from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, versions
 from pipelines.publish.memory import with_memory
-from pipelines.publish.versions import Stores
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Version
 from pipelines.warehouse.formats import newest
 

@@ -30,13 +30,8 @@ from pipelines.publish import catalog
 from pipelines.publish.identifier import Identifier, map_paths
 from pipelines.publish.memory import with_memory
 from pipelines.publish.search import Found, SearchResult, find
-from pipelines.publish.versions import (
-    Stores,
-    change_versions,
-    drop_version,
-    publish_version,
-    write_version,
-)
+from pipelines.publish.stores import Stores
+from pipelines.publish.versions import change_versions, drop_version, publish_version, write_version
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version
 

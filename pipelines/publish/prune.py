@@ -6,8 +6,8 @@ from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow
+from pipelines.publish.stores import Stores
 from pipelines.publish.versions import (
-    Stores,
     change_versions,
     drop_version,
     loaded_scans,

@@ -22,7 +22,7 @@ from pipelines.metadata.scans import UNSEALED, ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.identifier import Identifier, Position, count_rows, raw_rows
 from pipelines.publish.spellings import Spelling
-from pipelines.publish.versions import Stores
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, Version
 
 NOTED_SECONDS: Final = 30.0  # between two messages about the progress

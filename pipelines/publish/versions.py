@@ -3,17 +3,13 @@
 import hashlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import duckdb
 from sqlalchemy import func, select, update
 
-from pipelines.archive.scan_file import Archive
-from pipelines.config.settings import Settings
 from pipelines.core import stop
-from pipelines.core.clock import Clock
 from pipelines.core.errors import (
     ArchiveDamaged,
     LoadFailed,
@@ -22,14 +18,14 @@ from pipelines.core.errors import (
     PartnerSyncError,
     StorageFailed,
 )
-from pipelines.core.person import user_name
 from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus
-from pipelines.metadata.tables import Decision, Scan, VersionRow, VersionStatus
+from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish.left_over import remove_left_over
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import published_version
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 from pipelines.warehouse.formats import read_format
@@ -44,22 +40,6 @@ STORAGE_ERRORS: Final = (
     duckdb.OperationalError,
     duckdb.FatalException,  # of every statement after a write that failed
 )
-
-
-@dataclass(frozen=True)
-class Stores:
-    """Settings and open stores of one home: what a build needs of its surroundings."""
-
-    settings: Settings
-    metadata: Metadata
-    archive: Archive
-    warehouse: Warehouse
-    clock: Clock
-
-    def decision(self, kind: str, subject: str, reason: str) -> Decision:
-        """Return a decision that the user of this process takes now."""
-        person, now = user_name(), self.clock.utc_now()
-        return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
 
 
 @contextmanager

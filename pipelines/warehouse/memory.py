@@ -1,7 +1,7 @@
 """How much memory DuckDB may use, and what it says when that is not enough.
 
 Here: the memory of this machine or its container, and the limits that a build tries one after the
-other. Not here: what needs the memory (`pipelines/load`, `pipelines/reconcile`).
+other. Not here: what needs the memory (`pipelines/load`, `pipelines/finance/reconcile`).
 """
 
 import re

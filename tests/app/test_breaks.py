@@ -7,7 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipelines.app.breaks import (
+from pipelines.app.nightly import publish as build
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.finance.breaks import (
     BreakFilter,
     Verdict,
     choose_breaks,
@@ -17,8 +19,6 @@ from pipelines.app.breaks import (
     totals,
     write_file,
 )
-from pipelines.app.nightly import publish as build
-from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.decisions import break_decisions
 from pipelines.warehouse.duckdb_file import Row
 from tests.app.conftest import BILLS, BREAKS, ESCAPED, EVIL

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.breaks import BreakFilter, read_breaks
-from pipelines.app.trace_figure import RawAmounts, trace_break, trace_month
 from pipelines.archive.scan_file import SealedScan
-from pipelines.config.mapping import BillingRoles, Mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
+from pipelines.finance.breaks import BreakFilter, read_breaks
+from pipelines.finance.mapping import BillingRoles, Mapping
+from pipelines.finance.trace_figure import RawAmounts, trace_break, trace_month
 from pipelines.publish.prune import prune
 from tests.app.conftest import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli

@@ -10,7 +10,7 @@ from assets.resources import HomeResource
 from pipelines.checks.catalogue import CHECKS
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
-from pipelines.reconcile.statements import RULES, TABLES
+from pipelines.finance.reconcile.statements import RULES, TABLES
 from tests.assets.homes import STREAMS
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from assets.keys import EXPORTS, PUBLISHED, REPORT, reconciliation_key, table_key
 from pipelines.core.files import write_durably
-from pipelines.reconcile.statements import TABLES
+from pipelines.finance.reconcile.statements import TABLES
 from tests.assets.homes import STREAMS, Result, Site, failure_text, key
 from tests.checks.test_catalogue import NOTHING_BEGUN
 from tests.homes import rows

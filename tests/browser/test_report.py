@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from pipelines.app.report import read_published, write_report
+from pipelines.finance.report import read_published, write_report
 from tests.browser.operator import open_chromium
 from tests.publish.homes import OpenHome, Record, Stores
 from tests.reconcile.books import bill, line, publish, used

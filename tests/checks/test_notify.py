@@ -10,9 +10,9 @@ from apprise import decorators
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
-from pipelines.app.report import read_published
 from pipelines.app.session import AppSession
 from pipelines.core.finding import Finding, Severity
+from pipelines.finance.report import read_published
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
 from tests.publish.homes import MovedClock, Stores

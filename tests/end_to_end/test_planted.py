@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from pipelines.app.mapping import accept
 from pipelines.config.home import Home
 from pipelines.finance.books import make_books
+from pipelines.finance.proposals import accept
 from tests.homes import make_home, opened, rows, sync_once
 from tests.sandbox.running import started
 

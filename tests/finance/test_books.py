@@ -13,9 +13,9 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.nightly import make_books, rollback
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
-from pipelines.app.reconciled import open_books
 from pipelines.cli.main import program
 from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
+from pipelines.finance.reconciled import open_books
 from pipelines.metadata.tables import BreakRow
 from pipelines.warehouse.books import Books, BooksFolder
 from tests.cli.conftest import Cli

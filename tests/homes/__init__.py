@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.reconciled import create_rows
 from pipelines.app.results import LoggedProgress, SyncResult
 from pipelines.app.session import open_session
 from pipelines.app.sync import ReadRequest, sync
@@ -15,6 +14,7 @@ from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
+from pipelines.finance.reconciled import create_rows
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Warehouse
 from tests.sandbox.running import SECRET, Running

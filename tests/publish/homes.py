@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from pipelines.app.nightly import publish as build
-from pipelines.app.reconciled import create_rows
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.connections import add_connection
@@ -21,6 +20,7 @@ from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.completeness import ListMemory, Ranges
 from pipelines.core.text import Redactor
+from pipelines.finance.reconciled import create_rows
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, seal_scan, set_status

@@ -18,7 +18,7 @@ from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.build import BuildResult, build, rebuild
 from pipelines.publish.catalog import UNCOMMENTED
-from pipelines.publish.versions import Stores as RealStores
+from pipelines.publish.stores import Stores as RealStores
 from pipelines.publish.versions import change_versions
 from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.warehouse.versions import full_disk

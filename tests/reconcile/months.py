@@ -3,8 +3,8 @@
 from datetime import date
 from typing import Any
 
-from pipelines.app.close import close_month
 from pipelines.app.nightly import publish as build
+from pipelines.finance.close import close_month
 from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 

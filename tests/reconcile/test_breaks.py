@@ -11,8 +11,8 @@ from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
 from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
-from pipelines.reconcile import engine
-from pipelines.reconcile.statements import Statement, read_statement
+from pipelines.finance.reconcile import engine
+from pipelines.finance.reconcile.statements import Statement, read_statement
 from tests.publish.homes import Reading, Stores, read
 from tests.publish.named import erase
 from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.close import close_month
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.close import close_month
 from pipelines.metadata.scans import settle_scans
 from tests.publish.homes import Stores
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used

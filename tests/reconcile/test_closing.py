@@ -6,8 +6,8 @@ import os
 import pytest
 from sqlalchemy import delete
 
-from pipelines.app.close import close_month, list_closes
 from pipelines.core.errors import StorageFailed
+from pipelines.finance.close import close_month, list_closes
 from pipelines.metadata.tables import Close
 from tests.cli.conftest import Cli
 from tests.publish.homes import DAY, Stores

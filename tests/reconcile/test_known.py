@@ -10,11 +10,11 @@ from assets.checks import check_results
 from assets.keys import reconciliation_key
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
-from pipelines.app.report import read_published
 from pipelines.checks.check import State
+from pipelines.finance.reconcile.statements import RULES
+from pipelines.finance.report import read_published
+from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Notification
-from pipelines.reconcile.statements import RULES
-from pipelines.reports.render import render_report
 from tests.cli.conftest import Cli
 from tests.publish.homes import Stores
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used

@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from pipelines.app.mapping import accept, propose
 from pipelines.app.nightly import publish as build
-from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.proposals import accept, propose
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Stores, home_of, read
 from tests.reconcile.made_up import Lists, usual

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.report import read_published
-from pipelines.core.currencies import read_code
-from pipelines.reports.render import render_report
+from pipelines.finance.currencies import read_code
+from pipelines.finance.report import read_published
+from pipelines.finance.reports.render import render_report
 from tests.cli.conftest import Cli
 from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used

@@ -13,7 +13,6 @@ import duckdb
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.close import close_month, list_closes, reopen_month
 from pipelines.app.maintenance import verify_files
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
@@ -21,6 +20,7 @@ from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
+from pipelines.finance.close import close_month, list_closes, reopen_month
 from tests.publish.homes import Stores
 from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used

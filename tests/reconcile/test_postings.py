@@ -5,11 +5,11 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from pipelines.app.close import close_month, reopen_month
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
+from pipelines.finance.close import close_month, reopen_month
 from tests.publish.homes import Stores, goes_on_from, home_of
 from tests.publish.named import erase, roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used

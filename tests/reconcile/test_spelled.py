@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.reconcile.spelled import Kind, fit, read_sent, scale_of
+from pipelines.finance.reconcile.spelled import Kind, fit, read_sent, scale_of
 
 UTC = ZoneInfo("UTC")
 SENT: list[tuple[Kind, Any, Any]] = [

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from pipelines.app.report import read_published
-from pipelines.reports.queries import Figures, read_figures
-from pipelines.reports.render import render_report
+from pipelines.finance.report import read_published
+from pipelines.finance.reports.queries import Figures, read_figures
+from pipelines.finance.reports.render import render_report
 from pipelines.warehouse.books import BooksFolder
 from tests.publish.homes import Record, Stores, home_of, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.breaks import BreakFilter, read_breaks, totals
-from pipelines.reconcile.statements import RULES
-from pipelines.reports.queries import Figures
-from pipelines.reports.render import render_report
-from pipelines.reports.text import format_amount
+from pipelines.finance.breaks import BreakFilter, read_breaks, totals
+from pipelines.finance.reconcile.statements import RULES
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.render import render_report
+from pipelines.finance.reports.text import format_amount
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli

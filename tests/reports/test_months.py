@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 
-from pipelines.app.close import close_month
 from pipelines.app.nightly import publish as build
-from pipelines.app.report import read_published
-from pipelines.reports.render import render_report
+from pipelines.finance.close import close_month
+from pipelines.finance.report import read_published
+from pipelines.finance.reports.render import render_report
 from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, home_with, line, publish, used
 from tests.reports.conftest import page_text, text_of

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.close import close_month
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import rollback
-from pipelines.app.report import read_published, write_report
-from pipelines.reports.queries import Figures
-from pipelines.reports.render import axis_of, render_report
-from pipelines.reports.text import format_amount
+from pipelines.finance.close import close_month
+from pipelines.finance.report import read_published, write_report
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.render import axis_of, render_report
+from pipelines.finance.reports.text import format_amount
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, bill, home_with, line, publish, used

@@ -6,10 +6,10 @@ from typing import Final
 
 import duckdb
 
-from pipelines.app.reconciled import create_rows, open_books
-from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
+from pipelines.finance.reconciled import create_rows, open_books
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 # All rows of both sides, which books do not store, with the names of partners.
@@ -29,7 +29,7 @@ VIEWS: Final = {
 
 
 @contextmanager
-def open_for_queries(session: AppSession) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_for_queries(session: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the published books with their version, and temporary views of all rows.
 
     `used_records`, `billed_lines` and `matches` (all pairs) are missing where nothing is mapped.

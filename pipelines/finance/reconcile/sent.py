@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import Column
-from pipelines.reconcile.spelled import (
+from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.spelled import (
     Kind,
     find_sent,
     kind_of,

@@ -9,8 +9,8 @@ from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
-from pipelines.app.export_table import Column, ExportTable
 from pipelines.core.errors import StorageFailed
+from pipelines.publish.export_table import Column, ExportTable
 
 MOST_ROWS: Final = 1_048_576  # of a sheet, the headings counted
 LONGEST_SHEET_NAME: Final = 31  # characters

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipelines.core.currencies import USUAL_DIGITS, digits_of
 from pipelines.core.text import counted, printable
-from pipelines.reports.queries import EXACT, Figures
-from pipelines.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.currencies import USUAL_DIGITS, digits_of
+from pipelines.finance.reports.queries import EXACT, Figures
+from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
 
 WRONG: Final = {  # what a cause does not say itself
     "not_billed": "Used and not billed",
@@ -95,7 +95,7 @@ def _shorten(amount: Decimal) -> str:
 @cache
 def _environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("pipelines.reports", ""),
+        loader=PackageLoader("pipelines.finance.reports", ""),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,

@@ -15,26 +15,32 @@ from zoneinfo import ZoneInfo
 import duckdb
 import sqlalchemy
 
-from pipelines.app.reconciled import EVALUATED, create_rows, open_books, open_reconciled
-from pipelines.app.session import AppSession
-from pipelines.config.mapping import (
+from pipelines.core.completeness import rests_on_one_reading
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.core.text import counted
+from pipelines.finance.books import is_outdated
+from pipelines.finance.inputs import copy_folder, read_closes
+from pipelines.finance.mapping import (
     REMEDY,
     Mapping,
     mapping_content,
     mapping_digest,
     read_mapping,
 )
-from pipelines.core.completeness import rests_on_one_reading
-from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.core.text import counted
-from pipelines.finance.books import is_outdated
-from pipelines.finance.inputs import copy_folder, read_closes
+from pipelines.finance.reconcile.months import (
+    MAPPING,
+    adopt_copy,
+    month_after,
+    require_intact,
+    write_copy,
+)
+from pipelines.finance.reconcile.normalize import Sides
+from pipelines.finance.reconcile.roles import SIDES
+from pipelines.finance.reconciled import EVALUATED, create_rows, open_books, open_reconciled
+from pipelines.finance.reports.text import format_amount
 from pipelines.metadata.tables import Close
+from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, require_unchanged
-from pipelines.reconcile.months import MAPPING, adopt_copy, month_after, require_intact, write_copy
-from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.roles import SIDES
-from pipelines.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
 
 BUILD: Final = "Run `partner-sync reconcile`, review the month, then close it."
@@ -87,9 +93,7 @@ Refusals = Iterator[tuple[str, str]]
 """Why a month cannot be closed, and what to do; the first counts."""
 
 
-def close_month(
-    session: AppSession, month: date, preparer: str, reviewer: str, note: str = ""
-) -> str:
+def close_month(session: Stores, month: date, preparer: str, reviewer: str, note: str = "") -> str:
     """Copy a month of the published version and record who signed it off; return a sentence.
 
     `month` is its first day. The same command once more, as after a kill, finds its close and
@@ -128,7 +132,7 @@ def close_month(
     )
 
 
-def _closed_before(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection) -> str:
+def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection) -> str:
     """Return a sentence about the same close, if there is one that still holds; else nothing.
 
     The command that made it may have been killed in the build behind it. Where records of the month
@@ -150,7 +154,7 @@ def _closed_before(session: AppSession, close: Close, db: duckdb.DuckDBPyConnect
     return ""
 
 
-def _copy(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
+def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
     """Write the copy of a month, or take the one that a killed command wrote; return its folder.
 
     A folder of a close that is not known is kept: the metadata database may be older than it.
@@ -165,7 +169,7 @@ def _copy(session: AppSession, close: Close, db: duckdb.DuckDBPyConnection, mapp
     return folder
 
 
-def prepare_month(session: AppSession, month: date) -> Row:
+def prepare_month(session: Stores, month: date) -> Row:
     """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
 
     `lists` are those that are compared; `one_reading`: their proof holds if no row changed its
@@ -207,7 +211,7 @@ def _one_person(close: Close) -> Refusals:
 
 
 def _refusals(
-    session: AppSession, month: date, version: Version, db: duckdb.DuckDBPyConnection
+    session: Stores, month: date, version: Version, db: duckdb.DuckDBPyConnection
 ) -> Refusals:
     if reason := _not_evaluated(db):
         yield f"summary is not evaluated: {reason}", REMEDY
@@ -229,7 +233,7 @@ def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
     return "" if is_evaluated else str(reason)
 
 
-def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
+def _closed(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield that a month is closed, or that records moved between it and another closed one."""
     present = mapping_digest(session.home.mapping_file)
     standing = {f: each for f, each in read_closes(session).items() if each.reopened_at is None}
@@ -255,7 +259,7 @@ def _closed(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> 
                 yield why, remedy
 
 
-def _not_proven(session: AppSession, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
+def _not_proven(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield what is not proven complete after the month and its grace.
 
     Of connections that are not configured any more, those count that have records of the month.
@@ -286,7 +290,7 @@ def _not_proven(session: AppSession, month: date, db: duckdb.DuckDBPyConnection)
         yield "the published version has no record of it", "Check the month and the mapping."
 
 
-def reopen_month(session: AppSession, month: date, person: str, reason: str) -> str:
+def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
     """Record that a month is open again; its copy stays. Raises ConfigurationError."""
     with change_versions(session), session.metadata.transaction() as rows:
         query = sqlalchemy.select(Close).where(Close.month == month, Close.reopened_at.is_(None))
@@ -302,7 +306,7 @@ def reopen_month(session: AppSession, month: date, person: str, reason: str) -> 
     return f"{month:%Y-%m} is open again. Copy {close.number:03} stays as it was signed off."
 
 
-def list_closes(session: AppSession) -> list[Row]:
+def list_closes(session: Stores) -> list[Row]:
     """Return every close with what the published version says of it.
 
     `problem` says why a month is not compared with its copy, or that the copy is damaged.

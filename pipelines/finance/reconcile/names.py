@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipelines.reconcile.roles import NUMBERS, Column, words
+from pipelines.finance.reconcile.roles import NUMBERS, Column, words
 
 UNNAMED = 1_000.0  # rank of a name that says nothing
 NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from pipelines.core.currencies import digits_of
+from pipelines.finance.currencies import digits_of
 
 
 def format_amount(value: Decimal | None, currency: str | None, *, signed: bool = False) -> str:

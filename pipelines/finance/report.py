@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import duckdb
 
-from pipelines.app.reconciled import open_books, read_age, require_books
-from pipelines.app.session import AppSession
-from pipelines.core.doubt import Doubt
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
+from pipelines.finance.doubt import Doubt
+from pipelines.finance.reconciled import open_books, read_age, require_books
+from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
+from pipelines.finance.reports.render import PastReport, render_index, render_report
+from pipelines.publish.stores import Stores
 from pipelines.publish.versions import previous_versions
-from pipelines.reports.queries import EARLIER, Figures, read_figures
-from pipelines.reports.render import PastReport, render_index, render_report
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import DAMAGED
 from pipelines.warehouse.memory import is_refused
@@ -25,7 +25,7 @@ from pipelines.warehouse.memory import is_refused
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
-def read_published(session: AppSession) -> Figures:
+def read_published(session: Stores) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
     Earlier are the books of the newest version with older data, and those of the last close.
@@ -53,7 +53,7 @@ def read_published(session: AppSession) -> Figures:
     return replace(figures, closed=next(closes, None))
 
 
-def write_report(session: AppSession, figures: Figures) -> Path:
+def write_report(session: Stores, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
     file = folder / f"v{figures.version:08}.html"

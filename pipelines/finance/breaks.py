@@ -12,18 +12,18 @@ from typing import Any, Final, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from pipelines.app.decisions_file import read_rows, says
-from pipelines.app.export_table import list_tables
-from pipelines.app.export_xlsx import write_workbook
-from pipelines.app.reconciled import open_reconciled, read_age
-from pipelines.app.session import AppSession
-from pipelines.checks import unread
-from pipelines.core.doubt import Doubt
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import storing, write_durably
 from pipelines.core.text import counted, printable
+from pipelines.finance import unread
+from pipelines.finance.decisions_file import read_rows, says
+from pipelines.finance.doubt import Doubt
+from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
+from pipelines.publish.export_table import list_tables
+from pipelines.publish.export_xlsx import write_workbook
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 UNKNOWN: Final = "unknown_partner"
@@ -107,9 +107,7 @@ class Verdict(NamedTuple):
         return ""
 
 
-def read_breaks(
-    session: AppSession, chosen: BreakFilter, *, with_resolved: bool = False
-) -> pa.Table:
+def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
     """Return breaks, most severe first, then by the size of the difference.
 
     Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
@@ -120,7 +118,7 @@ def read_breaks(
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
-def read_covered(session: AppSession, chosen: BreakFilter) -> list[Row]:
+def read_covered(session: Stores, chosen: BreakFilter) -> list[Row]:
     """Return what tolerance and rounding cover in the months of a choice, by currency.
 
     Nothing where the months are not evaluated. Raises as `read_breaks`.
@@ -132,7 +130,7 @@ def read_covered(session: AppSession, chosen: BreakFilter) -> list[Row]:
         return []
 
 
-def read_doubts(session: AppSession) -> tuple[list[Doubt], list[Doubt]]:
+def read_doubts(session: Stores) -> tuple[list[Doubt], list[Doubt]]:
     """Return why nobody can say that there are no breaks, and notes. Raises as `read_breaks`."""
     with open_reconciled(session, "breaks") as (_version, db):
         doubts = [*read_age(session), *unread.read_doubts(db)]
@@ -156,7 +154,7 @@ def totals(rows: Iterable[Row]) -> list[Row]:
     return [total for _currency, total in sorted(found.items())]
 
 
-def choose_breaks(session: AppSession, chosen: BreakFilter, verdict: Verdict) -> list[Row]:
+def choose_breaks(session: Stores, chosen: BreakFilter, verdict: Verdict) -> list[Row]:
     """Return the breaks for which a verdict makes sense, each with it.
 
     Raises ConfigurationError where there is no such break.
@@ -175,7 +173,7 @@ def choose_breaks(session: AppSession, chosen: BreakFilter, verdict: Verdict) ->
     return [each | verdict._asdict() for each in fitting]
 
 
-def record_decisions(session: AppSession, decided: list[Row]) -> str:
+def record_decisions(session: Stores, decided: list[Row]) -> str:
     """Record breaks with their verdicts in one transaction; return what was done, as a sentence."""
     with session.metadata.transaction() as db:
         for each in decided:
@@ -213,7 +211,7 @@ def write_file(breaks: pa.Table, file: Path) -> list[str]:
     return rounded
 
 
-def read_decisions(session: AppSession, file: Path) -> list[Row]:
+def read_decisions(session: Stores, file: Path) -> list[Row]:
     """Return the breaks that a workbook or CSV file decides about, each with its verdict.
 
     Raises ConfigurationError if a row is wrong.

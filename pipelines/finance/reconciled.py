@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from pipelines.app.session import AppSession
-from pipelines.config.mapping import REMEDY, parse_mapping
-from pipelines.core.doubt import Doubt, of_another_version
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
+from pipelines.finance.doubt import Doubt, of_another_version
+from pipelines.finance.mapping import REMEDY, parse_mapping
+from pipelines.finance.reconcile.engine import create_pair_view, create_row_views
+from pipelines.finance.reconcile.statements import RULES
 from pipelines.metadata.tables import BooksRow
-from pipelines.reconcile.engine import create_pair_view, create_row_views
-from pipelines.reconcile.statements import RULES
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Version
 
@@ -57,7 +57,7 @@ class Reconciled(NamedTuple):
 
 
 @contextmanager
-def open_books(session: AppSession) -> Iterator[Reconciled]:
+def open_books(session: Stores) -> Iterator[Reconciled]:
     """Open the published books with their version; without books, the published version.
 
     Raises PartnerSyncError where nothing is published, or what is published cannot be read.
@@ -70,7 +70,7 @@ def open_books(session: AppSession) -> Iterator[Reconciled]:
         yield Reconciled(version, db)
 
 
-def require_books(session: AppSession) -> Version:
+def require_books(session: Stores) -> Version:
     """Return the version of the published books. Raises PartnerSyncError without any."""
     version = session.warehouse.require_published()
     books = BooksFolder(session.warehouse).published()
@@ -82,7 +82,7 @@ def require_books(session: AppSession) -> Version:
     return session.warehouse.version(books.version)
 
 
-def read_age(session: AppSession) -> list[Doubt]:
+def read_age(session: Stores) -> list[Doubt]:
     """Return that the books are not of the published version, if they are not."""
     version = session.warehouse.published()
     books = BooksFolder(session.warehouse).published()
@@ -95,7 +95,7 @@ def read_age(session: AppSession) -> list[Doubt]:
 
 
 @contextmanager
-def open_published(session: AppSession) -> Iterator[Reconciled]:
+def open_published(session: Stores) -> Iterator[Reconciled]:
     """Open the published version with the published books, if they are of this version.
 
     Raises as `open_books` does.
@@ -109,7 +109,7 @@ def open_published(session: AppSession) -> Iterator[Reconciled]:
 
 @contextmanager
 def open_reconciled(
-    session: AppSession, table: str, options: Mapping[str, str] | None = None
+    session: Stores, table: str, options: Mapping[str, str] | None = None
 ) -> Iterator[Reconciled]:
     """Open the published books.
 

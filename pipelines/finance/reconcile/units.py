@@ -4,9 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
 from typing import Final, NamedTuple
 
-from pipelines.core.currencies import digits_of, minor_unit
-from pipelines.reconcile.evidence import EXACT_DIGITS, FEWEST_ROWS, SOME, Evidence, Pair, Share
-from pipelines.reconcile.roles import Column, words
+from pipelines.finance.currencies import digits_of, minor_unit
+from pipelines.finance.reconcile.evidence import (
+    EXACT_DIGITS,
+    FEWEST_ROWS,
+    SOME,
+    Evidence,
+    Pair,
+    Share,
+)
+from pipelines.finance.reconcile.roles import Column, words
 
 MINOR_WORDS: Final = {"cent", "minor", "penny", "pence"}
 AMOUNTS: Final = {

@@ -8,9 +8,9 @@ from typing import Final
 
 import duckdb
 
-from pipelines.config.mapping import REMEDY
-from pipelines.core.doubt import Doubt
 from pipelines.core.text import counted, printable
+from pipelines.finance.doubt import Doubt
+from pipelines.finance.mapping import REMEDY
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 UNREAD: Final = """

@@ -14,13 +14,19 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from pipelines.config.mapping import Mapping
 from pipelines.core import stop
-from pipelines.core.currencies import CODES, minor_unit, read_code
+from pipelines.finance.currencies import CODES, minor_unit, read_code
+from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile.months import create_month_rows
+from pipelines.finance.reconcile.normalize import VIEWS, Sides
+from pipelines.finance.reconcile.statements import (
+    MEMORY,
+    RULES,
+    STATEMENTS,
+    Statement,
+    read_statement,
+)
 from pipelines.metadata.tables import Close
-from pipelines.reconcile.months import create_month_rows
-from pipelines.reconcile.normalize import VIEWS, Sides
-from pipelines.reconcile.statements import MEMORY, RULES, STATEMENTS, Statement, read_statement
 from pipelines.warehouse.memory import is_refused, say
 
 BY_MONTH: Final = tuple(

@@ -7,14 +7,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pipelines.app.session import AppSession
-from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.config.values import Table
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import printable
-from pipelines.reconcile.propose import propose_roles
-from pipelines.reconcile.roles import read_columns
+from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.reconcile.propose import propose_roles
+from pipelines.finance.reconcile.roles import read_columns
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
@@ -26,7 +26,7 @@ HEAD: Final = """\
 # are not evaluated."""
 
 
-def propose(session: AppSession) -> list[Row]:
+def propose(session: Stores) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
     `problem` says what is wrong with the latter. Raises PartnerSyncError, ConfigurationError.
@@ -47,7 +47,7 @@ def propose(session: AppSession) -> list[Row]:
     return rows
 
 
-def accept(session: AppSession, *, replace: bool = False) -> str:
+def accept(session: Stores, *, replace: bool = False) -> str:
     """Write the proposals to mapping.toml; return what was done, as a sentence.
 
     With `replace`, what a person set stays where nothing is proposed. Raises PartnerSyncError, and

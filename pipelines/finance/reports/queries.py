@@ -9,9 +9,9 @@ from typing import Final
 
 import duckdb
 
-from pipelines.checks.unread import notes_of, read_doubts, read_not_evaluated
-from pipelines.config.mapping import REMEDY
-from pipelines.core.doubt import Doubt
+from pipelines.finance.doubt import Doubt
+from pipelines.finance.mapping import REMEDY
+from pipelines.finance.unread import notes_of, read_doubts, read_not_evaluated
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
@@ -110,7 +110,7 @@ def _find_problem(rules: dict[str, Row]) -> str:
 
 def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
     """Return the rows of a query, which stay as a table; none if it reads a missing one."""
-    query = files("pipelines.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
+    query = files("pipelines.finance.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
     with suppress(duckdb.CatalogException):  # one that could not be evaluated may not even be empty
         db.execute(f"CREATE TEMP TABLE {name} AS {query}")
         return fetch_rows(db, f"FROM {name}")

@@ -8,11 +8,11 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from pipelines.config.mapping import Mapping
-from pipelines.core.currencies import MOST_DIGITS, digits_of, lower_trimmed, read_code
-from pipelines.reconcile.readings import Readings
-from pipelines.reconcile.roles import Column
-from pipelines.reconcile.spelled import DIGITS, find_sent, kind_of, read_sent, text_of
+from pipelines.finance.currencies import MOST_DIGITS, digits_of, lower_trimmed, read_code
+from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile.readings import Readings
+from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.spelled import DIGITS, find_sent, kind_of, read_sent, text_of
 
 RECORDS: Final = """
 SELECT

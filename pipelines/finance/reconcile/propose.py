@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from pipelines.config import mapping
-from pipelines.config.mapping import PartnerRoles
-from pipelines.reconcile.evidence import FEW, SOME, Evidence, Share
-from pipelines.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
-from pipelines.reconcile.roles import NUMBERS, SIDES, Column, words
-from pipelines.reconcile.spelled import Kind, kind_of
-from pipelines.reconcile.units import AMOUNTS, find_units
+from pipelines.finance import mapping
+from pipelines.finance.mapping import PartnerRoles
+from pipelines.finance.reconcile.evidence import FEW, SOME, Evidence, Share
+from pipelines.finance.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
+from pipelines.finance.reconcile.roles import NUMBERS, SIDES, Column, words
+from pipelines.finance.reconcile.spelled import Kind, kind_of
+from pipelines.finance.reconcile.units import AMOUNTS, find_units
 
 SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
 CLOSE = 0.02  # shares that differ by less are equally good

@@ -12,8 +12,8 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import Column
-from pipelines.reconcile.spelled import DIGITS
+from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.spelled import DIGITS
 
 FACTOR: Final = 100  # sums of both sides, their differences, and both before and after a change
 ROWS: Final = "SELECT count(*) FROM history.{}"

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import duckdb
 
-from pipelines.config.mapping import Mapping, read_mapping
 from pipelines.core import stop
-from pipelines.core.currencies import code_of
 from pipelines.core.errors import ArchiveDamaged, NewerFormat, PartnerSyncError, StorageFailed
 from pipelines.core.files import durable_rename, private_folder, remove, sync_file
 from pipelines.core.text import printable
+from pipelines.finance.currencies import code_of
+from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.reconcile.normalize import Sides
+from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import Close
-from pipelines.reconcile.normalize import Sides
-from pipelines.reconcile.statements import MEMORY
 from pipelines.warehouse.memory import is_refused, say
 
 FORMAT: Final = 2  # of a manifest; one that does not say a number has format 1

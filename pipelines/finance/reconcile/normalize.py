@@ -13,14 +13,14 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from pipelines.config.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
-from pipelines.core.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile import bill_months
-from pipelines.reconcile.quarantine import read_quarantine
-from pipelines.reconcile.readings import Readings
-from pipelines.reconcile.roles import find_roles
-from pipelines.reconcile.sent import table_kind
+from pipelines.finance.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
+from pipelines.finance.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
+from pipelines.finance.reconcile import bill_months
+from pipelines.finance.reconcile.quarantine import read_quarantine
+from pipelines.finance.reconcile.readings import Readings
+from pipelines.finance.reconcile.roles import find_roles
+from pipelines.finance.reconcile.sent import table_kind
 
 TABLES: Final = """
 SELECT tables.table_name FROM duckdb_tables() AS tables WHERE tables.schema_name = 'history'

@@ -6,20 +6,20 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any, Final
 
-from pipelines.app.reconciled import Reconciled, create_rows, open_reconciled
-from pipelines.app.session import AppSession
-from pipelines.app.trace import Place, ScanName, raw_records
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.archive.scan_file import scan_file
-from pipelines.config.mapping import REMEDY, Mapping, read_mapping
-from pipelines.core.currencies import digits_of, lower_trimmed
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
 from pipelines.finance.books import is_outdated
+from pipelines.finance.currencies import digits_of, lower_trimmed
+from pipelines.finance.mapping import REMEDY, Mapping, read_mapping
+from pipelines.finance.reconcile.roles import find_roles
+from pipelines.finance.reconcile.spelled import round_number
+from pipelines.finance.reconciled import Reconciled, create_rows, open_reconciled
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
-from pipelines.reconcile.roles import find_roles
-from pipelines.reconcile.spelled import round_number
+from pipelines.publish.raw_records import Place, ScanName, raw_records
+from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 # Each figure with its rows; one without rows has a row without `scan_id`.
@@ -122,7 +122,7 @@ class RawAmounts:
         return amounts[int(line)] if int(line) < len(amounts) else None
 
 
-def trace_break(session: AppSession, break_id: str) -> Row:
+def trace_break(session: Stores, break_id: str) -> Row:
     """Add the amounts of a break up again. Raises as `trace_month`."""
     bound = {"break_id": break_id}
     with open_reconciled(session, "breaks", bound) as opened:
@@ -135,7 +135,7 @@ def trace_break(session: AppSession, break_id: str) -> Row:
         return _traced(session, opened, found)
 
 
-def trace_month(session: AppSession, partner: str, month: str, currency: str = "") -> Row:
+def trace_month(session: Stores, partner: str, month: str, currency: str = "") -> Row:
     """Add the figures of a partner (identifier or name) in a month (2026-09) up again.
 
     Returns the rows of each figure with the amounts in their raw records, and both sums. Raises
@@ -153,7 +153,7 @@ def trace_month(session: AppSession, partner: str, month: str, currency: str = "
         return _traced(session, opened, found)
 
 
-def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
+def _traced(session: Stores, opened: Reconciled, found: list[Row]) -> Row:
     """Return the rows with their raw amounts, and each figure with the sum of these."""
     mapping = read_mapping(session.home.mapping_file)
     if mapping is None:
@@ -178,7 +178,7 @@ def _traced(session: AppSession, opened: Reconciled, found: list[Row]) -> Row:
     return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 
 
-def _read_scan(session: AppSession, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
+def _read_scan(session: Stores, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
     missing, records = UnusableRecord("The scan file has no such record."), dict[Place, Record]()
     try:

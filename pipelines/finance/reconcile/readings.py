@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.reconcile.roles import Column
-from pipelines.reconcile.room import Numbers, digits_before, fits_in
-from pipelines.reconcile.sent import (
+from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.room import Numbers, digits_before, fits_in
+from pipelines.finance.reconcile.sent import (
     ARROW,
     KEYS,
     SentRow,
@@ -24,7 +24,15 @@ from pipelines.reconcile.sent import (
     write_rows,
     write_texts,
 )
-from pipelines.reconcile.spelled import DIGITS, MOST_SCALE, Kind, fit, kind_of, measure_of, scale_of
+from pipelines.finance.reconcile.spelled import (
+    DIGITS,
+    MOST_SCALE,
+    Kind,
+    fit,
+    kind_of,
+    measure_of,
+    scale_of,
+)
 
 SQL: Final = {Kind.DAY: "DATE", Kind.TIME: "TIMESTAMPTZ", Kind.TEXT: "VARCHAR"}
 # Identifiers of one thing. Where one of them is in a column of decimals, 1500.00 is 1500 in all.

@@ -46,5 +46,5 @@ class Statement:
 def read_statement(name: str) -> Statement:
     """Return a statement."""
     file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
-    text = files("pipelines.reconcile").joinpath(file).read_text("utf-8")
+    text = files("pipelines.finance.reconcile").joinpath(file).read_text("utf-8")
     return Statement(name, text, **dict(NOTE.findall(text)))

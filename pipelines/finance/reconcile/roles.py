@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from pipelines.config.mapping import Mapping
+from pipelines.finance.mapping import Mapping
 
 SIDES: Final = ("partners", "usage", "billing")
 NUMBERS: Final = ("quantity", "price", "amount")

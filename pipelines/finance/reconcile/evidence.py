@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from pipelines.config.mapping import FIELD_PATH
-from pipelines.core.currencies import CODES, SPACES, minor_unit, read_code
 from pipelines.core.parse import NUMBER, parse_number
-from pipelines.reconcile.roles import DAY, Column, read_columns
+from pipelines.finance.currencies import CODES, SPACES, minor_unit, read_code
+from pipelines.finance.mapping import FIELD_PATH
+from pipelines.finance.reconcile.roles import DAY, Column, read_columns
 
 MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match  # lists in lists are no lines
 LABELS: Final = ("VARCHAR", "BIGINT")
