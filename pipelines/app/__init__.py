@@ -1,6 +1,9 @@
-"""What the command line and Dagster do. `app.MODULE` is imported when it is first used.
+"""Here: what the command line and Dagster do, in steps that both call.
 
-So the help loads no database, and no command loads more than it needs.
+Not here: options and tables that are printed (cli), and finance.
+
+`app.MODULE` is imported when it is first used. So the help loads no database, and no command loads
+more than it needs.
 """
 
 from importlib import import_module
