@@ -55,7 +55,7 @@ def choose(tree: Path, package: str, seed: int, number: int) -> list[Mutant]:
 
 def mutants(tree: Path, package: str) -> Iterator[Mutant]:
     """Yield every change of a package."""
-    for file in sorted((tree / "pipelines" / package).glob("*.py")):
+    for file in sorted((tree / "pipelines").glob(f"**/{package}/*.py")):
         for number, node in enumerate(ast.walk(ast.parse(file.read_text("utf-8")))):
             if _is_changed(node):
                 yield Mutant(file.relative_to(tree).as_posix(), number)

@@ -72,14 +72,22 @@ def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
 
 
 def try_books(stores: Stores) -> BooksResult:
-    """Do so; where that fails, return why. The version is published all the same."""
+    """Do so; where that fails, log and return why: the version is published all the same."""
     try:
         return make_books(stores)
     except PartnerSyncError as error:
-        books = None
-        with suppress(PartnerSyncError):
-            books = BooksFolder(stores.warehouse).published()
-        return BooksResult(books, problem=str(error), remedy=error.remedy)
+        failure = error
+    except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data
+        failure = PartnerSyncError(
+            f"The books cannot be made: unexpected {type(error).__name__}: {printable(error)}.",
+            "This is a defect of partner-sync. Report it with this message.",
+        )
+    stop.raise_if_requested()
+    logger.warning("%s %s", failure, failure.remedy)
+    books = None
+    with suppress(PartnerSyncError):
+        books = BooksFolder(stores.warehouse).published()
+    return BooksResult(books, problem=str(failure), remedy=failure.remedy)
 
 
 def wanted(version: Version, inputs: Inputs) -> BooksState:

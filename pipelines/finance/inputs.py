@@ -14,6 +14,7 @@ from pipelines.finance.reconcile.engine import Inputs
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
 from pipelines.publish.stores import Stores
+from pipelines.warehouse.books import FORMAT
 
 RULES_OF: Final = 3  # grows with what reconciliation concludes: books are then made again
 
@@ -32,7 +33,7 @@ def read_inputs(stores: Stores) -> Inputs:
         erased = sorted({each.subject for each in decisions_of(session, "erase")})
     closes = read_closes(stores)
     states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]
-    parts = f"{RULES_OF} {mapping_digest(file)} {erased} {states}"
+    parts = f"{FORMAT} {RULES_OF} {mapping_digest(file)} {erased} {states}"
     digest = hashlib.sha256(parts.encode()).hexdigest()
     return Inputs(mapping, problem, digest, decisions, closes=closes, erased=erased)
 

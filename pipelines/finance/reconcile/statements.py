@@ -24,7 +24,7 @@ MEMORY: Final = {  # what is remembered of earlier books, with its amounts
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }
-NOTE: Final = re.compile(r"^-- (kind|question|remedy|needs): (.*)$", re.MULTILINE)
+NOTE: Final = re.compile(r"^-- (kind|question|label|remedy|needs): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Statement:
     query: str
     kind: str = "TABLE"
     question: str = ""
+    label: str = ""  # of its breaks, before what their cause says; empty: the cause says all
     remedy: str = ""
     needs: str = ""
 

@@ -12,15 +12,10 @@ from markupsafe import Markup, escape
 
 from pipelines.core.text import counted, printable
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
+from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.queries import EXACT, Figures
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
 
-WRONG: Final = {  # what a cause does not say itself
-    "not_billed": "Used and not billed",
-    "not_used": "Billed without usage",
-    "billed_twice": "Billed more than once",
-    "different": "Bill and usage differ",
-}
 TO_DO: Final = {  # what the remedy of a rule says of several causes
     "missing on the bill": "Find out why the bill lacks it.",
     "no bill for the month": "Request the missing bill.",
@@ -104,7 +99,9 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters |= {"day": format_day, "marked": _marked, "total": _total}
-    made.globals |= {"axis_of": axis_of, "number": counted, "wrong": WRONG, "to_do": TO_DO}
+    labels = {rule: read_statement(rule).label for rule in RULES}
+    wrong = {rule: label for rule, label in labels.items() if label}
+    made.globals |= {"axis_of": axis_of, "number": counted, "wrong": wrong, "to_do": TO_DO}
     return made
 
 

@@ -1,4 +1,5 @@
 -- question: Does every bill line that refers to usage have its usage record?
+-- label: Billed without usage
 -- needs: exceptions billing.partner
 -- remedy: Before you pay, ask which usage the bill is for. Lines without a reference are fees.
 -- A credit note of such a line belongs to the first bill that has it. If it takes all of that back,
