@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import rate, startup, sync
+from benchmarks import decision, rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
+    "decision": decision.main,
     "rate": rate.main,
     "startup": startup.main,
     "sync": sync.main,

@@ -16,8 +16,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import NamedTuple
 
-APP = Path(__file__).parents[1] / "pipelines" / "app"
-OURS = [each.name for each in iter_modules([str(APP)], "pipelines.app.")]
+PIPELINES = Path(__file__).parents[1] / "pipelines"
+OURS = [
+    each.name
+    for package in ("app", "finance")
+    for each in iter_modules([str(PIPELINES / package)], f"pipelines.{package}.")
+]
 SANDBOX = ["sandbox.changes", "sandbox.server", "sandbox.service", "sandbox.tls"]
 IMPORTED_LATE = ["alembic.command", "httpcore", "pandas", "pyarrow.json", "pytz", "typer"]
 CONTEXT = get_context("forkserver")  # it forks from a process without threads

@@ -1,5 +1,7 @@
 """Evaluates every check of a home, and shows what analysts see now."""
 
+from dataclasses import replace
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -7,8 +9,9 @@ from pipelines.app import formats
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext, ListName, Published, read_published
-from pipelines.core.errors import ExitCode
+from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
+from pipelines.finance.books import why_outdated
 from pipelines.metadata import runs
 from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.findings import record_findings
@@ -41,7 +44,13 @@ def _lists(session: AppSession) -> tuple[ListName, ...]:
 
 def current_version(session: AppSession) -> Published:
     """Return what the checks look at of the published version."""
-    return read_published(session.warehouse, session.settings.break_alert_amount)
+    found = read_published(session.warehouse, session.settings.break_alert_amount)
+    if found.version is None or found.problem or found.books_problem:
+        return found
+    try:
+        return replace(found, books_age=why_outdated(session))
+    except PartnerSyncError as error:
+        return replace(found, books_problem=str(error))
 
 
 def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:

@@ -17,12 +17,12 @@ from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, eva
 from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
-from pipelines.finance.doubt import NOT_MAPPED, of_another_version
+from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
-from pipelines.metadata.tables import ApiSpec, BooksRow, Close, Run, Scan
+from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
 ABSENT: Final = "No connection reads {}, so usage is not compared with billing."
@@ -93,17 +93,12 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 
 @Check("partner-sync reconcile", Severity.ERROR, "warehouse")
 def books_outdated(context: CheckContext, _about: ListName) -> Iterator[str]:
-    """Are the published books of the published version?"""
-    version = context.version().number
-    books = context.published.books
-    problem = context.published.books_problem
-    if problem:
+    """Do the published books show the published version, and all that was decided?"""
+    context.version()
+    if problem := context.published.books_problem:
         yield f"The books cannot be read. {problem}"
-    elif books is None:
-        yield f"There are no books of version {version}: nothing is reconciled."
-    elif books.version != version:
-        about = context.metadata.get(BooksRow, (books.version, books.number))
-        yield of_another_version(books.version, version, about.made_at if about else None)
+    elif age := context.published.books_age:
+        yield age
 
 
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")

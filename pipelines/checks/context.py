@@ -170,7 +170,8 @@ class Published:
     about others, without which breaks are known all the same. `open_breaks` are rows of
     OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that cannot be
     read. `format` is the number of its format, None where it cannot be read. All that is about
-    reconciliation is of the published `books`; `books_problem` says why they cannot be read.
+    reconciliation is of the published `books`; `books_problem` says why they cannot be read,
+    `books_age` why they show less than is known.
     """
 
     version: Version | None = None
@@ -188,6 +189,7 @@ class Published:
     format: int | None = None
     books: Books | None = None
     books_problem: str = ""
+    books_age: str = ""
 
 
 def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:

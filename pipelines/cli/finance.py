@@ -198,7 +198,7 @@ def report(
     open_page: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,
     _json: program.Json = False,
 ) -> int:
-    """Write the finance report of the published version as one HTML page."""
+    """Write the finance report of the published books as one HTML page."""
     session = open_home()
     figures = finance.report.read_published(session)
     file = finance.report.write_report(session, figures)

@@ -18,10 +18,11 @@ from pipelines.core import stop
 from pipelines.core.errors import MemoryRefused, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
+from pipelines.finance.doubt import of_another_version
 from pipelines.finance.inputs import read_inputs
 from pipelines.finance.mapping import mapping_content
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
-from pipelines.metadata.tables import Close
+from pipelines.metadata.tables import BooksRow, Close
 from pipelines.publish.catalog import comment
 from pipelines.publish.memory import with_memory
 from pipelines.publish.stores import Stores
@@ -34,7 +35,7 @@ CREATE_ABOUT: Final = """
 CREATE OR REPLACE TABLE meta.books AS
 SELECT
     $version::INTEGER AS version, $number::INTEGER AS number, $made_at::TIMESTAMPTZ AS made_at,
-    $format::INTEGER AS format, $digest::VARCHAR AS digest, $decisions::BIGINT AS decisions,
+    $format::INTEGER AS format, $digest::VARCHAR AS digest, $decisions::VARCHAR AS decisions,
     $mapping::VARCHAR AS mapping
 """
 ABOUT: Final = """
@@ -44,11 +45,11 @@ logger = logging.getLogger(__name__)
 
 
 class BooksState(NamedTuple):
-    """What books are of: a version, all inputs but decisions, the number of the last decision."""
+    """What books are of: a version, a digest of all inputs but decisions, one of these."""
 
     version: int
     digest: str
-    decisions: int
+    decisions: str
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def try_books(stores: Stores) -> BooksResult:
 
 def wanted(version: Version, inputs: Inputs) -> BooksState:
     """Return what books of a version with these inputs would be of."""
-    return BooksState(version.number, inputs.digest, inputs.last_decision)
+    return BooksState(version.number, inputs.digest, inputs.decisions_digest)
 
 
 def state_of(stores: Stores, books: Books | None) -> BooksState | None:
@@ -121,11 +122,40 @@ def _whole_state(stores: Stores, books: Books | None) -> BooksState | None:
 
 def is_outdated(stores: Stores) -> bool:
     """Return whether the published books are not of the published version and today's inputs."""
+    return bool(why_outdated(stores))
+
+
+def why_outdated(stores: Stores) -> str:
+    """Return why the published books show less than is known, as a sentence; empty: they do not.
+
+    Raises PartnerSyncError.
+    """
     version = stores.warehouse.published()
     if version is None:
-        return False
+        return ""
     books = BooksFolder(stores.warehouse).published()
-    return state_of(stores, books) != wanted(version, read_inputs(stores))
+    if books is None:
+        return f"There are no books of version {version.number}: nothing is reconciled."
+    if books.version != version.number:
+        with stores.metadata.transaction() as session:
+            about = session.get(BooksRow, (books.version, books.number))
+        made_at = about.made_at if about else None
+        return of_another_version(books.version, version.number, made_at)
+    return _why_other(books, state_of(stores, books), wanted(version, read_inputs(stores)))
+
+
+def _why_other(books: Books, state: BooksState | None, aim: BooksState) -> str:
+    """Return why books of the right version are not of these inputs; empty: they are."""
+    if state is None:
+        return f"The books {books} cannot be read."
+    if state.digest != aim.digest:
+        return (
+            f"The books {books} were made with another mapping, before a month was closed or "
+            "reopened, before a value was erased, or by another release."
+        )
+    if state != aim:
+        return f"The books {books} do not show the newest decisions about breaks."
+    return ""
 
 
 def _make(stores: Stores, *, again: bool) -> BooksResult:
@@ -161,7 +191,6 @@ def _write(
     stores: Stores, version: Version, inputs: Inputs, base: Books | None
 ) -> tuple[Books, memory.NewMemory]:
     """Write books, from `base` where only decisions are new; return what they add to memory."""
-    new = memory.NewMemory([], [], inputs.last_as_of)
     with _explained(stores, version), BooksFolder(stores.warehouse).write(version, base) as opened:
         books, db = opened
         about = {
@@ -170,7 +199,7 @@ def _write(
             "format": FORMAT,
             "made_at": stores.clock.utc_now(),
             "digest": inputs.digest,
-            "decisions": inputs.last_decision,
+            "decisions": inputs.decisions_digest,
             "mapping": _mapping(stores),
         }
         if base is None:
@@ -182,6 +211,7 @@ def _write(
             comment(db)
         else:
             replace_decisions(db, inputs.decisions)
+            new = memory.NewMemory([], [], memory.read_as_of(db))
             db.execute(CREATE_ABOUT, about)
     return books, new
 

@@ -1,4 +1,4 @@
-"""Breaks of the published version: list them, and record what people decide about them.
+"""Breaks of the published books: list them, and record what people decide about them.
 
 People decide by command, or in a workbook of breaks that is written and read back here.
 """

@@ -161,12 +161,20 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
     """
     folder = copy_folder(session, close.month, close.number)
     while folder.exists():
-        if adopt_copy(folder, close):
+        if _is_of(folder, mapping) and adopt_copy(folder, close):
             return folder
         close.number += 1
         folder = copy_folder(session, close.month, close.number)
     close.manifest_sha256 = write_copy(db, close, folder, mapping)
     return folder
+
+
+def _is_of(folder: Path, mapping: bytes) -> bool:
+    """Return whether a copy was written with this mapping; another one reads other figures."""
+    try:
+        return (folder / MAPPING).read_bytes() == mapping
+    except OSError:
+        return False
 
 
 def prepare_month(session: Stores, month: date) -> Row:

@@ -3,6 +3,7 @@
 Rows of the metadata database, only added. Those of versions that were rolled back are undone.
 """
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.finance.reconcile.statements import MEMORY
-from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow
+from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, VersionRow
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import Books
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -53,6 +54,9 @@ ORDER BY ALL
 """
 
 
+logger = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True)
 class NewMemory:
     """What new books add to memory, and the end of their data."""
@@ -63,24 +67,27 @@ class NewMemory:
 
 
 def settle(stores: Stores) -> None:
-    """Undo what books of versions remember that were rolled back; take over an old memory."""
+    """Let those rows count that the published version follows; take over an old memory.
+
+    Rows of later versions were rolled back: they are undone. If such a version is published again,
+    its rows count again; what was undone before it was built does not.
+    """
     published = stores.warehouse.published()
     if published is None:
         return
     now = stores.clock.utc_now()
     with stores.metadata.transaction() as session:
+        row = session.get(VersionRow, published.number)
         for table in TABLES.values():
-            undone = update(table).where(
-                table.version > published.number, table.undone_at.is_(None)
-            )
+            is_later = table.version > published.number
+            undone = update(table).where(is_later, table.undone_at.is_(None))
             session.execute(undone.values(undone_at=now))
-        is_begun = bool(session.scalar(select(func.count()).select_from(BooksRow)))
-        is_begun |= any(
-            session.scalar(select(func.count()).select_from(each))
-            for each in (
-                BreakRow,
-                CorrectionRow,
-            )
+            if row is not None:
+                back = update(table).where(~is_later, table.undone_at > row.created_at)
+                session.execute(back.values(undone_at=None))
+        is_begun = any(
+            session.scalar(select(func.count()).where(table.version <= published.number))
+            for table in (BooksRow, BreakRow, CorrectionRow)
         )
     if not is_begun:
         _take_over(stores, published.number)
@@ -99,6 +106,7 @@ def _take_over(stores: Stores, published: int) -> None:
             with stores.metadata.transaction() as session:
                 for name, rows in found.items():
                     _add(session, name, rows, version.number)
+            logger.info("Version %s: its memory of breaks was taken over.", version.number)
             return
 
 
@@ -106,12 +114,16 @@ def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
     """Return what is remembered, by table, and the end of the data of the newest books."""
     published = stores.warehouse.published()
     number = published.number if published else 0
-    newest = select(func.max(BreakRow.number)).where(BreakRow.undone_at.is_(None))
-    newest = newest.group_by(BreakRow.break_id)
-    breaks = select(*_columns("breaks")).where(BreakRow.number.in_(newest))
+    place = func.row_number().over(
+        partition_by=BreakRow.break_id, order_by=(BreakRow.version.desc(), BreakRow.number.desc())
+    )
+    placed = select(BreakRow.number, place.label("place")).where(BreakRow.undone_at.is_(None))
+    newest = placed.subquery()
+    breaks = select(*_columns("breaks")).join(newest, newest.c.number == BreakRow.number)
+    breaks = breaks.where(newest.c.place == 1)
     corrections = select(*_columns("corrections")).where(CorrectionRow.undone_at.is_(None))
-    last = select(BooksRow.as_of).where(BooksRow.version <= number)
-    last = last.order_by(BooksRow.version.desc(), BooksRow.number.desc()).limit(1)
+    last = select(BooksRow.as_of).where(BooksRow.version <= number, BooksRow.as_of.is_not(None))
+    last = last.order_by(BooksRow.made_at.desc()).limit(1)
     with stores.metadata.transaction() as session:
         tables = {
             "breaks": _arrow("breaks", session.execute(breaks).mappings().all()),
@@ -164,14 +176,17 @@ def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     )
     breaks = list[Row]()
     corrections = list[Row]()
-    as_of = None
     with suppress(duckdb.CatalogException, duckdb.BinderException):
         breaks = fetch_rows(db, changed)
     with suppress(duckdb.CatalogException, duckdb.BinderException):
         corrections = fetch_rows(db, posted)
-    with suppress(duckdb.CatalogException):
-        ((as_of,),) = db.execute("SELECT basis.as_of FROM reconciliation.basis AS basis").fetchall()
-    return NewMemory(breaks, corrections, as_of)
+    return NewMemory(breaks, corrections, read_as_of(db))
+
+
+def read_as_of(db: duckdb.DuckDBPyConnection) -> datetime | None:
+    """Return the end of the data of open books."""
+    ((as_of,),) = db.execute("SELECT basis.as_of FROM reconciliation.basis AS basis").fetchall()
+    return as_of  # type: ignore[no-any-return]
 
 
 def record(stores: Stores, books: Books, new: NewMemory) -> None:

@@ -8,11 +8,11 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
-from pipelines.finance.doubt import Doubt, of_another_version
+from pipelines.finance.books import why_outdated
+from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY, parse_mapping
 from pipelines.finance.reconcile.engine import create_pair_view, create_row_views
 from pipelines.finance.reconcile.statements import RULES
-from pipelines.metadata.tables import BooksRow
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Version
@@ -83,15 +83,9 @@ def require_books(session: Stores) -> Version:
 
 
 def read_age(session: Stores) -> list[Doubt]:
-    """Return that the books are not of the published version, if they are not."""
-    version = session.warehouse.published()
-    books = BooksFolder(session.warehouse).published()
-    if version is None or books is None or books.version == version.number:
-        return []
-    with session.metadata.transaction() as db:
-        about = db.get(BooksRow, (books.version, books.number))
-    text = of_another_version(books.version, version.number, about.made_at if about else None)
-    return [Doubt("", text, "Run `partner-sync reconcile`.")]
+    """Return why the books show less than is known, if they do. Raises PartnerSyncError."""
+    age = why_outdated(session)
+    return [Doubt("", age, "Run `partner-sync reconcile`.")] if age else []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Writes the finance report of the published version into the home, and a list of all reports."""
+"""Writes the finance report of the published books into the home, and a list of all reports."""
 
 import re
 from contextlib import suppress
@@ -31,21 +31,21 @@ def read_published(session: Stores) -> Figures:
     Earlier are the books of the newest version with older data, and those of the last close.
     Raises PartnerSyncError.
     """
-    version = require_books(session)
-    number = version.number
+    require_books(session)
+    folder = BooksFolder(session.warehouse)
     try:
-        folder = BooksFolder(session.warehouse)
-        older = (folder.newest_of(each.number) for each in previous_versions(session, version))
-        found = (_read_earlier(folder, each) for each in older if each)
-        previous = next(filter(None, found), None)
-        with open_books(session) as (_version, db):
+        with open_books(session) as (version, db):
+            number = version.number
+            older = (folder.newest_of(each.number) for each in previous_versions(session, version))
+            found = (_read_earlier(folder, each) for each in older if each)
+            previous = next(filter(None, found), None)
             figures = read_figures(db, number, previous=previous)
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_refused(error):
             raise  # which `open_session` explains
         raise StorageFailed(
-            f"The report of version {number} cannot be made: {printable(error)}.",
+            f"The report cannot be made: {printable(error)}.",
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
     closed = (folder.newest_of(each["version"]) for each in figures.tables["last_close"])

@@ -1,5 +1,6 @@
 """Answers SQL over the published books and their version, names joined, read-only."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -10,7 +11,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.finance.reconciled import create_rows, open_books
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.duckdb_file import Row
 
 # All rows of both sides, which books do not store, with the names of partners.
 ROWS: Final = """
@@ -46,6 +47,18 @@ def open_for_queries(session: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
 def answer(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
     """Return the rows of a query. Raises ConfigurationError for what DuckDB refuses."""
     try:
-        return fetch_rows(db, query)
+        found = db.execute(query)
+        names = _distinct([name for name, *_ in found.description or ()])
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     except duckdb.Error as error:
         raise ConfigurationError(f"DuckDB: {printable(error)}") from error
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names of columns, of which a repeated one gets a number: no value is lost."""
+    seen = Counter[str]()
+    distinct = list[str]()
+    for name in names:
+        seen[name] += 1
+        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return distinct

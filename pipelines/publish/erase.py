@@ -1,12 +1,13 @@
 """Erases every record that contains an identifier from versions, scan files and exports."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core import stop
@@ -158,7 +159,7 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         contains = text.contains(identifier.text, autoescape=True)
         erased = func.replace(text, identifier.text, ERASED)
         session.execute(update(text.class_).where(contains).values({text: erased}))
-    _erase_memory(session, identifier.text)
+    _erase_memory(session, identifier)
     for run in session.scalars(select(Run)):  # JSON may spell the identifier otherwise
         run.lists = {
             stream: {name: each.replace(identifier.text, ERASED) for name, each in about.items()}
@@ -166,25 +167,24 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         }
 
 
-def _erase_memory(session: Session, text: str) -> None:
+def _erase_memory(session: Session, identifier: Identifier) -> None:
     """Erase it from what finance remembers.
 
     What was posted to a month is signed off with it, so it stays without a name.
     """
-    is_about = or_(
-        BreakRow.partner == text,
-        BreakRow.subject == text,
-        BreakRow.subject.endswith(f"|{text}", autoescape=True),
-        BreakRow.cause.endswith(f" {text}", autoescape=True),
-    )
-    session.execute(delete(BreakRow).where(is_about))
+    for each in session.scalars(select(BreakRow)):
+        words = re.split(r"[|;\s]+", f"{each.subject}|{each.cause}")
+        texts = {each.partner, each.subject, *(each.subject or "").split("|"), *words} - {None, ""}
+        is_named = identifier.text in (each.cause or "")
+        if is_named or any(identifier.is_equal(text) for text in texts if text):
+            session.delete(each)
     for posted in session.scalars(select(CorrectionRow)):
         record = posted.id
         if record is not None and posted.side == "billing":  # a line is named after its bill
             record = record.rpartition("#")[0] or record
-        if record == text:
+        if record is not None and identifier.is_equal(record):
             posted.id = ERASED
-        if posted.partner == text:
+        if posted.partner is not None and identifier.is_equal(posted.partner):
             posted.partner = ERASED
 
 

@@ -125,7 +125,7 @@ class Identifier:
     def _is_name(self, value: Any, path: Path) -> bool:
         """Return whether the object at a path has the identifier as a name."""
         if not path:
-            return isinstance(value, dict) and any(map(self._is_equal, value))
+            return isinstance(value, dict) and any(map(self.is_equal, value))
         step, *inner = path
         if isinstance(value, dict):
             found = [value.get(step)] if step is not None else [*value.values()]
@@ -140,9 +140,9 @@ class Identifier:
             return any(map(self._is_in, value))
         if value is None or type(value) is bool:
             return False
-        return self._is_equal(str(value))
+        return self.is_equal(str(value))
 
-    def _is_equal(self, text: str) -> bool:
+    def is_equal(self, text: str) -> bool:
         """Return whether a text is the value, spells it as JSON does, or is JSON that has it."""
         is_equal = self.number is not None and Identifier(text).number == self.number
         if is_equal or text == self.text or unescape(text) == self.text:

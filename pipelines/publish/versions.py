@@ -26,7 +26,7 @@ from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish.left_over import remove_left_over
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.books import published_version
+from pipelines.warehouse.books import BooksFolder, published_version
 from pipelines.warehouse.duckdb_file import Version, Warehouse
 from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory import is_refused
@@ -182,6 +182,8 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
         if has_newer_format(stores.warehouse, each):
             continue  # it is for the partner-sync that wrote it
         if scans is not None and not scans <= newest:
+            if each.number == of_books:  # which could not be made since the rollback
+                BooksFolder(stores.warehouse).drop_all()
             drop_version(stores, each.number)
         elif scans is not None and kept < stores.settings.keep_versions:
             kept += 1

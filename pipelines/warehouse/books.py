@@ -167,13 +167,11 @@ class BooksFolder:
                 raise ValueError("neither books nor a version")
             version = self._warehouse.version(books.version)
         with self._memory("") as db, self._warehouse.attach(db, version):
-            if books is None:
-                _set_paths(db)
-                yield db
-                return
-            self._attach(db, books)
+            if books is not None:
+                self._attach(db, books)
             _set_paths(db)
-            yield db
+            with self._warehouse.explained(version, db), self._blamed(books):
+                yield db
 
     @contextmanager
     def open_alone(self, books: Books) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -187,7 +185,17 @@ class BooksFolder:
         """Read books whole. Raises StorageFailed for damaged ones, NewerFormat."""
         with self.open_alone(books) as db, _explained(books):
             for (table,) in db.execute(TABLES).fetchall():
-                db.execute(f"SELECT bit_xor(hash(rows)) FROM {table} AS rows").fetchall()
+                db.execute(f"SELECT bit_xor(hash(_row)) FROM {table} AS _row").fetchall()
+
+    @contextmanager
+    def _blamed(self, books: Books | None) -> Iterator[None]:
+        """Where something cannot be read, raise StorageFailed if it is these books."""
+        try:
+            yield
+        except DAMAGE:
+            if books is not None:
+                self.verify(books)
+            raise
 
     def _named(self, version: int, number: int) -> Books:
         return Books(version, number, self._home.books / f"v{version:08}-{number:04}.duckdb")

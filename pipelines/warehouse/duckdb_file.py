@@ -230,7 +230,7 @@ class Warehouse:
     def attach(self, db: duckdb.DuckDBPyConnection, version: Version) -> Iterator[None]:
         """Attach a version to a connection as `warehouse`, read-only, for the block.
 
-        Raises as `open` does.
+        Raises as `open` does, but not for what is met only in the block: see `explained`.
         """
         file = version.file()
         with ExitStack() as held:
@@ -242,7 +242,17 @@ class Warehouse:
                 copy = held.enter_context(_copied(file))
                 db.execute(ATTACH_VERSION.format(quote_text(str(copy))))
             db.execute("USE warehouse")
-            held.enter_context(self._checked(db, version))
+            with self._checked(db, version):
+                pass
+            yield
+
+    @contextmanager
+    def explained(self, version: Version, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Explain what cannot be read of an attached version in the block. Raises PartnerSyncError.
+
+        That the current database is the version is not needed.
+        """
+        with _reading(version), _older_named(version, read_format(db)):
             yield
 
     @contextmanager

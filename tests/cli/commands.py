@@ -23,6 +23,7 @@ ARGUMENTS = {
     "erase": "KEY --reason=why --yes",
     "export": "xlsx",
     "prune": "--days=1",
+    "sql": "FROM/**/current.partners",  # as one argument; without any, it waits for queries
     "trace break": "B1",
     "trace month": "name 2026-09",
     "trace record": "acme partners KEY",

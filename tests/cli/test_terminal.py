@@ -32,7 +32,7 @@ CODES = dict.fromkeys(("check", "demo", "notify test"), USAGE) | dict.fromkeys(
 )
 SHOWING = {  # what the service said
     *("approve", "check", "connections accept", "discover", "init", "runs", "status", "sync"),
-    *("trace record", "versions build", "versions rebuild"),
+    *("sql", "trace record", "versions build", "versions rebuild"),
 }
 # Of these only the help is shown: this home has nothing to reconcile.
 RECONCILIATION = ("breaks", "close", "mapping", "report", "trace break", "trace month")

@@ -1,6 +1,7 @@
 """The files of the books: what they are of, what stays, and what they remember."""
 
 import shutil
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.app.checkup import run_checks
+from pipelines.app.maintenance import verify_files
 from pipelines.app.nightly import make_books, rollback
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
@@ -112,6 +114,50 @@ def test_a_rollback_undoes_what_later_versions_remember(stores: Stores) -> None:
     assert again[5] is not None
 
 
+def test_a_version_that_is_published_again_has_its_memory_again(stores: Stores) -> None:
+    publish(stores, billing=[bill("b", line("u", "5.01")), bill("c", line("gone", "7.00"))])
+    ((new,),) = stores.rows("SELECT break_id FROM reconciliation.breaks WHERE rule = 'not_used'")
+    decide(stores, "break_resolve", new)
+    publish(stores, usage=[used("u"), used("v")])
+    before = stores.rows(BREAKS)
+    assert "resolved" in {row[1] for row in before}
+    stores.clock.now += timedelta(hours=1)
+    rollback(stores, 1, "wrong")
+    assert len(stores.rows(BREAKS)) == 1
+    rollback(stores, 3, "it was right")
+    assert stores.rows(BREAKS) == before
+    rollback(stores, 1, "wrong")
+    publish(stores, usage=[used("u")])  # version 4, which does not follow 2 and 3
+    assert len(stores.rows(BREAKS)) == 1
+
+
+def test_last_seen_is_right_whatever_was_decided(stores: Stores) -> None:
+    last = "SELECT last_seen FROM reconciliation.breaks"
+    bill_at(stores, "5.01")
+    seen = stores.rows(last)
+    ((break_id,),) = stores.rows("SELECT break_id FROM reconciliation.breaks")
+    decide(stores, "break_assign", break_id, owner="bob")
+    make_books(stores)
+    bill_at(stores, "5.00")
+    assert stores.rows(last) == seen
+
+
+def test_books_that_lack_an_edited_mapping_or_a_decision_say_so(stores: Stores) -> None:
+    cli = Cli(stores.home)
+    assert cli("breaks").exit_code == 0
+    ((break_id,),) = stores.rows("SELECT break_id FROM reconciliation.breaks")
+    mapping = stores.home.mapping_file.read_text()
+    for change, said in (
+        (lambda: decide(stores, "break_assign", break_id, owner="bob"), "newest decisions"),
+        (lambda: stores.home.mapping_file.write_text(f"{mapping}\n# edited"), "another mapping"),
+    ):
+        change()
+        assert "books_outdated" in codes(stores)
+        assert said in " ".join(cli("breaks", code=3).output.split())
+        assert "Published books" in cli("reconcile").output
+        assert "books_outdated" not in codes(stores)
+
+
 def test_memory_is_written_only_where_it_changes(stores: Stores) -> None:
     for amount in ("5.01", "5.01", "5.02", "5.02"):
         bill_at(stores, amount)
@@ -168,6 +214,33 @@ def test_damaged_lost_and_newer_books_are_named_and_made_again(stores: Stores) -
         assert cli("breaks").exit_code == 0
 
 
+def test_damage_of_any_block_is_found_and_named(stores: Stores) -> None:
+    books = published(stores)
+    content = books.path.read_bytes()
+    books.path.chmod(0o600)
+    found = 0
+    for at in range(3 * 4096 + 100, len(content), 41 * 4096):
+        books.path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+        problems = verify_files(stores)["damaged"]
+        found += bool(problems)
+        said = read_breaks(stores)
+        assert not said or "The books 1-1 cannot be read" in said
+        assert problems or not said
+    assert found
+    books.path.write_bytes(content)
+    assert verify_files(stores)["damaged"] == []
+
+
+def read_breaks(stores: Stores) -> str:
+    """Read the breaks; return why they cannot be read."""
+    try:
+        with open_books(stores) as (_version, db):
+            db.execute("FROM reconciliation.breaks").fetchall()
+    except PartnerSyncError as error:
+        return f"{error} {error.remedy}"
+    return ""
+
+
 def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:5000])
 
@@ -187,5 +260,7 @@ def test_sql_joins_both_files(stores: Stores) -> None:
     assert cli.json("sql", query) == [{"partner": "first Ltd", "amount": "5.00", "rows": 1}]
     assert cli.json("sql", "SELECT count(*) AS n FROM matches") == [{"n": 1}]
     assert cli.json("sql", "SELECT bill, set_apart FROM billed_lines")[0]["set_apart"] is None
+    twice = cli.json("sql", "SELECT 1 AS x, 2 AS x")
+    assert twice == [{"x": 1, "x_2": 2}]
     for change in ("DELETE FROM current.usage", "DROP TABLE reconciliation.rules"):
         assert "DuckDB:" in cli("sql", change, code=2).stderr

@@ -1,4 +1,4 @@
-"""Evaluates every rule and table of reconciliation in a version that is being built.
+"""Evaluates every rule and table of reconciliation in books that are being made.
 
 Each is one file of `sql/`: comments that say what it asks and what it needs, and a query. One that
 lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +110,8 @@ FROM ({1}) AS found
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
 CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
 INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
+# What a disk refuses, now: the books before stay, instead of new ones with less in them.
+PASSING: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InterruptException)
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
 
 
@@ -134,9 +137,10 @@ class Inputs:
     may_grow: bool = False
 
     @property
-    def last_decision(self) -> int:
-        """The number of the newest decision; 0 without any."""
-        return int(self.decisions[-1]["number"]) if self.decisions else 0
+    def decisions_digest(self) -> str:
+        """One of all decisions; empty without any. A restored database may repeat their numbers."""
+        text = "\n".join(map(str, self.decisions))
+        return sha256(text.encode()).hexdigest() if text else ""
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -150,6 +154,8 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         if inputs.mapping is not None:
             _Engine(db, inputs, inputs.mapping).run()
             return
+    except PASSING:
+        raise
     except duckdb.Error as error:
         if inputs.may_grow and is_refused(error):
             raise
@@ -306,6 +312,8 @@ class _Engine:
         if not reason:
             try:
                 self.db.execute(sql)
+            except PASSING:
+                raise
             except duckdb.Error as error:
                 if self.inputs.may_grow and is_refused(error):
                     raise
