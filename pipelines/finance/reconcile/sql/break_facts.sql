@@ -1,5 +1,5 @@
 -- needs: doubts
--- What is known of each break, whatever people decide about it.
+-- What is known of each break, whatever people decide about it: amounts, age, severity (`level`).
 WITH found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
