@@ -250,9 +250,9 @@ class Warehouse:
     def explained(self, version: Version, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
         """Explain what cannot be read of an attached version in the block. Raises PartnerSyncError.
 
-        That the current database is the version is not needed.
+        The current database may be another one.
         """
-        with _reading(version), _older_named(version, read_format(db)):
+        with _reading(version), _older_named(version, read_format(db, "warehouse")):
             yield
 
     @contextmanager

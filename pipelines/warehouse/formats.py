@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS meta.format (number INTEGER);
 HAS_FORMAT: Final = """
 SELECT count(*)
 FROM duckdb_tables() AS tables
-WHERE tables.database_name = current_database()
+WHERE tables.database_name = coalesce($1, current_database())
     AND (tables.schema_name, tables.table_name) = ('meta', 'format')
 """
 IS_EMPTY: Final = """
@@ -75,11 +75,12 @@ def newest() -> int:
     return 1 + len(STEPS)
 
 
-def read_format(db: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of the format of an open version."""
-    if db.execute(HAS_FORMAT).fetchall() == [(0,)]:
+def read_format(db: duckdb.DuckDBPyConnection, database: str | None = None) -> int:
+    """Return the number of the format of an open version, which may be attached as `database`."""
+    if db.execute(HAS_FORMAT, [database]).fetchall() == [(0,)]:
         return 1
-    ((number,),) = db.execute("SELECT format.number FROM meta.format AS format").fetchall()
+    table = f"{database}.meta.format" if database else "meta.format"
+    ((number,),) = db.execute(f"SELECT format.number FROM {table} AS format").fetchall()
     return int(number)
 
 

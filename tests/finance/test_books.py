@@ -250,6 +250,11 @@ def write_newer(file: Path) -> None:
         db.execute("UPDATE meta.books SET format = 99")
 
 
+def test_a_table_that_is_missing_is_not_blamed_on_the_format(stores: Stores) -> None:
+    with pytest.raises(duckdb.CatalogException), open_books(stores) as (_version, db):
+        db.execute("FROM reconciliation.nothing")
+
+
 def test_sql_joins_both_files(stores: Stores) -> None:
     cli = Cli(stores.home)
     query = """
