@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pipelines.app.session import AppSession
 from pipelines.core.errors import PartnerSyncError
 from pipelines.finance import memory
-from pipelines.finance.books import BooksResult, make_books, try_books
+from pipelines.finance.books import make_books, try_books
 from pipelines.publish import build, erase, versions
 from pipelines.publish.build import BuildResult
 from pipelines.publish.erase import ErasureRequest
 from pipelines.publish.search import SearchResult
 from pipelines.warehouse.duckdb_file import Row
 
-__all__ = ["BooksResult", "erase_records", "make_books", "publish", "republish", "rollback"]
+__all__ = ["erase_records", "make_books", "publish", "republish", "rollback"]
 
 
 def publish(session: AppSession) -> BuildResult:

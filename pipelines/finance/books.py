@@ -120,11 +120,6 @@ def _whole_state(stores: Stores, books: Books | None) -> BooksState | None:
     return state_of(stores, books)
 
 
-def is_outdated(stores: Stores) -> bool:
-    """Return whether the published books are not of the published version and today's inputs."""
-    return bool(why_outdated(stores))
-
-
 def why_outdated(stores: Stores) -> str:
     """Return why the published books show less than is known, as a sentence; empty: they do not.
 

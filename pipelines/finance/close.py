@@ -18,7 +18,7 @@ import sqlalchemy
 from pipelines.core.completeness import rests_on_one_reading
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.text import counted
-from pipelines.finance.books import is_outdated
+from pipelines.finance.books import why_outdated
 from pipelines.finance.inputs import copy_folder, read_closes
 from pipelines.finance.mapping import (
     REMEDY,
@@ -226,7 +226,7 @@ def _refusals(
         return  # nothing else can be told
     create_rows(db)
     yield from _closed(session, month, db)
-    if is_outdated(session):
+    if why_outdated(session):
         why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
         yield why, BUILD
     yield from _not_proven(session, month, db)

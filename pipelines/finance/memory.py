@@ -52,8 +52,6 @@ SELECT {columns}
 FROM (FROM reconciliation.corrections EXCEPT ALL FROM temp.memory_corrections) AS facts
 ORDER BY ALL
 """
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -176,9 +174,9 @@ def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     )
     breaks = list[Row]()
     corrections = list[Row]()
-    with suppress(duckdb.CatalogException, duckdb.BinderException):
+    with suppress(duckdb.CatalogException):
         breaks = fetch_rows(db, changed)
-    with suppress(duckdb.CatalogException, duckdb.BinderException):
+    with suppress(duckdb.CatalogException):
         corrections = fetch_rows(db, posted)
     return NewMemory(breaks, corrections, read_as_of(db))
 

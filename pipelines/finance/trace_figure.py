@@ -11,7 +11,7 @@ from pipelines.archive.scan_file import scan_file
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
-from pipelines.finance.books import is_outdated
+from pipelines.finance.books import why_outdated
 from pipelines.finance.currencies import digits_of, lower_trimmed
 from pipelines.finance.mapping import REMEDY, Mapping, read_mapping
 from pipelines.finance.reconcile.roles import find_roles
@@ -173,7 +173,7 @@ def _traced(session: Stores, opened: Reconciled, found: list[Row]) -> Row:
     for row in rows:
         del row["published"]
     is_same = all(each["same"] for each in sums)
-    is_old = not is_same and is_outdated(session)
+    is_old = not is_same and bool(why_outdated(session))
     traced = {"version": opened.version.number, "rows": rows, "sums": sums}
     return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
 

@@ -299,7 +299,7 @@ class Schema:
         return len(path) - sum(map(self.is_of_map, steps))
 
     def misread(self) -> dict[Path, Kind]:
-        """Return the kinds of new lists and objects that were taken for something else, by path.
+        """Return the right kind of each new list or object that was read as another kind, by path.
 
         A field is what most of its values are, a list or an object, and `_extra` has the others.
         Where as many are lists as are objects, or some are neither, all are texts. So they are

@@ -211,22 +211,6 @@ class Warehouse:
             yield db
 
     @contextmanager
-    def open_upgraded(self, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a private copy of a version, in the format of now, for the block.
-
-        Raises PartnerSyncError, of which UpgradeFailed is one.
-        """
-        version = self.version(number)
-        file = version.file()
-        with (
-            _copied(file) as copy,
-            _connect(copy, self.memory_limit) as db,
-            _reading(version),
-        ):
-            upgrade(db)
-            yield db
-
-    @contextmanager
     def attach(self, db: duckdb.DuckDBPyConnection, version: Version) -> Iterator[None]:
         """Attach a version to a connection as `warehouse`, read-only, for the block.
 

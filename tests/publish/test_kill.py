@@ -31,7 +31,7 @@ from pipelines.app.nightly import make_books, rollback
 from pipelines.app.nightly import publish as build
 from pipelines.app.nightly import republish as rebuild
 from pipelines.core.errors import PartnerSyncError
-from pipelines.finance.books import is_outdated
+from pipelines.finance.books import why_outdated
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions
@@ -248,7 +248,7 @@ def require_books(stores: Stores) -> None:
     books = folder.published()
     assert books
     assert books.version == stores.warehouse.require_published().number
-    assert not is_outdated(stores)
+    assert not why_outdated(stores)
     of_each = Counter(each.version for each in folder.every())
     assert {*of_each.values()} == {1}
     assert len([*stores.home.books.iterdir()]) == of_each.total()
