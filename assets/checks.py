@@ -3,7 +3,7 @@
 A check result of Dagster has no partition, so the checks stand on the assets without partitions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import dagster as dg
@@ -41,7 +41,7 @@ def _asset(stream: str) -> dg.AssetKey:
 
 
 def check_results(
-    keys: AbstractSet[dg.AssetCheckKey], results: list[CheckResult], published: Published
+    keys: AbstractSet[dg.AssetCheckKey], results: Sequence[CheckResult], published: Published
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield one result for each selected check: it passes only if it passes for each connection.
 

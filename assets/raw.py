@@ -12,9 +12,9 @@ import dagster as dg
 
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, failure
+from pipelines.app.read import lists_of_day
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession
-from pipelines.app.sync import lists_of_day
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Settings, Stream
 

@@ -13,15 +13,13 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key,
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
-from pipelines.app.nightly import publish, republish
-from pipelines.app.notify import notify_summary
+from pipelines.app.nightly import build, publish, rebuild
+from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession
-from pipelines.checks.context import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.statements import TABLES, read_statement
 from pipelines.finance.reconciled import open_published
-from pipelines.finance.report import read_published, write_report
 from pipelines.publish.build import BuildResult
 from pipelines.warehouse.duckdb_file import Version
 
@@ -33,35 +31,29 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     """Return the step that builds and publishes a version from every scan that waits for it."""
 
     @dg.multi_asset(
-        name="build",
+        name="publish_version",
         specs=list(_specs(list(settings.streams))),
         check_specs=list(check_specs(settings)),
         can_subset=True,  # so that the checks can be evaluated without a build
     )
-    def build(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
+    def publish_version(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
+        assets = list[dg.MaterializeResult[None]]()
+        result = None
         with home.session() as session:
-            built = None
             if context.selected_asset_keys:
-                make = republish if context.run.job_name == REBUILD_JOB else publish
-                built = make(session)
-            seen = current_version(session)
-            assets = list(_asset_results(session, built, seen)) if built else []
-            checks = run_checks(session, seen)
+                make = rebuild if context.run.job_name == REBUILD_JOB else build
+                result = publish(session, make)
+                assets = list(_asset_results(session, result))
+                published, checks = result.published, result.checks
+            else:
+                published = current_version(session)
+                checks = run_checks(session, published)
         yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
-        yield from check_results(context.selected_asset_check_keys, checks, seen)
-        if built is None:
-            return
-        if built.version is None:
-            raise nothing_published(built)
-        with home.session() as session:  # last: if the report fails, all else is shown
-            figures = read_published(session)
-            page = dg.MetadataValue.path(write_report(session, figures))
-            if built.is_new:
-                notify_summary(session, figures)
-        if REPORT in context.selected_asset_keys:
-            yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
+        yield from check_results(context.selected_asset_check_keys, checks, published)
+        if result is not None:
+            raise_problems(result)
 
-    return build
+    return publish_version
 
 
 def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
@@ -87,11 +79,10 @@ def _spec(key: dg.AssetKey, deps: list[dg.AssetKey], text: str, *kinds: str) -> 
     )
 
 
-def _asset_results(
-    session: AppSession, built: BuildResult, seen: Published
-) -> Iterator[dg.MaterializeResult[None]]:
-    """Yield a result for each table of the published version with its current rows, and for it."""
-    if built.version is None:
+def _asset_results(session: AppSession, result: SyncResult) -> Iterator[dg.MaterializeResult[None]]:
+    """Yield a result for each published table with its current rows, the version, the report."""
+    built, seen = result.build, result.published
+    if built is None or built.version is None:
         return
     with open_published(session) as (_version, db):
         loaded = {name for (name,) in db.execute("SHOW TABLES FROM warehouse.current").fetchall()}
@@ -106,6 +97,18 @@ def _asset_results(
             ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
             yield dg.MaterializeResult(asset_key=key, metadata={"dagster/row_count": rows})
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
+    if result.report:
+        page = dg.MetadataValue.path(result.report)
+        yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
+
+
+def raise_problems(result: SyncResult) -> None:
+    """Raise the failure of a step that has nothing to show, or that shows less than it should."""
+    if result.build and result.build.version is None:
+        raise nothing_published(result.build)
+    if result.problems:
+        lines = [f"{each} {each.remedy}".strip() for each in result.problems]
+        raise failure("\n".join(["The version is published.", *lines]))
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:

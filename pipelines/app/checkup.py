@@ -1,5 +1,6 @@
 """Evaluates every check of a home, and shows what analysts see now."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -32,7 +33,7 @@ def run_checks(session: AppSession, published: Published | None = None) -> list[
     return results
 
 
-def findings_of(results: list[CheckResult]) -> tuple[Finding, ...]:
+def findings_of(results: Sequence[CheckResult]) -> tuple[Finding, ...]:
     """Return everything that checks have found."""
     return tuple(finding for result in results for finding in result.findings)
 

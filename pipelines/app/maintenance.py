@@ -7,28 +7,31 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from pipelines.app.nightly import erase_records as erase
-from pipelines.app.nightly import republish as rebuild
-from pipelines.app.nightly import rollback
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.finance import memory
+from pipelines.finance.books import make_books, try_books
 from pipelines.finance.inputs import read_closes
 from pipelines.finance.reconcile.months import require_intact
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
-from pipelines.publish import prune
+from pipelines.publish import erase, prune, versions
 from pipelines.publish.erase import ErasureRequest
 from pipelines.publish.left_over import left_over
+from pipelines.publish.search import SearchResult
 from pipelines.publish.versions import checkpoint, require_unchanged
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, Version
 
 EXPECTED = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # to have a file
+__all__ = [
+    "ErasureRequest", "decide_held_scan", "erase_records", "list_versions", "prune_files",
+    "rollback", "verify_files",
+]  # fmt: skip
 MOST = 0.5  # share of the scan files that `prune` deletes only if it is forced
-__all__ = ["ErasureRequest", "erase", "prune_files", "rebuild", "rollback", "verify_files"]
 
 
 def prune_files(
@@ -162,6 +165,32 @@ def list_versions(session: AppSession) -> list[Row]:
             }
         )
     return found
+
+
+def rollback(session: AppSession, number: int | None, reason: str) -> str:
+    """Publish an older version, and books of it; return what changed. Raises PartnerSyncError."""
+    changed = versions.rollback(session, number, reason)
+    books = try_books(session)
+    return f"{changed} {books.problem} {books.remedy}".strip()
+
+
+def erase_records(
+    session: AppSession,
+    request: ErasureRequest,
+    show: Callable[[SearchResult], object],
+    confirm: Callable[[], object],
+) -> list[Row]:
+    """Erase records as `publish.erase` does, and make books without them."""
+    with versions.change_versions(session):
+        memory.settle(session)
+    erased = erase.erase(session, request, show, confirm)
+    try:
+        make_books(session)
+    except PartnerSyncError as error:
+        raise PartnerSyncError(
+            f"The records are erased, but there are no books: {error}", error.remedy
+        ) from error
+    return erased
 
 
 def decide_held_scan(

@@ -2,16 +2,19 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.app.checkup import exit_code
+from pipelines.app.checkup import exit_code, findings_of
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
+from pipelines.checks.catalogue import CheckResult
+from pipelines.checks.context import Published
 from pipelines.config.settings import Stream
-from pipelines.core.errors import ExitCode
+from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
@@ -109,11 +112,25 @@ class StreamResult:
 
 @dataclass(frozen=True)
 class SyncResult:
-    """Lists that were read, and the build behind them; `build` None: none was asked for."""
+    """What a night did; see `nightly.sync`.
 
-    streams: list[StreamResult]
+    `streams` are the lists that were read. `build` is None where no version was asked for.
+    `published` and `checks` are what analysts see then, and what the checks say of it. `report` is
+    the page of the published books. `problems` are failures after publishing: of the report, and of
+    messages.
+    """
+
+    streams: Sequence[StreamResult]
     build: BuildResult | None
-    findings: tuple[Finding, ...]
+    published: Published
+    checks: Sequence[CheckResult]
+    report: Path | None
+    problems: Sequence[PartnerSyncError]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that the checks have found."""
+        return findings_of(self.checks)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -124,11 +141,13 @@ class SyncResult:
         is_published = self.build is not None and self.build.is_new
         if self.streams and not is_published and not any(each.scan for each in self.streams):
             return min(each.exit_code for each in self.streams)
-        is_complete = all(each.state is Outcome.COMPLETE for each in self.streams)
+        is_clear = not self.problems and all(
+            each.state is Outcome.COMPLETE for each in self.streams
+        )
         if self.build is None:
-            return ExitCode.DONE if is_complete else ExitCode.NEEDS_ATTENTION
+            return ExitCode.DONE if is_clear else ExitCode.NEEDS_ATTENTION
         is_held = any(each.held for each in self.build.results)
-        is_clear = is_complete and not self.build.failed and not is_held
+        is_clear = is_clear and not self.build.failed and not is_held
         return exit_code(self.build.version, self.findings, is_clear=is_clear)
 
     def values(self, file: str) -> dict[str, Any]:
@@ -138,9 +157,12 @@ class SyncResult:
             "version": built.version and built.version.number,
             "is_new": built.is_new,
             "file": file,
+            "report": self.report and str(self.report),
             "scans": [{name: getattr(each, name) for name in SCAN_NAMES} for each in built.results],
             "failed": built.failed,
         }
         lists = [each.values(built) for each in self.streams]
         shown = {"lists": lists, "build": build} if lists else build or {}
-        return {"exit_code": int(self.exit_code), **shown, "findings": self.findings}
+        problems = [{"message": str(each), "remedy": each.remedy} for each in self.problems]
+        code = int(self.exit_code)
+        return {"exit_code": code, **shown, "findings": self.findings, "problems": problems}

@@ -24,12 +24,11 @@ def demo(
         session = open_home(place)
         code = run_sync(session, [app.results.ReadRequest("demo")])
         line(finance.proposals.accept(session))
-        app.nightly.make_books(session)
+        report = app.nightly.publish(session).report
         for question, answer in app.demo.answers(place):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
-        page = finance.report.write_report(session, finance.report.read_published(session))
-        line(f"The finance report: {page}")
+        line(f"The finance report: {report}")
     line(f"The demo took {time.monotonic() - began:.0f} seconds.")
     return code
 

@@ -203,16 +203,16 @@ def _shown_progress() -> Iterator["app.results.OnProgress"]:
 def run_sync(
     session: "app.session.AppSession",
     requests: Sequence["app.results.ReadRequest"] = (),
-    make: "app.sync.MakeVersion | None" = None,
+    make: "app.nightly.MakeVersion | None" = None,
     *,
     no_build: bool = False,
 ) -> int:
-    """Read lists, make a version (by default, build it), print both; return the exit code."""
-    make = None if no_build else make or app.nightly.publish
+    """Read lists, publish what was read, print both; return the exit code. `make`: see `build`."""
+    make = None if no_build else make or app.nightly.build
     gc.freeze()  # what was imported stays: the search for cycles need not visit it for each page
     with _shown_progress() as on_progress:
-        result = app.sync.sync(session, requests, on_progress, make)
-    values, built = result.values(str(session.home.link)), result.build
+        result = app.nightly.sync(session, requests, on_progress, make)
+    values = result.values(str(session.home.link))
     rows = values.get("lists") or values["scans"]
     show(rows, SYNC_COLUMNS if requests else (), json_value=values)
     for each in result.streams:
@@ -220,25 +220,12 @@ def run_sync(
         line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
     _show_findings(result.findings)
     _show_build(values["build"] if requests else values)
+    if result.report:
+        line(f"Report: {result.report}")
+    for problem in result.problems:
+        show_error(problem)
     code: int = result.exit_code
-    if built and built.is_new:
-        code = _report(session) or code
-    if session.settings.notify:  # last: what was done is shown even if this fails
-        app.notify.notify_findings(session)
     return code
-
-
-def _report(session: "app.session.AppSession") -> int:
-    """Write the report of the new books and send its summary; return an exit code if that fails."""
-    try:
-        figures = finance.report.read_published(session)
-        line(f"Report: {finance.report.write_report(session, figures)}")
-        if session.settings.notify_summary:
-            app.notify.notify_summary(session, figures)
-    except PartnerSyncError as error:  # the version is published all the same
-        show_error(error)
-        return ExitCode.NEEDS_ATTENTION
-    return ExitCode.DONE
 
 
 def show_and_reconcile(session: "app.session.AppSession", text: str) -> int:
@@ -249,7 +236,7 @@ def show_and_reconcile(session: "app.session.AppSession", text: str) -> int:
 
 def run_reconcile(session: "app.session.AppSession", *, again: bool = False) -> int:
     """Make books of the published version, print which are published; return the exit code."""
-    made = app.nightly.make_books(session, again=again)
+    made = finance.books.make_books(session, again=again)
     if made.books is None:
         show([], json_value={"books": None, "version": None, "is_new": False, "file": None})
         line("Nothing is published yet, so there are no books. Run `partner-sync sync`.")

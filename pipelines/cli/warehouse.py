@@ -51,7 +51,7 @@ def rollback(
 @program.versions.command()
 def rebuild(*, _json: program.Json = False) -> int:
     """Build a version from the archive instead of the published version."""
-    return run_sync(open_home(), make=app.maintenance.rebuild)
+    return run_sync(open_home(), make=app.nightly.rebuild)
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)
@@ -90,7 +90,7 @@ def erase(
     def ask() -> None:
         confirm("Permanently delete these records?", yes=yes)
 
-    rows = app.maintenance.erase(open_home(), request, _show_found, ask)
+    rows = app.maintenance.erase_records(open_home(), request, _show_found, ask)
     changed = counted(len(rows), "file")
     line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
 

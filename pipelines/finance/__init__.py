@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every module that the command line uses
+    from pipelines.finance import books as books
     from pipelines.finance import breaks as breaks
     from pipelines.finance import close as close
     from pipelines.finance import proposals as proposals

@@ -53,10 +53,27 @@ def read_published(session: Stores) -> Figures:
     return replace(figures, closed=next(closes, None))
 
 
+def current_page(session: Stores) -> Path | None:
+    """Return the page of the published books; None if it is older than them or their version."""
+    version = require_books(session)
+    books = BooksFolder(session.warehouse).published()
+    page = _page_of(session, version.number)
+    shown = [session.warehouse.require_published().path, *([books.path] if books else [])]
+    try:
+        written_at = page.stat().st_mtime
+        return page if all(each.stat().st_mtime <= written_at for each in shown) else None
+    except FileNotFoundError:
+        return None
+
+
+def _page_of(session: Stores, version: int) -> Path:
+    return session.home.reports / f"v{version:08}.html"
+
+
 def write_report(session: Stores, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
-    file = folder / f"v{figures.version:08}.html"
+    file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
         write_durably(file, render_report(figures).encode())
         reports = [

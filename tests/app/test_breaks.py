@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.breaks import (
     BreakFilter,

@@ -9,9 +9,9 @@ import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.discover import discover
+from pipelines.app.nightly import sync
 from pipelines.app.plan import check_connections
-from pipelines.app.results import LoggedProgress
-from pipelines.app.sync import ReadRequest, sync
+from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ExitCode, ServiceError

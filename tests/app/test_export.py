@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.app.export import export_tables
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
 from tests.publish.homes import OpenHome, Reading, Stores, read
 from tests.warehouse.versions import full_disk

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.app.trace import trace
 from pipelines.core.errors import ConfigurationError
 from tests.publish.homes import Reading, Record, Stores, read, usage

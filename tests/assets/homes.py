@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import EXPORTS, partition_key, raw_key
-from pipelines.app.results import LoggedProgress
+from pipelines.app.read import read_connection
+from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
-from pipelines.app.sync import ReadRequest, read_connection
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings

@@ -12,9 +12,9 @@ from sqlalchemy import select
 from assets.keys import CONNECTIONS, raw_key
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from assets.resources import STOPPED
-from pipelines.app.results import LoggedProgress
+from pipelines.app.read import lists_of_day
+from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
-from pipelines.app.sync import ReadRequest, lists_of_day
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.metadata.tables import Run, Scan

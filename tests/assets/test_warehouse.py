@@ -9,6 +9,7 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, reconciliation_key, table_ke
 from pipelines.core.files import write_durably
 from pipelines.finance.reconcile.statements import TABLES
 from tests.assets.homes import STREAMS, Result, Site, failure_text, key
+from tests.checks.channel import Channel
 from tests.checks.test_catalogue import NOTHING_BEGUN
 from tests.homes import rows
 from tests.reconcile.books import SANDBOX_MAPPING
@@ -26,7 +27,7 @@ def checks(result: Result) -> dict[str, bool]:
 
 @pytest.mark.long
 def test_without_a_read_nothing_is_materialized_and_unknown_checks_fail(site: Site) -> None:
-    assert "no list has been read yet" in failure_text(site.run_job("publish"), "build")
+    assert "no list has been read yet" in failure_text(site.run_job("publish"), "publish_version")
     assert site.shown(PUBLISHED) == {}
     assert not site.home.link.exists()
     passed = [name.split()[1] for name, passes in checks(site.run_job("checks")).items() if passes]
@@ -58,7 +59,7 @@ def test_a_report_that_cannot_be_written_holds_nothing_else_back(site: Site) -> 
     site.archive_day("acme", 0, "usage")
     (site.home.reports / "v00000001.html").mkdir(parents=True)
     result = site.run_job("publish")
-    text = failure_text(result, "build")
+    text = failure_text(result, "publish_version")
     assert re.search(r"v00000001\.html cannot be written: .* run `partner-sync report`", text)
     assert all(site.shown(each) for each in (PUBLISHED, table_key("usage")))
     assert not site.shown(REPORT)
@@ -71,7 +72,14 @@ def reasons_of(result: Result) -> dict[str, str | None]:
 
 
 @pytest.mark.long
-def test_what_was_read_is_published_although_another_stream_failed(site: Site) -> None:
+def test_what_was_read_is_published_although_another_stream_failed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = Channel()
+    monkeypatch.setenv("OPS_HOOK", channel.url)
+    write_durably(
+        site.home.settings_file, b'notify = ["OPS_HOOK"]\nnotify_summary = ["OPS_HOOK"]\n'
+    )
     site.sandbox.fault("scope-revoked", "/v2/usage")
     text = failure_text(site.run_raw(key("acme")))
     assert "acme/usage" in text
@@ -79,6 +87,8 @@ def test_what_was_read_is_published_although_another_stream_failed(site: Site) -
     materialized = {stream: site.materialized(stream) for stream in ("usage", "billing")}
     assert materialized == {"usage": set(), "billing": {key("acme")}}
     published = site.run_job("publish")
+    summary, findings = [title for title, _kind in channel.heads]
+    assert (summary, "new" in findings) == ("partner-sync: usage and billing, version 1", True)
     passed = checks(published)
     assert not passed["warehouse/usage list_not_loaded"]
     reasons = reasons_of(published)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
 from pipelines.checks.context import CheckContext, ListName, read_published
 from pipelines.core.errors import PartnerSyncError

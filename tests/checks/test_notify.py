@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from apprise import decorators
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
@@ -15,31 +13,11 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.finance.report import read_published
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
+from tests.checks.channel import SECRET, Channel
 from tests.publish.homes import MovedClock, Stores
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 
-SECRET = "hunter2-of-the-channel"
-NUMBERS = count(1)
-ADD_SERVICE: Any = decorators.notify
 HOUR = timedelta(hours=1)
-
-
-class Channel:
-    """A service of Apprise that keeps the messages that it accepts."""
-
-    accepts = True
-
-    def __init__(self) -> None:
-        self.received: list[str] = []
-        self.heads: list[tuple[str, str]] = []  # title and kind of each
-        schema = f"kept{next(NUMBERS)}"
-        ADD_SERVICE(on=schema)(self._accept)
-        self.url = f"{schema}://user:{SECRET}@127.0.0.1/hook"
-
-    def _accept(self, body: str, title: str, kind: str, **_options: object) -> bool:
-        self.received += [body] if self.accepts else []
-        self.heads.append((title, kind))
-        return self.accepts
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ ESCAPED = r"red\x1b[31m \u202egnp.exe\nnext \x9b2J"
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 KEYS = {
     "status": "checks erasures exit_code file findings formats lists unknown version",
-    "sync -s usage": "build exit_code findings lists",
+    "sync -s usage": "build exit_code findings lists problems",
     "verify": "damaged files",
     "connections": "base_url client_id connection secret streams surface",
     "check": "checked connection message passed remedy",

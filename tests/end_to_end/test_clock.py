@@ -6,8 +6,8 @@ import pytest
 
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.maintenance import prune_files
-from pipelines.app.results import LoggedProgress, StreamResult, SyncResult
-from pipelines.app.sync import ReadRequest, sync
+from pipelines.app.nightly import sync
+from pipelines.app.results import LoggedProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError

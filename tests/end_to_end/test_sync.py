@@ -15,8 +15,9 @@ import duckdb
 import pytest
 
 from pipelines.app.connect import limiter_actor
-from pipelines.app.results import LoggedProgress, OnProgress, StreamResult
-from pipelines.app.sync import ReadRequest, read_connection, sync
+from pipelines.app.nightly import sync
+from pipelines.app.read import read_connection
+from pipelines.app.results import LoggedProgress, OnProgress, ReadRequest, StreamResult
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ExitCode

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from pipelines.app import connect
+from pipelines.app.nightly import sync
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
-from pipelines.app.sync import sync
 from pipelines.rate_limit.limiter import RateLimiter
 
 LINES: list[str] = []

@@ -11,12 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import make_books, rollback
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.maintenance import rollback, verify_files
+from pipelines.app.nightly import build, rebuild
 from pipelines.cli.main import program
 from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
+from pipelines.finance.books import make_books
 from pipelines.finance.reconciled import open_books
 from pipelines.metadata.tables import BreakRow
 from pipelines.warehouse.books import Books, BooksFolder

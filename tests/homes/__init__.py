@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.results import LoggedProgress, SyncResult
+from pipelines.app.nightly import sync
+from pipelines.app.results import LoggedProgress, ReadRequest, SyncResult
 from pipelines.app.session import open_session
-from pipelines.app.sync import ReadRequest, sync
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode

@@ -19,15 +19,15 @@ from pathlib import Path
 
 import sqlalchemy
 import zstandard
-
-from pipelines.app import breaks, close, maintenance, mapping
-from pipelines.app.results import LoggedProgress
-from pipelines.app.session import AppSession, open_session
-from pipelines.app.sync import (  # type: ignore[attr-defined]  # of release 0.2.0
+from pipelines.app.sync import (  # type: ignore[import-untyped]  # of release 0.2.0
     ReadRequest,
     build_version,
     sync,
 )
+
+from pipelines.app import breaks, close, maintenance, mapping
+from pipelines.app.results import LoggedProgress
+from pipelines.app.session import AppSession, open_session
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock

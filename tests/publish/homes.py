@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.connections import add_connection

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from pipelines.app import nightly
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import rollback
+from pipelines.app.maintenance import erase_records, rollback
+from pipelines.app.nightly import build
 from pipelines.publish import erase as erasing
 from pipelines.warehouse.duckdb_file import Version
 from tests.archive.scans import decompressed
@@ -26,7 +25,7 @@ WITH_NAME: list[Record] = [
 
 def erase(stores: Stores, identifier: str = NAME, confirm: erasing.Confirm = dict) -> int:
     request = erasing.ErasureRequest(identifier, "they asked", force=True)
-    return len(nightly.erase_records(stores, request, repr, confirm))
+    return len(erase_records(stores, request, repr, confirm))
 
 
 def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:

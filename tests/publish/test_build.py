@@ -9,8 +9,8 @@ from random import Random
 import duckdb
 import pytest
 
+from pipelines.app.nightly import sync
 from pipelines.app.results import LoggedProgress
-from pipelines.app.sync import sync
 from pipelines.core import stop
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision

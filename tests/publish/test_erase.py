@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.cli.terminal import confirm
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.app import nightly
-from pipelines.app.nightly import publish as build
+from pipelines.app.maintenance import erase_records
+from pipelines.app.nightly import build
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.tables import Scan
@@ -45,7 +45,7 @@ PLACES: list[Callable[[Any], Record]] = [
 
 def erase(stores: Stores, text: str = VALUE, *, force: bool = True) -> SearchResult:
     shown = list[SearchResult]()
-    nightly.erase_records(stores, erasing.ErasureRequest(text, "law", force), shown.append, dict)
+    erase_records(stores, erasing.ErasureRequest(text, "law", force), shown.append, dict)
     return shown[0]
 
 

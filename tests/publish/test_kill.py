@@ -26,12 +26,10 @@ import pytz
 from sqlalchemy import Connection, Engine, event
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import make_books, rollback
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.maintenance import rollback, verify_files
+from pipelines.app.nightly import build, rebuild
 from pipelines.core.errors import PartnerSyncError
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions

@@ -10,7 +10,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.metadata.locks import hold_lock
 from pipelines.publish.versions import change_versions
 from tests.publish.homes import Reading, Stores, read, usage

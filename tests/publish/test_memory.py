@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.errors import MemoryRefused
 from pipelines.publish.build import BuildResult
 from pipelines.warehouse.memory import MemoryLimit

@@ -8,8 +8,8 @@ from sqlalchemy import delete
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import make_books
 from pipelines.core.errors import PartnerSyncError
+from pipelines.finance.books import make_books
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.build import build, rebuild

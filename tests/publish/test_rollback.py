@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
 from pipelines.publish.prune import prune

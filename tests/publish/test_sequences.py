@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.files import write_durably
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Decision

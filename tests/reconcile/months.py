@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.finance.close import close_month
 from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used

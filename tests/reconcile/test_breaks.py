@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
 from pipelines.finance.reconcile import engine

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.proposals import accept, propose

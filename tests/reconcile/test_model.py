@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.core.files import write_durably
 from tests.effort import EFFORT
 from tests.publish.homes import Reading, Record, Stores, read

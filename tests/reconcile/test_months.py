@@ -14,8 +14,7 @@ import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably

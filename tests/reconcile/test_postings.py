@@ -5,8 +5,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import build, rebuild
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.finance.close import close_month, reopen_month

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.nightly import republish as rebuild
+from pipelines.app.nightly import rebuild
 from pipelines.metadata.tables import Close
 from tests.publish.homes import Stores, home_of
 from tests.reconcile.months import POSTED, publish_closed, restate

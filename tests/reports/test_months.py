@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from pipelines.app.nightly import publish as build
+from pipelines.app.nightly import build
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_published
 from pipelines.finance.reports.render import render_report

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.nightly import publish as build
-from pipelines.app.nightly import rollback
+from pipelines.app.maintenance import rollback
+from pipelines.app.nightly import build
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_published, write_report
 from pipelines.finance.reports.queries import Figures

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.app import maintenance
-from pipelines.app.nightly import publish as build_version
-from pipelines.app.results import LoggedProgress
+from pipelines.app.nightly import build as build_version
+from pipelines.app.nightly import rebuild, sync
+from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession, open_session
-from pipelines.app.sync import ReadRequest, sync
 from pipelines.cli.main import program
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
@@ -126,7 +126,7 @@ def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
             maintenance.rollback(session, upgraded.version.number, "a test")
         require_same(kept, before)
         assert kept.rows("SELECT count(*) FROM current.usage") == [(48,)]
-        assert maintenance.rebuild(session).is_new
+        assert rebuild(session).is_new
         require_same(kept, before)
     for command in ("verify", "trace record acme usage u-005"):
         assert READERS[command] in kept.command(command)

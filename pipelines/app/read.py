@@ -1,13 +1,13 @@
-"""The main job: read lists into scan files, then build and publish one version.
+"""Here: a run, which reads lists of one connection into scan files.
 
-A run reads the lists of one connection; a failed list does not stop the others. What there was on a
-past day is shown from the archive.
+A list that fails does not stop the others. What there was on a past day is shown from the archive.
+Not here: what happens with the scans afterwards (nightly), the pages of one list (extract).
 """
 
 import logging
 import traceback
 from asyncio import TaskGroup
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -15,11 +15,9 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.description import read_description, sized
-from pipelines.app.nightly import publish
-from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
+from pipelines.app.results import OnProgress, ReadRequest, StreamResult
 from pipelines.app.session import AppSession
 from pipelines.app.skipped import look_again
 from pipelines.archive.lines import ScanHeader
@@ -36,29 +34,11 @@ from pipelines.metadata.engine import new_id, this_process
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.runs import Outcome, close_dead_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
-from pipelines.publish.build import BuildResult
 
-__all__ = ["ReadRequest", "read_connection", "sync"]
-MakeVersion = Callable[[AppSession], BuildResult]
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
-
-
-def sync(
-    session: AppSession,
-    requests: Collection[ReadRequest],
-    on_progress: OnProgress,
-    make: MakeVersion | None = publish,
-) -> SyncResult:
-    """Read the requested lists; then, with `make`, publish a version of all that was read."""
-    streams = list[StreamResult]()
-    for request in requests:
-        streams += read_connection(session, request, on_progress)
-    stop.raise_if_requested()
-    built = make(session) if make else None
-    return SyncResult(streams, built, findings_of(run_checks(session)))
 
 
 def lists_of_day(

@@ -1,0 +1,115 @@
+"""What follows the reading of a night: a version, its books, the checks, the report, messages."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines.app.nightly import publish
+from pipelines.app.results import SyncResult
+from pipelines.core.errors import ExitCode
+from pipelines.core.files import write_durably
+from pipelines.finance.books import make_books
+from tests.checks.channel import Channel
+from tests.publish.homes import Reading, Stores, read
+from tests.reconcile.books import MAPPING, bill, decide, line, partners, used
+
+BREAKS = "SELECT break_id FROM reconciliation.breaks ORDER BY ALL"
+
+
+@pytest.fixture
+def channel() -> Channel:
+    return Channel()
+
+
+@pytest.fixture
+def night(stores: Stores, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> Stores:
+    """Return a home in which a night has read, and nothing is published yet."""
+    monkeypatch.setenv("OPS_HOOK", channel.url)
+    stores.configure()
+    write_durably(stores.home.mapping_file, MAPPING.encode())
+    read(stores, Reading(partners(["first"]), "partners"))
+    read(stores, Reading([used("u"), used("v")], "usage"))
+    read(stores, Reading([bill("b", line("u")), bill("c", line("w"), status="odd")], "billing"))
+    settings = {"notify": ("OPS_HOOK",), "notify_summary": ("OPS_HOOK",)}
+    return replace(stores, settings=stores.settings.model_copy(update=settings))
+
+
+def titles(channel: Channel) -> list[str]:
+    """Return the titles of what was sent since the last call."""
+    sent = [title for title, _kind in channel.heads]
+    channel.heads.clear()
+    return sent
+
+
+def page_of(result: SyncResult) -> str:
+    assert result.report
+    return result.report.read_text("utf-8")
+
+
+def test_a_night_publishes_reports_and_tells(night: Stores, channel: Channel) -> None:
+    result = publish(night)
+    assert result.build
+    assert result.build.is_new
+    assert result.published.books
+    assert result.published.books.version == 1
+    assert "1 open break" in page_of(result)
+    summary, findings = titles(channel)
+    assert summary == "partner-sync: usage and billing, version 1"
+    assert "new" in findings
+    assert not result.problems
+
+
+def test_a_night_without_news_writes_and_tells_nothing_again(
+    night: Stores, channel: Channel
+) -> None:
+    first = publish(night)
+    written = page_of(first)
+    titles(channel)
+    assert first.report
+    moment = first.report.stat().st_mtime_ns
+    again = publish(night)
+    assert again.report == first.report
+    assert first.report.stat().st_mtime_ns == moment
+    assert page_of(again) == written
+    assert titles(channel) == []
+
+
+def test_the_report_shows_newer_books_of_the_same_version(night: Stores) -> None:
+    assert "1 open break" in page_of(publish(night))
+    ((break_id,),) = night.rows(BREAKS)
+    decide(night, "break_resolve", break_id)
+    make_books(night)
+    result = publish(night)
+    assert result.build
+    assert not result.build.is_new
+    assert "1 open break" not in page_of(result), page_of(result)[9000:12000]
+
+
+def test_what_fails_after_publishing_is_said_and_holds_nothing_back(
+    night: Stores, channel: Channel
+) -> None:
+    page = night.home.reports / "v00000001.html"
+    (page / "a folder in its place").mkdir(parents=True)
+    result = publish(night)
+    assert night.home.link.exists()
+    assert result.report is None
+    (problem,) = result.problems
+    assert "v00000001.html cannot be written" in str(problem)
+    assert result.exit_code == ExitCode.NEEDS_ATTENTION
+    (findings,) = titles(channel)
+    assert "findings" in findings
+    remove_folder(page)
+    assert publish(night).report == page
+
+
+def remove_folder(folder: Path) -> None:
+    (folder / "a folder in its place").rmdir()
+    folder.rmdir()
+
+
+def test_a_night_that_publishes_nothing_says_what_is_found(night: Stores) -> None:
+    result = publish(night, make=None)
+    assert (result.build, result.report) == (None, None)
+    assert not night.home.link.exists()
+    assert result.checks
