@@ -22,10 +22,12 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import ExitCode
 from pipelines.metadata.runs import Outcome
 from pipelines.warehouse import formats
+from tests.archive.test_format import add_member
 from tests.homes import rows
 from tests.homes.kept import Rows, held, lost, unpacked
 from tests.homes.lists import lists
 from tests.homes.service import Service, serving
+from tests.publish.test_formats import widen
 
 FIRST_OF_NOW = datetime(2026, 10, 16, 2, tzinfo=UTC).timestamp()
 READERS = {  # command, with a part of what it says
@@ -131,6 +133,25 @@ def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
     for command in ("verify", "trace record acme usage u-005"):
         assert READERS[command] in kept.command(command)
     assert "outdated" in kept.command("close list")
+
+
+def test_what_a_later_release_adds_keeps_a_home_of_0_2_0_readable(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = held(kept.home.link)
+    add_member(monkeypatch)  # to the proof in a scan file
+    monkeypatch.setattr(formats, "STEPS", (*formats.STEPS, widen))  # a column and a table
+    for command in ("status", "verify", "trace record acme usage u-005"):
+        assert READERS[command] in kept.command(command)
+    with kept.open() as session:
+        assert build_version(session).is_new
+        assert kept.rows("SELECT DISTINCT later_figure FROM meta.loads") == [(None,)]
+        require_same(kept, before)
+        assert rebuild(session).is_new  # which reads every scan file
+        require_same(kept, before)
+        result = sync(session, [ReadRequest("acme")], LoggedProgress())
+        assert {each.state for each in result.streams} == {Outcome.COMPLETE}
+        require_same(kept, before)
 
 
 def require_same(kept: Kept, before: dict[str, Rows]) -> None:
