@@ -15,8 +15,8 @@ from pipelines.app.session import AppSession
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
 from pipelines.finance.doubt import sentences
-from pipelines.finance.report import key_figures, not_known
 from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.verdicts import judge
 from pipelines.metadata.findings import due_findings, open_severities
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import FindingRow, Notification
@@ -78,10 +78,14 @@ def send_test(session: AppSession) -> list[Row]:
 
 def notify_summary(session: AppSession, figures: Figures) -> None:
     """Send the totals of a version. A failure to send is recorded, and a check finds it."""
-    rows = [each | {"currency": each["currency"] or "No currency"} for each in key_figures(figures)]
-    lines = [SUMMARY.format(**each) for each in rows] or [figures.problem]
-    lines = [*sentences(not_known(figures)), *lines]
-    title = f"partner-sync: usage and billing, version {figures.version}"
+    verdicts = judge(figures)
+    lines = sentences(verdicts.doubts)
+    for each in verdicts.totals():
+        each["currency"] = each["currency"] or "No currency"
+        lines.append(SUMMARY.format(**each))
+    if not verdicts.currencies:
+        lines.append(verdicts.problem)
+    title = f"partner-sync: usage and billing, version {verdicts.version}"
     _send(session, session.settings.notify_summary, title, "\n".join(map(printable, lines)))
 
 

@@ -202,16 +202,22 @@ def report(
     session = open_home()
     figures = finance.report.read_published(session)
     file = finance.report.write_report(session, figures)
-    rows = finance.report.key_figures(figures)
-    found = {"version": figures.version, "file": str(file), "currencies": rows}
-    doubts = finance.report.not_known(figures)
+    verdicts = finance.report.judge(figures)
+    rows = verdicts.totals()
     covered = figures.tables["covered"]
-    found |= {"problem": figures.problem or None, **as_json(doubts, figures.notes)}
-    found |= {"covered": covered}
-    for text in sentences(doubts):
+    found = {
+        "version": verdicts.version,
+        "file": str(file),
+        "currencies": rows,
+        "problem": verdicts.problem or None,
+        **as_json(verdicts.doubts, figures.notes),
+        "covered": covered,
+        "verdict": verdicts.as_json(),
+    }
+    for text in sentences(verdicts.doubts):
         line(text, style="yellow")
-    if figures.problem:
-        line(f"Usage is not compared with billing. {figures.problem}", style="yellow")
+    if verdicts.problem:
+        line(f"Usage is not compared with billing. {verdicts.problem}", style="yellow")
     for each in figures.notes:
         line(each.message)
     show(rows, json_value=found)
@@ -219,8 +225,8 @@ def report(
     line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())
-    is_asked = not figures.problem.startswith(NOT_MAPPED)  # nobody has mapped anything yet
-    is_known = not doubts and not (figures.problem and is_asked)
+    is_asked = not verdicts.problem.startswith(NOT_MAPPED)  # nobody has mapped anything yet
+    is_known = not verdicts.doubts and not (verdicts.problem and is_asked)
     return ExitCode.DONE if is_known else ExitCode.NEEDS_ATTENTION
 
 

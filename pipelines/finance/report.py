@@ -5,17 +5,17 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing, write_durably
 from pipelines.core.text import printable
-from pipelines.finance.doubt import Doubt
 from pipelines.finance.reconciled import open_books, read_age, require_books
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import PastReport, render_index, render_report
+from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
@@ -83,28 +83,6 @@ def write_report(session: Stores, figures: Figures) -> Path:
         ]
         write_durably(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
     return file
-
-
-def key_figures(figures: Figures) -> list[dict[str, Any]]:
-    """Return the totals of each currency; empty where usage is not compared with billing."""
-    previous = figures.previous
-    return [
-        {
-            "currency": row["currency"],
-            "used": row["used"],
-            "billed": row["billed"],
-            "credit_notes": row["credited"],
-            "difference": row["difference"],
-            "change": previous.change(row) if previous else None,
-            "open_breaks": row["open_breaks"],
-        }
-        for row in figures.tables["currencies"]
-    ]
-
-
-def not_known(figures: Figures) -> list[Doubt]:
-    """Return why nobody can say that there are no other breaks; none where nothing is compared."""
-    return [] if figures.problem else figures.doubts
 
 
 def _read_earlier(folder: BooksFolder, books: Books, *, alone: bool = False) -> Figures | None:

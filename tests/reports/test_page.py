@@ -15,6 +15,7 @@ from pipelines.finance.report import read_published, write_report
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import axis_of, render_report
 from pipelines.finance.reports.text import format_amount
+from pipelines.finance.reports.verdicts import judge
 from tests.cli.conftest import Cli
 from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, bill, home_with, line, publish, used
@@ -126,7 +127,11 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     publish(stores, billing=EARLIER)
     figures = read_published(stores)
     assert figures.closed
-    assert figures.closed.change(figures.tables["currencies"][0]) == Decimal("-0.05")
+    since_close = judge(figures).change_since_close
+    assert since_close
+    assert {currency: each.amount for currency, each in since_close.items()} == {
+        "EUR": Decimal("-0.05")
+    }
     after = text_of(render_report(figures))
     assert "signed off 05 Nov 2026, 1 record changed since" in after
     assert (
@@ -148,8 +153,10 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     assert "Open breaks: 7 before, 3 now. 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
     publish(stores, billing=[BILLS[0], other, *BILLS[2:]])
-    moves = read_published(stores).moves()
-    counts = {kind: len(rows) for kind, rows in moves.items()}
+    changes = judge(read_published(stores)).changes
+    assert changes
+    moves = {move.kind: move.breaks for move in changes.moves}
+    counts = {kind: len(breaks) for kind, breaks in moves.items()}
     assert counts == {"of another amount": 1, "open again": 4}
     assert moves["of another amount"][0]["difference"] == Decimal("0.09")
 

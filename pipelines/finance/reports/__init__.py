@@ -1,4 +1,4 @@
-"""Here: the finance report as a page: its queries, its template, its words.
+"""Here: the finance report: its queries, what their figures prove (`verdicts`), and its page.
 
-Not here: how figures come about (finance.reconcile). The page computes no amount.
+Not here: how figures come about (finance.reconcile). Templates add no amount and decide nothing.
 """

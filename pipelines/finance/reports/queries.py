@@ -1,9 +1,11 @@
 """Reads what the report of a version shows: the rows of each query of `sql/`."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
+from functools import cache
+from graphlib import TopologicalSorter
 from importlib.resources import files
 from typing import Final
 
@@ -16,16 +18,15 @@ from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 # Of a version with which another is compared.
-EARLIER: Final = (*WITHOUT_AMOUNTS, "counterparts", "breaks", "currencies")
+EARLIER: Final = (*WITHOUT_AMOUNTS, "breaks", "currencies")
 QUERIES: Final = (
-    *EARLIER, "open_breaks", "months", "trend", "places", "recent", "beside", "severities",
-    "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps", "last_close",
-    "changed_closes", "newest_usage", "covered", "news",
+    *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
+    "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
+    "last_close", "changed_closes", "newest_usage", "covered", "news",
 )  # fmt: skip
-"""Each becomes a temporary table, from which the next ones may read."""
+"""Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-NO_BREAK: Final[Row] = {"outcome": "no longer found"}
-EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
+NEEDS: Final = re.compile(r"^-- needs: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,6 @@ class Figures:
     previous: "Figures | None" = None
     closed: "Figures | None" = None
 
-    def change(self, now: Row) -> Decimal:
-        """Return by how much the difference of a currency has changed since this version."""
-        amounts = {row["currency"]: row["difference"] for row in self.tables["currencies"]}
-        return EXACT.subtract(now["difference"], amounts.get(now["currency"], Decimal(0)))
-
-    def moves(self) -> dict[str, list[Row]]:
-        """Return the breaks that changed since the previous version, with the change, by kind."""
-        then = self.previous.breaks if self.previous else self.breaks
-        found: dict[str, list[Row]] = {}
-        for key in self.breaks | then:
-            was, now = then.get(key, NO_BREAK), self.breaks.get(key, NO_BREAK)
-            if was["outcome"] == now["outcome"] == "open":
-                amounts = (each["difference"] or Decimal(0) for each in (now, was))
-                if change := EXACT.subtract(*amounts):
-                    found.setdefault("of another amount", []).append({**now, "difference": change})
-            elif now["outcome"] == "open":
-                found.setdefault("open again" if key in then else "new", []).append(now)
-            elif was["outcome"] == "open":
-                found.setdefault(now["outcome"], []).append(was)
-        return found
-
 
 def read_figures(
     db: duckdb.DuckDBPyConnection,
@@ -82,8 +62,9 @@ def read_figures(
     db.execute("SET VARIABLE known_scans = $1", [previous and previous.scans])
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
-    asked = WITHOUT_AMOUNTS if problem else queries
-    tables = {name: _evaluate(db, name) if name in asked else [] for name in QUERIES}
+    tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
+    for name in in_order(WITHOUT_AMOUNTS if problem else queries):
+        tables[name] = _evaluate(db, name)
     scans = list[str]()
     with suppress(duckdb.CatalogException):  # the books alone are open
         scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
@@ -92,6 +73,34 @@ def read_figures(
     tables["not_checked"] = [each for each in found if each["is_needed"]]
     doubts, notes = [] if problem else read_doubts(db), notes_of(found)
     return Figures(version, problem, rules, tables, scans, breaks, doubts, notes, previous)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A file of `sql/`, and the other queries from whose tables it reads."""
+
+    text: str
+    needs: tuple[str, ...]
+
+
+@cache
+def read_query(name: str) -> Query:
+    """Return a query."""
+    text = files("pipelines.finance.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
+    needs = NEEDS.search(text)
+    return Query(text, tuple(needs[1].split()) if needs else ())
+
+
+def in_order(queries: Sequence[str]) -> list[str]:
+    """Return queries and all that they need, each after those from which it reads."""
+    needs: dict[str, tuple[str, ...]] = {}
+    left = list(queries)
+    while left:
+        name = left.pop()
+        if name not in needs:
+            needs[name] = read_query(name).needs
+            left.extend(needs[name])
+    return list(TopologicalSorter(needs).static_order())
 
 
 def _find_problem(rules: dict[str, Row]) -> str:
@@ -110,7 +119,7 @@ def _find_problem(rules: dict[str, Row]) -> str:
 
 def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
     """Return the rows of a query, which stay as a table; none if it reads a missing one."""
-    query = files("pipelines.finance.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
+    query = read_query(name).text
     with suppress(duckdb.CatalogException):  # one that could not be evaluated may not even be empty
         db.execute(f"CREATE TEMP TABLE {name} AS {query}")
         return fetch_rows(db, f"FROM {name}")

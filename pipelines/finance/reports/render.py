@@ -1,7 +1,7 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal, localcontext
 from functools import cache
@@ -13,8 +13,19 @@ from markupsafe import Markup, escape
 from pipelines.core.text import counted, printable
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
-from pipelines.finance.reports.queries import EXACT, Figures
+from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.reports.verdicts import (
+    OPEN_BREAKS,
+    Answer,
+    SignOff,
+    judge,
+    order_of,
+    sums_by_reason,
+)
+from pipelines.warehouse.duckdb_file import Row
 
 TO_DO: Final = {  # what the remedy of a rule says of several causes
     "missing on the bill": "Find out why the bill lacks it.",
@@ -60,9 +71,25 @@ def render_report(figures: Figures) -> str:
         point = "" if "." in text else POINT_SPACE
         return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
 
+    tables = figures.tables
+    order = order_of(figures)
+    not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
     page = _environment().get_template("page.html")
-    with localcontext(EXACT):  # sums of the page
-        return page.render(figures.tables, figures=figures, money=money)
+    with localcontext(EXACT):  # charts divide amounts
+        return page.render(
+            tables,
+            figures=figures,
+            verdicts=judge(figures),
+            money=money,
+            connections={row["connection"] for row in tables["proofs"]},
+            unknown_partners=_unknown_partners(tables["open_breaks"]),
+            shown_breaks=lay_out_breaks(tables["open_breaks"], order),
+            open_with=by_currency(tables["partners"]),
+            charts=by_currency(tables["trend"]),
+            ages=lay_out_ages(tables["ageing"]),
+            in_no_open_break=sums_by_reason(not_open, order),
+            set_apart=sums_by_reason(tables["apart"], order),
+        )
 
 
 def render_index(reports: Sequence[PastReport]) -> str:
@@ -98,22 +125,46 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
-    made.filters |= {"day": format_day, "marked": _marked, "total": _total}
-    labels = {rule: read_statement(rule).label for rule in RULES}
-    wrong = {rule: label for rule, label in labels.items() if label}
-    made.globals |= {"axis_of": axis_of, "number": counted, "wrong": wrong, "to_do": TO_DO}
+    made.filters |= {"day": format_day, "marked": _marked, "kind": _kind, "finding": _finding}
+    made.filters |= {"to_do": _to_do}
+    made.globals |= {"axis_of": axis_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
+
+
+def _unknown_partners(open_breaks: Sequence[Row]) -> set[str]:
+    """Return the identifiers that are named on a record and are in no list of partners."""
+    return {row["partner"] for row in open_breaks if row["rule"] == "unknown_partner"}
+
+
+def _kind(rule: str) -> str:
+    """Return what breaks of a rule are, as a heading."""
+    return _labels().get(rule) or rule.replace("_", " ").capitalize()
+
+
+def _finding(found: Row) -> str:
+    """Return what is wrong of a break: its kind and its cause, once if they are the same."""
+    label = _labels().get(found["rule"])
+    cause: str = found["cause"]
+    if label and label.lower() != cause:
+        return f"{label}: {cause}"
+    return cause[:1].upper() + cause[1:]
+
+
+def _to_do(found: Row) -> str:
+    """Return what to do about a break: of its cause, otherwise of its rule."""
+    return TO_DO.get(found["cause"], found["remedy"] or "")
+
+
+@cache
+def _labels() -> dict[str, str]:
+    """Return what breaks of a rule are called, of rules whose causes do not say it."""
+    labels = {rule: read_statement(rule).label for rule in RULES}
+    return {rule: label for rule, label in labels.items() if label}
 
 
 def _visible(value: object) -> object:
     """Make control characters of foreign text visible, wherever it is put into the page."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    """Add what is known; None where nothing is."""
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known, Decimal(0)) if known else None
 
 
 def _marked(text: str) -> Markup:

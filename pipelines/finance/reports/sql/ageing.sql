@@ -1,4 +1,5 @@
 -- Open breaks of each currency by the days since they were found.
+-- needs: currencies
 SELECT
     ageing.currency, ageing.days, sum(ageing.breaks)::BIGINT AS breaks,
     sum(ageing.difference) AS difference

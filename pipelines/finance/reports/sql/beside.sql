@@ -1,5 +1,6 @@
 -- Months with a difference that no chart shows: the worst one of each currency with open breaks, and
 -- others up to six rows. `total` counts all rows.
+-- needs: currencies months trend
 WITH ranked AS (
     SELECT
         months.*, currencies.place, currencies.open_breaks > 0 AS is_wrong,

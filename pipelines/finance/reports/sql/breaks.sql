@@ -1,4 +1,5 @@
 -- Every break; `outcome` says what became of it. The largest of each currency come first.
+-- needs: counterparts
 SELECT
     breaks.break_id, breaks.rule, breaks.severity, breaks.connection, breaks.partner,
     breaks.partner_name AS name, breaks.month, breaks.currency, breaks.cause, breaks.difference,

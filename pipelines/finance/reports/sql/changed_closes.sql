@@ -1,4 +1,5 @@
 -- Closed months that are not as they were signed off: what was posted for them, by currency.
+-- needs: currencies
 WITH posted AS (
     SELECT
         corrections.month, corrections.number, corrections.currency,

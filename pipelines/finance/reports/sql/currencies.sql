@@ -1,6 +1,7 @@
 -- Those with the most open breaks come first, then those with the most bills: amounts of two
 -- currencies cannot be compared. `place` is their order in all parts of the report. `open` is
 -- the sum of the open breaks, `other` is what of the difference is in no open break.
+-- needs: breaks
 SELECT
     summary.currency,
     coalesce(sum(summary.used_amount), 0) AS used,

@@ -1,4 +1,5 @@
 -- The day of the newest usage up to the reading of usage; of monthly usage, the first of a month.
+-- needs: proofs
 WITH read AS (
     SELECT (max(proofs.as_of) AT TIME ZONE any_value(basis.time_zone))::DATE AS day
     FROM proofs
@@ -7,7 +8,8 @@ WITH read AS (
 )
 SELECT
     max(used.day) AS day, bool_or(day(used.day) > 1) AS has_days,
-    date_diff('day', max(used.day), any_value(read.day)) AS days_before
+    date_diff('day', max(used.day), any_value(read.day)) AS days_before,
+    coalesce(has_days AND days_before > 7, false) AS is_old
 FROM reconciliation.usage_days AS used
 CROSS JOIN read
 WHERE used.day <= coalesce(read.day, DATE '9999-12-31')

@@ -1,6 +1,7 @@
 -- The most severe come first, and the largest of each currency: amounts of two currencies cannot be
 -- compared. A break whose counterpart is known comes later: both together may be nothing. What was
 -- found today comes first.
+-- needs: breaks currencies
 SELECT breaks.*, rules.remedy
 FROM breaks
 LEFT JOIN reconciliation.rules AS rules USING (rule)

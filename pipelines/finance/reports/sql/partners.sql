@@ -1,5 +1,6 @@
 -- With which partners breaks are open: the three of each currency with the largest sum, then all
 -- others in one row. The amounts of a currency add up to those of its open breaks.
+-- needs: open_breaks
 WITH ranked AS (
     SELECT
         breaks.connection, breaks.partner, breaks.name, breaks.currency,

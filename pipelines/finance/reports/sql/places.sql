@@ -1,5 +1,6 @@
 -- Where `recent` shows a month: 0 is the month of the data, 1 and 2 are those before it; 3 are
 -- other months that are signed off, 4 all others.
+-- needs: as_of months
 WITH known AS (
     SELECT months.month FROM months
     UNION

@@ -1,5 +1,6 @@
 -- The difference of a currency by reason and by the places of months. What breaks and lines
 -- without usage do not explain of a partner's month has the likely cause of that month.
+-- needs: breaks places
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.difference,

@@ -1,4 +1,5 @@
 -- The differences of each place. `difference` is NULL where a currency has no amounts.
+-- needs: currencies months places
 SELECT
     currencies.currency, places.place,
     if(places.place < 3, any_value(places.month), NULL) AS month,

@@ -1,4 +1,5 @@
 -- `partners` is how many partners have an open break of any severity.
+-- needs: open_breaks
 SELECT
     breaks.severity, count(*) AS breaks,
     (SELECT count(DISTINCT (open_breaks.connection, open_breaks.partner)) FROM open_breaks)

@@ -1,6 +1,7 @@
 -- Months of the charts without gaps: up to 120 for each currency with open breaks, and for the
 -- first four. What is billed in advance is among them; a month more than a year ahead is an error
 -- in the data.
+-- needs: as_of currencies months
 WITH charted AS (
     SELECT currencies.currency, currencies.place
     FROM currencies

@@ -1,4 +1,5 @@
 -- Breaks that may only be rows which were not read: they are in no other query.
+-- needs: breaks
 SELECT breaks.rule, breaks.connection, breaks.uncertain AS reason, count(*) AS breaks
 FROM breaks
 WHERE breaks.outcome = 'now uncertain'

@@ -1,0 +1,50 @@
+"""Adds amounts by currency: amounts of two currencies are never added."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Final
+
+from pipelines.warehouse.duckdb_file import Row
+
+EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A sum in one currency.
+
+    `amount` is None where none of its parts is known, `number` says how many breaks, months of
+    partners or bills it adds.
+    """
+
+    currency: str | None
+    amount: Decimal | None
+    number: int
+
+    def plus(self, amount: Decimal | None, number: int) -> "Amount":
+        """Return the sum with one more part. What is not known adds nothing."""
+        if amount is None:
+            total = self.amount
+        elif self.amount is None:
+            total = amount
+        else:
+            total = EXACT.add(self.amount, amount)
+        return Amount(self.currency, total, self.number + number)
+
+
+Sums = dict[str | None, Amount]
+
+
+def add_up(rows: Iterable[Row], order: Iterable[str | None], number: str = "") -> Sums:
+    """Add the differences of rows by currency; `number` is the column that counts, if any.
+
+    Currencies without a row are left out. Those of `order` come first.
+    """
+    sums: Sums = {}
+    for row in rows:
+        currency = row["currency"]
+        before = sums.get(currency, Amount(currency, None, 0))
+        sums[currency] = before.plus(row["difference"], row[number] if number else 1)
+    in_order = {currency: sums.pop(currency) for currency in order if currency in sums}
+    return in_order | sums

@@ -1,0 +1,99 @@
+"""What changed since earlier books: breaks, and the difference of each currency."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up
+from pipelines.finance.reports.queries import Figures
+from pipelines.warehouse.duckdb_file import Row
+
+NO_BREAK: Final[Row] = {"outcome": "no longer found"}
+NEW: Final = "new"
+NAMED: Final = 2  # new breaks that are named; the others are added up
+
+
+@dataclass(frozen=True)
+class Move:
+    """Breaks to which the same happened: `kind` is "new" or what became of them.
+
+    `difference` of a break "of another amount" is by how much it changed. `others` are the sums of
+    those that are not named.
+    """
+
+    kind: str
+    breaks: tuple[Row, ...]
+    named: tuple[Row, ...]
+    others: Sums
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed since the previous books with older data, those of `version`."""
+
+    version: int
+    as_of: datetime | None
+    open_before: int
+    moves: tuple[Move, ...]
+    difference: Sums
+
+    def new_breaks(self) -> set[str]:
+        """Return the identifiers of the breaks that are new."""
+        return {row["break_id"] for move in self.moves if move.kind == NEW for row in move.breaks}
+
+
+def changes_since(earlier: Figures, now: Figures) -> Changes:
+    """Return what changed since earlier figures."""
+    order = [row["currency"] for row in now.tables["currencies"]]
+    moves = []
+    for kind, rows in _moves(earlier.breaks, now.breaks).items():
+        named = NAMED if kind == NEW else 0
+        others = add_up(rows[named:], order)
+        moves.append(Move(kind, tuple(rows), tuple(rows[:named]), others))
+    return Changes(
+        version=earlier.version,
+        as_of=earlier.tables["as_of"][0]["as_of"],
+        open_before=sum(row["outcome"] == "open" for row in earlier.breaks.values()),
+        moves=tuple(moves),
+        difference=changed_difference(earlier, now),
+    )
+
+
+def change_of(earlier: Figures, total: Row) -> Decimal:
+    """Return by how much the difference of a currency has changed since earlier figures."""
+    then = {row["currency"]: row["difference"] for row in earlier.tables["currencies"]}
+    return EXACT.subtract(total["difference"], then.get(total["currency"], Decimal(0)))
+
+
+def changed_difference(earlier: Figures, now: Figures) -> Sums:
+    """Return by how much the difference changed, of each currency where it did."""
+    changed: Sums = {}
+    for total in now.tables["currencies"]:
+        if change := change_of(earlier, total):
+            changed[total["currency"]] = Amount(total["currency"], change, 1)
+    return changed
+
+
+def _moves(then: Mapping[str, Row], now: Mapping[str, Row]) -> dict[str, list[Row]]:
+    """Return the breaks that changed, by kind: those of now in their order, then those of then."""
+    moves: dict[str, list[Row]] = {}
+    for break_id in dict.fromkeys((*now, *then)):
+        before = then.get(break_id, NO_BREAK)
+        after = now.get(break_id, NO_BREAK)
+        is_known = break_id in then
+        if before["outcome"] == after["outcome"] == "open":
+            change = _subtract(after["difference"], before["difference"])
+            if change:
+                moves.setdefault("of another amount", []).append({**after, "difference": change})
+        elif after["outcome"] == "open":
+            moves.setdefault("open again" if is_known else NEW, []).append(after)
+        elif before["outcome"] == "open":
+            moves.setdefault(after["outcome"], []).append(before)
+    return moves
+
+
+def _subtract(now: Decimal | None, then: Decimal | None) -> Decimal:
+    """Return a change; an amount that is not known counts as zero."""
+    return EXACT.subtract(now or Decimal(0), then or Decimal(0))

@@ -1,0 +1,65 @@
+"""Lays out rows for the page: which breaks have room on it, and rows as cells by currency."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pipelines.finance.reports.amounts import Amount, Sums, add_up
+from pipelines.warehouse.duckdb_file import Row
+
+IN_FULL: Final = 4  # breaks with all that is known of them
+IN_A_LINE: Final = 6  # more breaks, one line each
+
+
+@dataclass(frozen=True)
+class OpenBreaks:
+    """The open breaks that the page shows, and what the others add up to."""
+
+    in_full: Sequence[Row]
+    in_a_line: Sequence[Row]
+    left_out: int
+    left_out_high: int
+    left_out_sums: Sums
+
+    def has_owner(self) -> bool:
+        """Return whether a break that is shown in a line has an owner."""
+        return any(row["owner"] for row in self.in_a_line)
+
+
+@dataclass(frozen=True)
+class Ages:
+    """The open breaks of a currency by days since they were found."""
+
+    by_days: dict[str, Amount]
+    total: Amount
+
+
+def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> OpenBreaks:
+    """Return which open breaks are shown: they come with the first one to do first."""
+    shown = IN_FULL + IN_A_LINE
+    left_out = open_breaks[shown:]
+    return OpenBreaks(
+        in_full=open_breaks[:IN_FULL],
+        in_a_line=open_breaks[IN_FULL:shown],
+        left_out=len(left_out),
+        left_out_high=sum(row["severity"] == "high" for row in left_out),
+        left_out_sums=add_up(left_out, order),
+    )
+
+
+def lay_out_ages(ageing: Iterable[Row]) -> dict[str | None, Ages]:
+    """Return the ages of open breaks by currency, in the order of the rows."""
+    ages = {}
+    for currency, rows in by_currency(ageing).items():
+        by_days = {row["days"]: Amount(currency, row["difference"], row["breaks"]) for row in rows}
+        total = add_up(rows, [currency], "breaks")[currency]
+        ages[currency] = Ages(by_days, total)
+    return ages
+
+
+def by_currency(rows: Iterable[Row]) -> dict[str | None, list[Row]]:
+    """Return the rows of each currency, in their order."""
+    found: dict[str | None, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["currency"], []).append(row)
+    return found
